@@ -1,5 +1,5 @@
-//! What holds the pickle and the storages: a zip file, of which this says which of its members is what, or a file of torch
-//! before 1.6.
+//! The container of the pickle and the storages: a zip file, or a file of torch before 1.6. This module finds the entry
+//! of a zip file ("member") that holds the pickle, and those that hold storages.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -14,16 +14,16 @@ use super::pickle::{Machine, Value};
 use crate::zip::{Bytes as _, Contents, Directory, Member};
 use crate::{Losses, source};
 
-/// The longest pickle that is read.
+/// The length of the longest pickle that is read, in bytes.
 const MAX_PICKLE: u64 = 64 << 20;
 
-/// The longest of the other members that say something.
+/// The length of the longest `version` or `byteorder` member that is read, in bytes.
 const MAX_NOTE: u64 = 64;
 
 /// The newest version of the format, as of torch 2.15.
 const MAX_VERSION: u32 = 10;
 
-/// Members that torch writes for itself.
+/// The members that torch writes beside the storages.
 const OWN: [&str; 6] = [
     "data.pkl",
     "version",
@@ -33,36 +33,37 @@ const OWN: [&str; 6] = [
     ".data/serialization_id",
 ];
 
-/// Of `TorchScript`: the constants of the program, which are data, and the rest of it, which is not.
+/// The members that only a `TorchScript` file has. The constants of the program are data, and are read. The other
+/// members are code, and are not read.
 const CONSTANTS: &str = "constants.pkl";
 const PARTS_OF_PROGRAM: [&str; 2] = ["code/", "traced_inputs"];
 const PROGRAM: [&str; 3] = ["bytecode.pkl", "mobile_debug_handles.pkl", "callstack_debug_map.pkl"];
 
-/// How to get rid of what is not read.
+/// The advice in errors about formats that are not read.
 const SAVE_AGAIN: &str =
     "save it again with a newer torch: torch.save(torch.load(path, weights_only=True), path)";
 
-/// A file of the format.
+/// The members of a zip file, or the storages of a file of torch before 1.6.
 #[derive(Debug, Default)]
 pub struct Container {
     pub members: Vec<Member>,
-    /// The number of each by the name it has behind the name of the file.
+    /// The index in `members` for each name. Names are without the prefix that all members share.
     by_name: HashMap<String, usize>,
     /// Whether elements are big-endian.
     pub big_endian: bool,
-    /// Whether there are checksums.
+    /// Whether the zip file has checksums.
     pub checksums: bool,
-    /// Whether it is a `TorchScript` program with its tensors.
+    /// Whether the file is a `TorchScript` program with its tensors.
     pub is_program: bool,
-    /// The storages of a file that is no zip file.
+    /// The storages of a file that is not a zip file.
     pub storages: Storages,
 }
 
-/// The values in a file.
+/// The values that the pickles of a file make.
 #[derive(Debug)]
 pub struct Roots {
     pub data: Value,
-    /// The constants of a program, if it is one.
+    /// The constants of the program, if the file is a `TorchScript` program.
     pub constants: Option<Value>,
 }
 
@@ -85,10 +86,10 @@ impl Container {
         Ok((container, Roots { data, constants: constants.transpose()? }))
     }
 
-    /// Reads the list of members, and what they say of the file.
+    /// Reads the list of members, and the members `version` and `byteorder`.
     fn of_zip<S: ReadAt + ?Sized>(source: &S) -> Result<Self> {
         let Directory { mut members, .. } = Directory::read(source)?;
-        // torch.serialization.set_crc32_options(False) leaves all of them empty.
+        // If torch.serialization.set_crc32_options(False) was called, torch writes no checksums.
         let checksums = !members.iter().all(Member::may_lack_checksum);
         if !checksums {
             members.iter_mut().for_each(Member::without_checksum);
@@ -103,7 +104,7 @@ impl Container {
         container.is_program = container.find(CONSTANTS).is_some();
         container.version(source)?;
         container.big_endian = match container.note(source, "byteorder")?.as_deref() {
-            // Older files have none, and are of machines that wrote this one.
+            // Older files have no member `byteorder`. They are little-endian.
             None | Some(b"little") => false,
             Some(b"big") => true,
             Some(other) => {
@@ -123,7 +124,7 @@ impl Container {
             Some(1..=MAX_VERSION) => Ok(()),
             _ => {
                 let found = crate::shown::shown(&note);
-                let what = format!("version {found} of the format, 1 to {MAX_VERSION} are read");
+                let what = format!("expected format version 1 to {MAX_VERSION}, found {found}");
                 Err(Error::new(Category::Version, what))
             }
         }
@@ -133,7 +134,7 @@ impl Container {
         self.by_name.get(name).copied()
     }
 
-    /// Where a storage is, and how many bytes it has.
+    /// Returns where a storage is, and its length in bytes.
     pub fn storage(&self, key: &str) -> Option<(Home, u64)> {
         if let Some(place) = self.storages.places.get(key) {
             return Some((Home::Raw(place.start), place.end - place.start));
@@ -142,14 +143,14 @@ impl Container {
         Some((Home::Member(number), self.members.get(number)?.byte_len()))
     }
 
-    /// How many bytes the file has for its value, at most.
+    /// Returns the length of all members or storages together, in bytes.
     pub fn byte_len(&self) -> u64 {
         let members = self.members.iter().map(Member::byte_len);
         let places = self.storages.places.values().map(|place| place.end - place.start);
         members.chain(places).fold(0, u64::saturating_add)
     }
 
-    /// Tells what is in the file besides its value and these storages.
+    /// Reports the storages that are not `used`, and everything else in the file that is not read.
     pub fn not_used(&self, used: &HashSet<&str>, losses: &mut Losses) {
         let unused = "a storage that the pickle does not use";
         for (number, member) in self.members.iter().enumerate() {
@@ -176,7 +177,7 @@ impl Container {
         self.small(source, name, MAX_NOTE)
     }
 
-    /// All of a member, which is no larger than `limit`.
+    /// Reads a whole member of at most `limit` bytes. `None` if the file has no member of this name.
     fn small<S: ReadAt + ?Sized>(
         &self,
         source: &S,
@@ -189,7 +190,7 @@ impl Container {
         contents(source, member, limit).map(Some).map_err(|error| error.in_field(name))
     }
 
-    /// The members that are neither torch's own nor storages.
+    /// Returns the names of the members that torch does not write.
     fn strangers(&self) -> impl Iterator<Item = &str> {
         self.members.iter().enumerate().filter_map(|(at, member)| {
             let own = |name: &&str| self.find(name) == Some(at);
@@ -198,7 +199,7 @@ impl Container {
         })
     }
 
-    /// Whether a member is a part of a program, and holds no tensors.
+    /// Whether a member belongs to a `TorchScript` program and is not a storage.
     fn is_code(&self, number: usize) -> bool {
         let inner = self.inner(number);
         let is_part = |name: &str| {
@@ -209,13 +210,13 @@ impl Container {
         self.is_program && inner.is_some_and(is_part)
     }
 
-    /// The name of a member behind that of the file.
+    /// Returns the name of a member without the prefix that all members share.
     fn inner(&self, number: usize) -> Option<&str> {
         let (_, inner) = self.members.get(number)?.name().split_once('/')?;
         (self.find(inner) == Some(number)).then_some(inner)
     }
 
-    /// The name of the storage that a member is, if it is one.
+    /// Returns the name of the storage that a member holds. `None` if the member is not a storage.
     fn storage_key(&self, number: usize) -> Option<&str> {
         let inner = self.inner(number)?;
         let is_storage =
@@ -224,17 +225,18 @@ impl Container {
     }
 }
 
-/// What the names of storages start with, for the values and for the constants of a program.
+/// The start of the names of storages: of those that `data.pkl` uses, and of those that `constants.pkl` uses.
 const DATA: &str = "data/";
 const OF_CONSTANTS: &str = "constants/";
 
-/// A member that is stored as it is, which all of torch's are, ready to be read.
+/// Opens a member that is not compressed. torch never compresses members, so a compressed one is an error.
 pub fn stored<'a, S: ReadAt + ?Sized>(
     source: &'a S,
     member: &'a Member,
 ) -> Result<Contents<'a, S>> {
     if member.is_deflated() {
-        let what = "the member is compressed, which torch does not do; zip the file again without";
+        let what = "the member is compressed, but torch never compresses: zip the file again \
+                    without compression";
         return Err(Error::data(what));
     }
     Contents::open(source, member)
@@ -243,7 +245,7 @@ pub fn stored<'a, S: ReadAt + ?Sized>(
 fn contents<S: ReadAt + ?Sized>(source: &S, member: &Member, limit: u64) -> Result<Vec<u8>> {
     let found = member.byte_len();
     if found > limit {
-        return Err(Error::limit(format!("a member of {found} bytes, {limit} are allowed")));
+        return Err(Error::limit(format!("the member has {found} bytes, {limit} are allowed")));
     }
     let mut contents = stored(source, member)?;
     let mut bytes = vec![0; usize::try_from(found).unwrap_or(0)];
@@ -258,14 +260,14 @@ fn contents<S: ReadAt + ?Sized>(source: &S, member: &Member, limit: u64) -> Resu
     Ok(bytes)
 }
 
-/// What stands before the names of all members: that of the file when it was written.
+/// Returns the prefix that the names of all members share: the name that the file had when it was written, and a slash.
 fn prefix(members: &[Member]) -> Result<&str> {
     let mut found = members.iter().filter_map(|member| {
         let prefix = member.name().strip_suffix("data.pkl")?;
         (prefix.ends_with('/') && prefix.matches('/').count() == 1).then_some(prefix)
     });
     let prefix = found.next().ok_or_else(|| {
-        Error::data("a zip file, but none that torch.save wrote: it has no member `…/data.pkl`")
+        Error::data("torch.save did not write this zip file: it has no member `…/data.pkl`")
     })?;
     match found.next() {
         None => Ok(prefix),
@@ -273,20 +275,20 @@ fn prefix(members: &[Member]) -> Result<&str> {
     }
 }
 
-/// The first bytes of a file.
+/// Reads the first 512 bytes of a file, or all if it is shorter.
 fn start<S: ReadAt + ?Sized>(source: &S) -> Result<Vec<u8>> {
     let len = source.size().map_err(Error::io)?.min(512);
     source::bytes(source, 0, len).map(Cow::into_owned)
 }
 
-/// Recognises what once had the same name.
+/// Refuses other formats whose files also end in `.pt`, with an error that names the format.
 fn refuse_others(start: &[u8]) -> Result<()> {
     let what = if start.get(257..262) == Some(b"ustar") {
-        "a tar file, as torch before 0.2 wrote them"
+        "a tar file, as torch before 0.2 wrote it"
     } else if start.starts_with(b"\x80") {
         "a pickle without a zip file around it"
     } else {
         return Ok(());
     };
-    Err(Error::data(format!("{what}, is not read; {SAVE_AGAIN}")))
+    Err(Error::data(format!("expected a zip file, found {what}; {SAVE_AGAIN}")))
 }

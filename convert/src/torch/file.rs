@@ -1,4 +1,4 @@
-//! Reading a file at any position.
+//! An opened file: its value, and its tensors by their names.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -24,11 +24,10 @@ use crate::support::{STEP, alloc_budget};
 use crate::zip::{Bytes as _, Contents, Member};
 use crate::{Losses, Names, TensorFile};
 
-/// A file of torch that can be read at any position: a [file](super::open), bytes in memory, or anything
-/// else that is [`ReadAt`].
+/// An opened file of torch. Its source is a [file](super::open), bytes in memory, or any other [`ReadAt`].
 ///
-/// Opening reads the pickle and checks every tensor against the storage it is in; elements are read when they
-/// are asked for. All methods take `&self`, so that several threads can read at once.
+/// Opening it reads the pickle and checks that every tensor lies inside of its storage. The elements of a tensor are
+/// read when the tensor is requested. All methods take `&self`, so several threads can read at the same time.
 pub struct TorchFile<S> {
     source: S,
     container: Container,
@@ -60,11 +59,11 @@ impl TorchFile<File> {
 }
 
 impl<S: ReadAt> TorchFile<S> {
-    /// Reads the pickle of a file, and checks what it says.
+    /// Reads the pickle of a file, and checks the tensors that it describes.
     ///
     /// # Errors
-    /// Where reading fails; where the file is not of a format that `torch.save` writes, or contradicts itself;
-    /// and where a tensor reaches out of its storage.
+    /// If reading fails, if the file is not in a format that `torch.save` writes, if the file contradicts itself, or if
+    /// a tensor reaches beyond its storage.
     pub fn new(source: S) -> Result<Self> {
         let mut machine = Machine::default();
         let (container, Roots { data, constants }) = Container::open(&source, &mut machine)?;
@@ -73,9 +72,9 @@ impl<S: ReadAt> TorchFile<S> {
         plain::simplify(&mut pickle).map_err(in_pickle)?;
         let mut losses = Losses::default();
         if let Some(constants) = constants {
-            let what =
-                "the program of a TorchScript file is left out, and inputs that it was traced with";
-            losses.note(what);
+            losses.note(
+                "the program of the TorchScript file and the inputs it was traced with are left out",
+            );
             let constants_of = object(&pickle.objects, constants);
             if !matches!(constants_of, Some(Object::Tuple(values)) if values.is_empty()) {
                 plain::beside(&mut pickle, "constants", constants);
@@ -110,75 +109,79 @@ impl<S: ReadAt> TorchFile<S> {
         })
     }
 
-    /// Limits the dimensions of each tensor, and what tensors take beyond the bytes that lie in their storages,
-    /// as some are there several times: by default 16 GiB for each; for all that [`value`](TensorFile::value) gives together,
-    /// 64 MiB and 16 times the storages.
+    /// Sets limits for the number of dimensions of each tensor, and for its memory. A small file can describe a huge
+    /// tensor, because a tensor may repeat the elements of its storage.
+    ///
+    /// By default, a tensor may have as many bytes as it spans in its storage, or 16 GiB if that is more. All tensors
+    /// that [`value`](TensorFile::value) returns may together have 17 times the bytes of the file, and 64 MiB more.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// What the file is read from.
+    /// The source of the file.
     pub fn source(&self) -> &S {
         &self.source
     }
 
-    /// All tensors, in the order of the file. The path of each is its name, which is empty where the file is
-    /// one tensor.
+    /// All tensors, in the order of the pickle. The path of each is its name. If the whole file is one tensor, its name
+    /// is empty.
     pub fn tensors(&self) -> &[TensorInfo] {
         &self.infos
     }
 
-    /// What is in the file and is neither a tensor nor a plain value: it is in none of what this type gives.
+    /// The parts of the file that cannot be read, and notes about parts that are left out by design.
     pub fn losses(&self) -> &Losses {
         &self.losses
     }
 
-    /// The tensor of that name, without its elements.
+    /// Describes a tensor: its dtype, shape, order and length.
     ///
     /// # Errors
-    /// Where there is none.
+    /// If there is no tensor of this name.
     pub fn info(&self, name: &str) -> Result<&TensorInfo> {
         self.number(name).and_then(|number| self.at(number)).map(|(info, _)| info)
     }
 
-    /// The tensor of that name as any type that can be read from one.
+    /// Reads a tensor as an array type.
     ///
     /// # Errors
-    /// As [`dyn_tensor`](Self::dyn_tensor), and where its dtype or number of dimensions is another.
+    /// The errors of [`dyn_tensor`](Self::dyn_tensor). Also if the tensor has another dtype or number of dimensions
+    /// than the type.
     pub fn tensor<T: for<'de> FromTensor<'de>>(&self, name: &str) -> Result<T> {
         self.dyn_tensor(name)?.into_tensor().map_err(|error| error.in_field(name))
     }
 
-    /// The tensor of that name, whatever its dtype.
+    /// Reads a tensor of any dtype.
     ///
-    /// The checksum of its storage is compared where the tensor reaches over all of it; for those in a part of one,
-    /// see [`verify`](Self::verify).
+    /// If the tensor fills its storage, the checksum of the storage is compared. If the tensor is only a part of it,
+    /// use [`verify`](Self::verify) to compare the checksum.
     ///
     /// # Errors
-    /// Where there is no such tensor, it cannot be read, is larger than the limits allow, or a byte of a bool
-    /// tensor is neither 0 nor 1.
+    /// If there is no tensor of this name, if it cannot be read, if it is larger than the limits allow, or if a byte of
+    /// a bool tensor is neither 0 nor 1.
     pub fn dyn_tensor(&self, name: &str) -> Result<DynTensor> {
         let number = self.number(name)?;
         self.read(number).map_err(|error| error.in_field(name))
     }
 
-    /// The tensor of that name, whose elements are read when it is written, some 256 KiB at a time. Those of a
-    /// view with gaps are gathered from as much of its storage as it reaches over.
+    /// Returns a tensor whose elements are read when it is written, in blocks of about 256 KiB. If the elements of the
+    /// tensor are not contiguous, the part of the storage that they span may be read into memory at once.
     ///
     /// # Errors
-    /// Where there is no such tensor, or it is larger than the limits allow.
+    /// If there is no tensor of this name, or if it is larger than the limits allow.
     pub fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
         let number = self.number(name)?;
         self.deferred_at(number).map_err(|error| error.in_field(name))
     }
 
-    /// Where in the source the elements of that tensor start, if they lie there as they are read, one behind the
-    /// other; `None` where they do not.
+    /// Returns the position of a tensor's first element in the source, in bytes. `None` if the bytes in the source
+    /// differ from those that [`deferred`](Self::deferred) gives: if the elements are not contiguous, if they are
+    /// big-endian, if their signs are changed, or if they are in the pickle.
     ///
     /// # Errors
-    /// Where there is no such tensor, or the file contradicts itself.
+    /// If there is no tensor of this name, or if the file contradicts itself.
     pub fn position(&self, name: &str) -> Result<Option<u64>> {
         let (_, place) = self.at(self.number(name)?)?;
         match place.home {
@@ -191,7 +194,7 @@ impl<S: ReadAt> TorchFile<S> {
         }
     }
 
-    /// A part of the pickle as a tree of leaves, of which the first is the one with the number `next`.
+    /// Makes a tree of a value of the pickle. Its leaves are numbered in their order, from `next` on.
     fn node(&self, value: Value, next: &mut usize) -> Node<'_> {
         let objects = &self.objects[..];
         let is_leaf = match (value, self.leaves.get(*next).map(|leaf| leaf.value)) {
@@ -228,7 +231,8 @@ impl<S: ReadAt> TorchFile<S> {
         }
     }
 
-    /// Whether the file has checksums: torch can be told to write none. Then, nothing but sizes is compared.
+    /// Whether the file has checksums. Files from before torch 1.6 have none, and newer versions can be told to write
+    /// none. Then [`verify`](Self::verify) cannot detect changed elements.
     pub fn has_checksums(&self) -> bool {
         self.container.checksums
     }
@@ -236,12 +240,12 @@ impl<S: ReadAt> TorchFile<S> {
     /// Reads the whole file, and compares every checksum in it.
     ///
     /// # Errors
-    /// Where one differs, or reading fails.
+    /// If a checksum differs, or if reading fails.
     pub fn verify(&self) -> Result<()> {
         self.container.members.iter().try_for_each(|member| self.verify_member(member))
     }
 
-    /// Compares the checksums that are not compared as all tensors are read.
+    /// Compares the checksums of those storages that no tensor fills. Reading the tensors compares the others.
     fn verify_parts(&self) -> Result<()> {
         let members = |is_whole: bool| {
             let places = self.places.iter().filter(move |place| place.whole == is_whole);
@@ -281,17 +285,18 @@ impl<S: ReadAt> TorchFile<S> {
     fn check_limits(&self, info: &TensorInfo, place: &Place) -> Result<()> {
         let (found, most) = (info.shape().len(), self.limits.max_rank());
         if found > most {
-            return Err(Error::limit(format!("{found} dimensions, {most} are allowed")));
+            let what = format!("the tensor has {found} dimensions, {most} are allowed");
+            return Err(Error::limit(what));
         }
         let found = info.byte_len();
         let most = alloc_budget(self.limits, found <= place.span);
         if found > most {
-            return Err(Error::limit(format!("a tensor of {found} bytes, {most} are allowed")));
+            return Err(Error::limit(format!("the tensor has {found} bytes, {most} are allowed")));
         }
         Ok(())
     }
 
-    /// That a small file does not mean something huge.
+    /// Checks that a small file does not describe huge tensors.
     fn check_sum(&self) -> Result<()> {
         let stored = self.container.byte_len();
         let meant = self.infos.iter().map(TensorInfo::byte_len).fold(0, u64::saturating_add);
@@ -300,9 +305,9 @@ impl<S: ReadAt> TorchFile<S> {
         if meant.saturating_sub(stored) <= most {
             return Ok(());
         }
-        let what =
-            format!("tensors of {meant} bytes in a file of {stored}, {most} more are allowed");
-        Err(Error::limit(what))
+        Err(Error::limit(format!(
+            "the tensors have {meant} bytes, the file has {stored}: {most} bytes more than in the file are allowed"
+        )))
     }
 
     fn deferred_at(&self, number: usize) -> Result<Deferred<'_>> {
@@ -316,12 +321,12 @@ impl<S: ReadAt> TorchFile<S> {
     fn read(&self, number: usize) -> Result<DynTensor> {
         let (info, place) = self.at(number)?;
         self.check_limits(info, place)?;
-        // What is there several times is no reason to take memory ahead.
+        // A tensor may repeat elements of its storage. So no more memory is reserved ahead than the tensor spans there.
         let sure = usize::try_from(info.byte_len().min(place.span)).unwrap_or(0);
         collected(info.meta(), sure, |put| self.blocks(info, place, put))
     }
 
-    /// Hands over the elements of a tensor, little-endian.
+    /// Passes the elements of a tensor to `put` as little-endian bytes, block by block.
     fn blocks(
         &self,
         info: &TensorInfo,
@@ -357,7 +362,7 @@ impl<S: ReadAt> TorchFile<S> {
     }
 }
 
-/// Hands over all of a member, and compares its checksum.
+/// Passes all bytes of a member to `put`, block by block, and compares its checksum.
 fn whole<S: ReadAt + ?Sized>(
     mut contents: Contents<'_, S>,
     len: u64,
@@ -380,9 +385,10 @@ fn whole<S: ReadAt + ?Sized>(
     contents.finish()
 }
 
-/// With names as they are stored, the value has the structure of its pickle: dicts are maps, whose keys stay as they are, and
-/// lists and tuples are arrays. Flat, it is one map of the tensors, and of the plain values beside them, by name. A file that is
-/// one tensor, or has none, is that value itself. What is lost is left out, or null in an array.
+/// With [`Names::Stored`], the value has the structure of the pickle: dicts are maps with the same keys, and lists and
+/// tuples are arrays. With [`Names::Flat`], it is one map from names to tensors and to the plain values beside them. If
+/// the whole file is one tensor, or has no tensors, its value is that of the pickle in both cases. Parts that cannot be
+/// read are left out of maps, and are null in arrays.
 impl<S: ReadAt> TensorFile for TorchFile<S> {
     fn value(&self, names: Names) -> Result<AsValue<'_>> {
         self.check_sum()?;
@@ -433,7 +439,7 @@ impl<S: ReadAt> TensorFile for TorchFile<S> {
     }
 }
 
-/// The storages that tensors are in, by their names.
+/// Returns the names of the storages that tensors use.
 fn used(objects: &[Object]) -> HashSet<&str> {
     let tensors = objects.iter().filter_map(|object| match object {
         Object::Tensor(tensor) => Some(tensor),

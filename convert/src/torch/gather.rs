@@ -1,4 +1,4 @@
-//! The elements of a tensor in order, wherever they lie in their storage.
+//! Reads the elements of a tensor from its storage, and puts them in order.
 
 use std::borrow::Cow;
 
@@ -10,11 +10,12 @@ use super::layout::Place;
 use crate::source;
 use crate::support::STEP;
 
-/// What a tensor may waste of the bytes that are read for it at once: this many times its own, and this many.
+/// The part of a storage that a tensor spans is read at once if it has at most this many bytes: `WASTE_TIMES` times
+/// those of the tensor, plus `WASTE`.
 const WASTE_TIMES: u64 = 2;
 const WASTE: u64 = 1 << 20;
 
-/// Hands over the elements of a tensor, the first of which is at `at` in the source.
+/// Passes the elements of a tensor to `put`, block by block. The first element is at position `at` of the source.
 pub fn elements<S: ReadAt + ?Sized>(
     source: &S,
     at: u64,
@@ -29,7 +30,7 @@ pub fn elements<S: ReadAt + ?Sized>(
     }
 }
 
-/// Hands over elements that lie one after the other, from `at` on in the source.
+/// Passes contiguous elements to `put`, block by block. They start at position `at` of the source.
 fn direct<S: ReadAt + ?Sized>(
     source: &S,
     at: u64,
@@ -45,8 +46,8 @@ fn direct<S: ReadAt + ?Sized>(
     Ok(())
 }
 
-/// Hands over elements with gaps between them, in another order, or several times, in row-major order. `at`
-/// is where the first of them is in the source.
+/// Passes the elements of a strided view to `put`, in row-major order. In the source, they may have gaps between them,
+/// be in another order, or be repeated. The first element of the view is at position `at` of the source.
 fn strided<S: ReadAt + ?Sized>(
     source: &S,
     at: u64,
@@ -59,7 +60,7 @@ fn strided<S: ReadAt + ?Sized>(
     let (outer, run) = runs(shape, strides, place.width);
     let (shape, strides) = (shape.get(..outer).unwrap_or(&[]), strides.get(..outer).unwrap_or(&[]));
     let dense = info.byte_len().saturating_mul(WASTE_TIMES).saturating_add(WASTE);
-    // All at once where that is not much more than the tensor; else run by run.
+    // Reads the whole span at once if it is not much larger than the tensor. Otherwise reads run by run.
     let all = (source.contents().is_some() || place.span <= dense)
         .then(|| source::bytes(source, at, place.span))
         .transpose()?;
@@ -73,7 +74,7 @@ fn strided<S: ReadAt + ?Sized>(
     loop {
         let mut done = 0;
         while done < run {
-            // Whole elements, as all of these numbers are multiples of them.
+            // This ends between two elements, because `run` and `STEP` are multiples of the width of an element.
             let step = (run - done).min(STEP);
             block.extend_from_slice(&piece(offset.saturating_add(done as u64), step)?);
             done += step;
@@ -81,7 +82,7 @@ fn strided<S: ReadAt + ?Sized>(
                 put(std::mem::take(&mut block))?;
             }
         }
-        // The last axis changes fastest; those that are through start again.
+        // The last axis changes fastest. An axis that is at its end starts again, and the axis before it makes a step.
         let mut axes = index.iter_mut().zip(shape.iter().zip(strides)).rev();
         loop {
             let Some((step, (&dim, &stride))) = axes.next() else {
@@ -101,10 +102,11 @@ fn strided<S: ReadAt + ?Sized>(
 
 #[cold]
 fn outside() -> Error {
-    Error::damaged("an element outside of its storage")
+    Error::damaged("an element lies outside of its storage")
 }
 
-/// How many axes lead to runs of elements without gaps, and how many bytes those are.
+/// Splits the axes into outer ones and inner ones, so that the elements along the inner axes are contiguous. Returns
+/// the number of outer axes, and the number of bytes of such a run of elements.
 fn runs(shape: &[usize], strides: &[u64], width: usize) -> (usize, usize) {
     let mut outer = shape.len();
     let mut run = width;

@@ -1,4 +1,4 @@
-//! Where the elements of a tensor are, checked against the storage they are in.
+//! Finds the elements of a tensor, and checks that they lie inside of their storage.
 
 use tenarc::tensor::{Order, Shape, TensorInfo, TensorMeta};
 use tenarc::{DType, Error, Result};
@@ -8,39 +8,40 @@ use super::pickle::{At, Object, Rebuilt, Signs};
 use crate::source::in_memory;
 use crate::support::swap_words;
 
-/// A tensor whose every element lies inside of its storage.
+/// The place of a tensor's elements, all of which lie inside of their storage.
 #[derive(Debug)]
 pub struct Place {
     pub home: Home,
-    /// Where the first element is in the storage, and how many bytes lead from there behind the last.
+    /// The offset of the first element in the storage, in bytes.
     pub start: u64,
+    /// The number of bytes from the start of the first element to the end of the last one.
     pub span: u64,
-    /// Bytes of an element.
+    /// The length of an element in bytes.
     pub width: usize,
-    /// Bytes from one element to the next along each axis; `None` where the elements lie as they are wanted.
+    /// The stride along each axis in bytes. `None` if the elements are contiguous and in the order of the tensor.
     pub strides: Option<Vec<u64>>,
-    /// Whether it is all of its storage, as it lies.
+    /// Whether the tensor is contiguous and fills its storage.
     pub whole: bool,
-    /// Bytes of each word that are the other way round; 1 if none are.
+    /// The length of a big-endian word in bytes. 1 if no bytes are swapped.
     swapped: usize,
     pub signs: Signs,
     is_complex: bool,
 }
 
-/// What a storage is.
+/// The place of a storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Home {
-    /// The number of its member.
+    /// The member of the zip file with this number.
     Member(usize),
-    /// Where it starts in a file that is no zip file.
+    /// The bytes from this position on, in a file that is not a zip file.
     Raw(u64),
-    /// The number of the object that its bytes are.
+    /// The object of the pickle with this number.
     Object(usize),
 }
 
 impl Place {
-    /// Turns bytes of the storage, whole elements, into what they mean: little-endian, with the signs that they have when
-    /// they are used.
+    /// Turns elements as they are in the storage into those of the tensor: makes them little-endian, and changes their
+    /// signs if the tensor says so.
     pub fn finish(&self, block: &mut [u8]) {
         swap_words(block, self.swapped);
         let Signs { real, imaginary } = self.signs;
@@ -55,13 +56,13 @@ impl Place {
         }
     }
 
-    /// Whether elements are in the storage as they are read.
+    /// Whether the bytes in the storage are those of the tensor.
     pub fn is_as_stored(&self) -> bool {
         self.strides.is_none() && self.swapped <= 1 && self.signs == Signs::default()
     }
 }
 
-/// Finds the storage of a tensor, and the tensor in it.
+/// Finds the storage of a tensor, and the place of the tensor in it.
 pub fn place(
     name: &str,
     tensor: &Rebuilt,
@@ -86,16 +87,17 @@ pub fn place(
         Some((shape, count, tensor.dtype.byte_len(count)?))
     });
     let Some((shape, count, len)) = counted else {
-        let what = format!("a {} tensor of shape {:?} fits no memory", tensor.dtype, tensor.shape);
+        let (dtype, shape) = (&tensor.dtype, &tensor.shape);
+        let what = format!("a {dtype} tensor of shape {shape:?} does not fit in memory");
         return Err(Error::data(what));
     };
     if tensor.strides.len() != shape.len() {
         let (found, expected) = (tensor.strides.len(), shape.len());
-        return Err(Error::data(format!("{found} strides of {expected} dimensions")));
+        return Err(Error::data(format!("expected {expected} strides, found {found}")));
     }
     in_memory(len as u64, 0)?;
     if matches!(home, Home::Object(_)) && len as u64 != room {
-        let what = format!("an array of {len} bytes has {room} in the pickle");
+        let what = format!("expected {len} bytes of an array, found {room} in the pickle");
         return Err(Error::damaged(what));
     }
     let (start, span) = if count == 0 { (0, 0) } else { reach(tensor, width as u64, room)? };
@@ -103,7 +105,8 @@ pub fn place(
     let whole = order.is_some() && start == 0 && len as u64 == room;
     let strides = match order {
         Some(_) => None,
-        // Within reach, but for axes along which nothing moves.
+        // `reach` has checked these products. Only the stride of an axis with one element may be too large; it is never
+        // used.
         None => Some(tensor.strides.iter().map(|s| s.saturating_mul(width as u64)).collect()),
     };
     let order = order.unwrap_or(Order::C);
@@ -120,20 +123,21 @@ pub fn place(
     Ok((info, Place { home, start, span, width, strides, whole, swapped, signs, is_complex }))
 }
 
-/// That the storage has as many bytes as the pickle says.
+/// Checks that the storage has as many elements as the pickle says.
 fn check_claim(tensor: &Rebuilt, room: u64) -> Result<()> {
     let dtype = tensor.storage.elements.dtype();
     let width = dtype.bits().unwrap_or(8) as u64 / 8;
     let count = tensor.storage.count;
-    // The last bytes may be less than an element.
+    // A storage may end with a part of an element.
     if room / width == count {
         return Ok(());
     }
-    let what = format!("the pickle says {count} elements of {dtype}, the storage has {room} bytes");
-    Err(Error::damaged(what))
+    Err(Error::damaged(format!(
+        "expected a storage of {count} {dtype} elements, as the pickle says, found {room} bytes"
+    )))
 }
 
-/// From where to where the elements reach, in bytes of the storage.
+/// Returns the offset of the first element in the storage, and the number of bytes that the elements span.
 fn reach(tensor: &Rebuilt, width: u64, room: u64) -> Result<(u64, u64)> {
     let last = tensor.shape.iter().zip(&tensor.strides).try_fold(0u64, |last, (&dim, &stride)| {
         last.checked_add(dim.saturating_sub(1).checked_mul(stride)?)
@@ -144,18 +148,18 @@ fn reach(tensor: &Rebuilt, width: u64, room: u64) -> Result<(u64, u64)> {
     match (start, span, end) {
         (Some(start), Some(span), Some(end)) if end <= room => Ok((start, span)),
         _ => Err(Error::damaged(format!(
-            "elements from {} on, shape {:?}, strides {:?}, lie outside of the {room} bytes of their storage",
+            "the elements (offset {}, shape {:?}, strides {:?}) lie outside of the {room} bytes of their storage",
             tensor.offset, tensor.shape, tensor.strides
         ))),
     }
 }
 
-/// The order in which elements that lie without gaps follow each other.
+/// Returns the order of contiguous elements. `None` if the elements are not contiguous in either order.
 fn order(shape: &[usize], strides: &[u64], count: usize) -> Option<Order> {
     fn dense<'a>(axes: impl Iterator<Item = (&'a usize, &'a u64)>) -> bool {
         let mut expected = 1u64;
         for (&dim, &stride) in axes {
-            // Along an axis of one element, nothing moves.
+            // The stride of an axis with one element is never used.
             if dim != 1 && stride != expected {
                 return false;
             }

@@ -1,6 +1,7 @@
-//! Files of torch 0.1 to 1.5, which are no zip files: five pickles, and behind them the storages. The pickles are a magic
-//! number, the version of the format, notes of the machine, the value, and the names of the storages in their order. Each
-//! storage is the number of its elements, in 8 bytes, and the elements, all of them little-endian.
+//! Reads files of torch 0.1 to 1.5. They are not zip files, but five pickles and then the storages. The pickles are a
+//! magic number, the version of the format, the sizes of numbers on the machine, the value, and the names of the
+//! storages in their order. Each storage is the number of its elements in 8 bytes, and then the elements. All numbers
+//! are little-endian.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -12,30 +13,34 @@ use tenarc::{Error, Result};
 use super::pickle::{At, Machine, Object, Value};
 use crate::source;
 
-/// The magic number as all protocols have it, and up to where it is looked for.
+/// The magic number as a pickle of any protocol ends: `LONG1` with 10 bytes, and `STOP`. It must end within the first
+/// `MAGIC_WITHIN` bytes of the file.
 const MAGIC: &[u8] = b"\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.";
 const MAGIC_WITHIN: usize = 32;
 
 const VERSION: i64 = 1001;
 
-/// The longest pickle that is read, and how much is read of one at first.
+/// The length of the longest pickle that is read, and the number of bytes that are read of a pickle at first.
 const MAX_PICKLE: u64 = 64 << 20;
 const WINDOW: u64 = 64 << 10;
 
-/// Whether a file that starts so is one that torch wrote before version 1.6. Later files are zip files.
+/// Whether a file is one that torch wrote before version 1.6, given the first bytes of the file. Later files are zip
+/// files.
 pub fn is_legacy(start: &[u8]) -> bool {
     let start = start.get(..MAGIC_WITHIN).unwrap_or(start);
     start.starts_with(b"\x80") && start.windows(MAGIC.len()).any(|window| window == MAGIC)
 }
 
-/// Where each storage is in the file, by its name, and what follows the last.
+/// The storages of a file from before torch 1.6.
 #[derive(Debug, Default)]
 pub struct Storages {
+    /// The bytes of each storage in the file, by its name.
     pub places: HashMap<String, Range<u64>>,
+    /// The number of bytes that follow the last storage.
     pub rest: u64,
 }
 
-/// Reads the value, and finds the storages.
+/// Reads the value of a file, and finds the storages.
 pub fn read<S: ReadAt + ?Sized>(source: &S, machine: &mut Machine) -> Result<(Value, Storages)> {
     let size = source.size().map_err(Error::io)?;
     let mut at = 0;
@@ -48,13 +53,15 @@ pub fn read<S: ReadAt + ?Sized>(source: &S, machine: &mut Machine) -> Result<(Va
     next(machine, "magic number")?;
     let version = next(machine, "version")?;
     if !matches!(version, Value::Int(VERSION)) {
-        let what = match version {
-            Value::Int(found) => format!("version {found} of the format before torch 1.6"),
-            _ => "no version of the format before torch 1.6".to_owned(),
+        let found = match version {
+            Value::Int(found) => found.to_string(),
+            _ => "a value that is not an integer".to_owned(),
         };
-        return Err(Error::new(Category::Version, format!("{what}, {VERSION} is read")));
+        let what =
+            format!("expected version {VERSION} of the format before torch 1.6, found {found}");
+        return Err(Error::new(Category::Version, what));
     }
-    // The sizes of the machine's numbers. The file has its own.
+    // This pickle gives the sizes of numbers on the machine. They do not matter, because those in the file are fixed.
     next(machine, "machine")?;
     let root = next(machine, "value")?;
     let names = next(machine, "names of storages")?;
@@ -62,7 +69,8 @@ pub fn read<S: ReadAt + ?Sized>(source: &S, machine: &mut Machine) -> Result<(Va
     Ok((root, storages))
 }
 
-/// Reads the pickle at this position, and tells how long it is. How long is known only at its end, so more and more is read.
+/// Reads the pickle at position `at`, and returns its value and its length. Only the end of a pickle shows its length.
+/// So this reads a part of the file, and then larger ones until the whole pickle is in it.
 fn pickle<S: ReadAt + ?Sized>(
     source: &S,
     machine: &mut Machine,
@@ -70,7 +78,7 @@ fn pickle<S: ReadAt + ?Sized>(
     size: u64,
 ) -> Result<(Value, u64)> {
     let left = size.saturating_sub(at).min(MAX_PICKLE);
-    // What is in memory need not be read again.
+    // If the file is in memory, nothing must be read again, so the first part is everything that is left.
     let mut window = if source.contents().is_some() { left } else { left.min(WINDOW) };
     loop {
         let bytes = source::bytes(source, at, window)?;
@@ -82,7 +90,8 @@ fn pickle<S: ReadAt + ?Sized>(
                 window = window.saturating_mul(4).min(left);
             }
             Err(error) if error.category() == Category::Eof && left == MAX_PICKLE => {
-                return Err(Error::limit(format!("a pickle of more than {MAX_PICKLE} bytes")));
+                let what = format!("the pickle has more than {MAX_PICKLE} bytes");
+                return Err(Error::limit(what));
             }
             Err(error) => return Err(error.moved_by(at)),
         }
@@ -111,7 +120,7 @@ fn storages<S: ReadAt + ?Sized>(
         let Some(Object::Text(name)) = machine.object(*name) else { return Err(wrong()) };
         let fail = |error: Error| error.at(at).in_field(format!("storage {}", name.escape_debug()));
         let storage = known.get(&**name).ok_or_else(|| {
-            fail(Error::data("the value has no storage of this name whose type is known"))
+            fail(Error::data("the value uses no storage of this name and a known type"))
         })?;
         let width = storage.elements.dtype().bits().unwrap_or(8) as u64 / 8;
         let mut count = [0; 8];
@@ -119,14 +128,14 @@ fn storages<S: ReadAt + ?Sized>(
         let count = u64::from_le_bytes(count);
         if count != storage.count {
             let claimed = storage.count;
-            let what = format!("the value says {claimed} elements, the storage {count}");
+            let what = format!("expected {claimed} elements, as the value says, found {count}");
             return Err(fail(Error::damaged(what)));
         }
         let start = at.saturating_add(8);
         let end = count.checked_mul(width).and_then(|len| start.checked_add(len));
         let Some(end) = end.filter(|&end| end <= size) else {
             let left = size.saturating_sub(start);
-            return Err(fail(Error::eof(&format!("{count} elements, in {left} bytes"))));
+            return Err(fail(Error::eof(&format!("{count} elements, found {left} bytes"))));
         };
         if found.places.insert(name.to_string(), start..end).is_some() {
             return Err(fail(Error::damaged("two storages have this name")));

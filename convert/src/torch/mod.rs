@@ -1,10 +1,10 @@
-//! torch's files (`.pt`, `.pth`, `.bin`), read and converted to archives. No code is ever run.
+//! Reads torch's files (`.pt`, `.pth`, `.bin`) and converts them to archives. Code in a file is never run.
 //!
 //! ```no_run
 //! use ndarray::Array2;
 //! use tenarc_convert::{Format, Options, torch};
 //!
-//! let file = torch::open("model.pt")?;                            // reads what there is, no elements
+//! let file = torch::open("model.pt")?;                            // reads the pickle, but no elements
 //! for tensor in file.tensors() {
 //!     println!("{}: {} {:?}", tensor.path(), tensor.dtype(), tensor.shape());
 //! }
@@ -14,17 +14,20 @@
 //! # Ok::<(), tenarc::Error>(())
 //! ```
 //!
-//! Such a file is a zip file of a pickle and of the bytes of tensors, as `torch.save` has written it since
-//! version 1.6, or those one after the other, as before. A pickle is a program; here it is read as data. The functions that torch makes tensors and dicts
-//! with are known by their names. Any other call is kept as data, the name of the function and its arguments, and an object
-//! of a class as a map of its attributes. [`Losses::notes`](crate::Losses::notes) names them.
+//! Since version 1.6, `torch.save` writes a zip file with two kinds of entries: a pickle, and the storages of the
+//! tensors. Older versions write the pickle and the storages one after the other. A pickle is a program; here it is
+//! read as data. The functions that make tensors and dicts are recognised by their names. Any other call is kept as
+//! data: the name of the function and its arguments. An object of a class is kept as a map of its attributes.
+//! [`Losses::notes`](crate::Losses::notes) names these functions and classes.
 //!
-//! An archive gets the structure of the pickle: dicts become maps with the same keys, lists and tuples sequences. Tensors are
-//! named by their paths in it: keys of dicts, and numbers of elements of lists, joined by dots. Views of a storage are read as
-//! the tensors they are: transposed ones in column-major [order](tenarc::tensor::Order), others gathered in row-major
-//! order. Plain values beside tensors, such as the number of
-//! an epoch, are kept. Not kept, and not counted as lost, is what is no value of a tensor: devices, strides,
-//! `requires_grad`, and which tensors overlap in a storage. Those that are the same are stored once.
+//! An archive gets the structure of the pickle: dicts become maps with the same keys, lists and tuples become
+//! sequences. The name of a tensor is its path in this structure: keys of dicts and indices of lists, joined by dots. A
+//! view of a storage is read as a tensor of its own. A transposed view gets column-major
+//! [order](tenarc::tensor::Order). The elements of any other view are gathered in row-major order. Plain values beside
+//! tensors, such as the number of an epoch, are kept.
+//!
+//! Some properties of tensors are neither kept nor counted as lost: devices, strides, `requires_grad`, and overlaps of
+//! tensors in a storage. If two tensors are the same part of a storage, the archive stores their elements once.
 
 mod container;
 mod file;
@@ -47,15 +50,15 @@ use super::format::Codec;
 use super::{Options, TensorFile};
 use tenarc::Result;
 
-/// Opens a file, to read what is asked for of it: see [`TorchFile::new`].
+/// Opens a file and reads its pickle. The elements of a tensor are read when the tensor is requested.
 ///
 /// # Errors
-/// Where the file cannot be read, is not of the format, or holds what is refused.
+/// If the file cannot be opened. Also the errors of [`TorchFile::new`].
 pub fn open(path: impl AsRef<Path>) -> Result<TorchFile<File>> {
     TorchFile::open(path.as_ref())
 }
 
-/// torch among the formats.
+/// The [`Codec`] for torch's files.
 pub(crate) struct Torch;
 
 impl Codec for Torch {

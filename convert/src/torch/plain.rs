@@ -1,5 +1,5 @@
-//! Objects as the plain data that archives hold. Of an object of a class, that is what the pickle says of it; no class
-//! is looked up, and nothing is called.
+//! Turns objects of a pickle into plain data, which archives can hold. An object of a class becomes what the pickle
+//! says about it. No class is looked up, and nothing is called.
 
 use std::collections::{HashMap, HashSet};
 use std::mem::take;
@@ -9,13 +9,15 @@ use tenarc::{Error, Result};
 use super::pickle::{Dict, Instance, Object, Origin, Pickle, Rebuilt, Value};
 use super::tree::{object, step};
 
-/// Entries that are copied out of states. Without a limit, one long state of many objects would become many.
+/// The number of attributes that may be copied from the states of objects. Many objects may share one long state, and
+/// each gets a copy of it. So without a limit, a small pickle could take much memory.
 const MAX_COPIED: usize = 1 << 22;
 
-/// The parts of a module, whose names its tensors do not have in a `state_dict`.
+/// The attributes of a module that hold its parameters, buffers and inner modules. In a `state_dict`, the names of
+/// tensors do not contain them.
 const PARTS: [&str; 3] = ["_parameters", "_buffers", "_modules"];
 
-/// Makes plain data of all objects.
+/// Replaces the storages and instances of a pickle by plain data.
 pub fn simplify(pickle: &mut Pickle) -> Result<()> {
     let count = pickle.objects.len();
     let mut plain = Plain {
@@ -28,7 +30,7 @@ pub fn simplify(pickle: &mut Pickle) -> Result<()> {
     for number in 0..count {
         plain.object(number)?;
     }
-    // Keys of states are known only now.
+    // Dict keys are checked last, because the states of objects have only now become dicts.
     for number in 0..plain.objects.len() {
         let Some(Object::Dict(dict)) = plain.objects.get(number) else { continue };
         if let Some(changed) = without_bad_keys(&plain.objects, dict) {
@@ -45,10 +47,11 @@ type Entries = Vec<(Value, Value)>;
 struct Plain {
     objects: Vec<Object>,
     origins: HashMap<usize, Origin>,
-    /// The numbers of texts that were added.
+    /// The object numbers of the texts that [`key`](Self::key) has added.
     texts: HashMap<&'static str, usize>,
-    /// Names of functions as texts, by the numbers of the functions.
+    /// The names of functions as texts, by the object numbers of the functions.
     names: HashMap<usize, Value>,
+    /// The number of attributes that were copied from states.
     copied: usize,
 }
 
@@ -77,7 +80,7 @@ impl Plain {
         key
     }
 
-    /// The name of a function as a text, which all calls of it share.
+    /// Returns the name of a function as a text. All calls of the function share it.
     fn name(&mut self, function: Value) -> Value {
         let (Value::Object(number), Some(Object::Global(global))) = (function, self.get(function))
         else {
@@ -125,7 +128,7 @@ impl Plain {
         Ok(plain.unwrap_or_else(|| self.call(instance)))
     }
 
-    /// All that the pickle says of an object.
+    /// Returns a map of everything that the pickle says about a call.
     fn call(&mut self, instance: Instance) -> Object {
         let Instance { function, arguments, state, items, entries, .. } = instance;
         let called = self.name(function);
@@ -144,7 +147,8 @@ impl Plain {
         Object::of_entries(all)
     }
 
-    /// The attributes in a state, which is their dict, or a tuple of it and of that of the slots.
+    /// Returns the attributes in a state. A state is a dict of attributes, or a tuple of this dict and that of the
+    /// slots. `None` if it is something else.
     fn attributes(&mut self, state: Value) -> Result<Option<Entries>> {
         let dicts = match self.get(state) {
             Some(Object::Tuple(values)) if values.len() == 2 => values.to_vec(),
@@ -161,14 +165,15 @@ impl Plain {
         let found = self.module(&found).unwrap_or(found);
         self.copied = self.copied.saturating_add(found.len());
         if self.copied > MAX_COPIED {
-            let what = format!("objects of more than {MAX_COPIED} attributes together");
+            let what = format!("the objects have more than {MAX_COPIED} attributes together");
             return Err(Error::limit(what));
         }
         Ok(Some(found))
     }
 
-    /// The attributes of a module, with its parameters, buffers and modules among them, so that tensors have the names of
-    /// its `state_dict`. `None` if it is no module, or two would have one name.
+    /// Returns the attributes of a module, with its parameters, buffers and inner modules among them. So tensors have
+    /// the names of the module's `state_dict`. `None` if the object is not a module, or if two attributes would have
+    /// the same name.
     fn module(&self, attributes: &[(Value, Value)]) -> Option<Entries> {
         let text = |key: Value| match self.get(key) {
             Some(Object::Text(text)) => Some(&**text),
@@ -183,7 +188,7 @@ impl Plain {
         };
         let [parameters, buffers, modules] = PARTS.map(part);
         let parts = [parameters?, buffers.unwrap_or_default(), modules?].into_iter().flatten();
-        // A parameter that a module does without is None, and not in its `state_dict`.
+        // A parameter that a module does not use is None. A `state_dict` does not contain it.
         let parts = parts.filter(|(_, value)| !matches!(value, Value::None));
         let own = attributes.iter().filter(|(key, value)| match text(*key) {
             Some(name) => {
@@ -206,7 +211,7 @@ impl Plain {
     }
 }
 
-/// Puts another value beside those of the pickle, under a key of its own.
+/// Adds a value to the root of the pickle under the key `name`.
 pub fn beside(pickle: &mut Pickle, name: &str, value: Value) {
     let key = Value::Object(pickle.objects.len());
     pickle.objects.push(Object::Text(name.into()));
@@ -218,7 +223,7 @@ pub fn beside(pickle: &mut Pickle, name: &str, value: Value) {
         _ => true,
     };
     if is_taken {
-        // Then, both have keys of their own.
+        // The root is not a dict, or already has this key. So a new dict holds the root and the value.
         let root = Value::Object(pickle.objects.len());
         pickle.objects.push(Object::Text("value".into()));
         let entries = vec![(root, pickle.root), (key, value)];
@@ -231,7 +236,7 @@ pub fn beside(pickle: &mut Pickle, name: &str, value: Value) {
     }
 }
 
-/// The dict without entries whose keys cannot be kept, if there are any.
+/// Returns the dict without the entries whose keys cannot be kept. `None` if there are no such entries.
 fn without_bad_keys(objects: &[Object], dict: &Dict) -> Option<Dict> {
     let mut steps = HashSet::with_capacity(dict.entries.len());
     let mut check = |key: Value| match step(objects, key) {

@@ -1,4 +1,4 @@
-//! What a pickle holds, by path: tensors, and plain values between them.
+//! The tree of the values in a pickle: finds the path of each tensor, and of each plain value beside tensors.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -11,38 +11,42 @@ use super::pickle::{Dict, Lost, Object, Origin, Pickle, Value};
 use super::value::Plain;
 use crate::Losses;
 
-/// Levels of containers inside each other. Archives are read with 128, of which names take up to 64.
+/// The most containers that may be nested in each other. Readers of archives allow 128 levels, of which names may take
+/// 64.
 const MAX_DEPTH: usize = 60;
 
-/// How much all of it may be, written out: an object may be in many places.
+/// The largest weight that the value of a pickle may have. An object counts each time it is used, because an archive
+/// holds it each time.
 const MAX_WEIGHT: u64 = 1 << 22;
 
-/// Names that one note lists.
+/// The most names that one note lists.
 const LISTED: usize = 5;
 
-/// Bytes of a name, and of all names together.
+/// The limits for the bytes of a name, and of all names together.
 const MAX_NAME: usize = 64 << 10;
 const MAX_NAMES: usize = 64 << 20;
 
-/// A tensor, or a value without any, and where it is found.
+/// A tensor, or a value that contains no tensors, and its path.
 #[derive(Debug)]
 pub struct Leaf {
-    /// The path in an archive of the value as it is stored.
+    /// The path that the value has in an archive that stores the structure of the pickle.
     pub name: String,
     pub value: Value,
     pub is_tensor: bool,
 }
 
-/// All leaves, in the order of the pickle, and what is none.
+/// The leaves of the value of a pickle.
 #[derive(Debug, Default)]
 pub struct Tree {
+    /// All leaves, in the order of the pickle.
     pub leaves: Vec<Leaf>,
-    /// Whether the one leaf is all of the pickle, and has no name.
+    /// Whether the value of the pickle is a single leaf, which then has no name.
     pub bare: bool,
     pub losses: Losses,
 }
 
 impl Tree {
+    /// Finds the leaves. Adds what cannot be kept to the losses.
     pub fn new(pickle: &mut Pickle, losses: Losses) -> Result<Self> {
         let mut scale =
             Scale { objects: &pickle.objects, seen: Vec::new(), cycles: HashSet::new() };
@@ -52,13 +56,13 @@ impl Tree {
             return Err(too_deep());
         }
         if all.weight > MAX_WEIGHT {
-            let what = "the pickle holds more than is read, as its objects are in many places";
+            let what = "the value of the pickle is too large, as it repeats objects many times";
             return Err(Error::limit(what));
         }
         let Scale { seen, cycles, .. } = scale;
         cut(&mut pickle.objects, &cycles);
         let objects = &pickle.objects[..];
-        // The tensors are not needed for the paths to them.
+        // `Paths` needs an encoded value. Its tensors do not matter for the paths, so `Plain` writes null for each.
         let skeleton = tenarc::to_vec(&Plain { objects, value: pickle.root })?;
         let mut walk = Walk {
             objects,
@@ -96,7 +100,7 @@ impl Tree {
     }
 }
 
-/// Names for a message: the first of them, and how many there are.
+/// Formats names for a message: the first few, and how many more there are.
 fn listed(names: &BTreeSet<&str>) -> String {
     let shown: Vec<_> =
         names.iter().take(LISTED).map(|name| format!("`{}`", name.escape_debug())).collect();
@@ -106,8 +110,8 @@ fn listed(names: &BTreeSet<&str>) -> String {
     }
 }
 
-/// Replaces what closes a cycle by an object that is lost. Without it, all objects are in each other in one direction
-/// only, and their weights are right.
+/// Replaces the references that close a cycle by a lost object. Without cycles, the weights of objects are correct, and
+/// a walk through them ends.
 fn cut(objects: &mut Vec<Object>, cycles: &HashSet<(usize, usize)>) {
     if cycles.is_empty() {
         return;
@@ -145,7 +149,7 @@ pub fn object(objects: &[Object], value: Value) -> Option<&Object> {
     }
 }
 
-/// A key as a step of a path.
+/// Returns a key as a step of a path. `None` if the key is neither a text nor an integer.
 pub fn step(objects: &[Object], key: Value) -> Option<Cow<'_, str>> {
     match (key, object(objects, key)) {
         (Value::Int(number), _) => Some(number.to_string().into()),
@@ -154,7 +158,7 @@ pub fn step(objects: &[Object], key: Value) -> Option<Cow<'_, str>> {
     }
 }
 
-/// What an object is that is not kept.
+/// Returns the description of a lost object. `None` if the object is not lost.
 pub fn lost(objects: &[Object], value: Value) -> Option<&Lost> {
     match object(objects, value)? {
         Object::Lost(lost) => Some(lost),
@@ -162,11 +166,14 @@ pub fn lost(objects: &[Object], value: Value) -> Option<&Lost> {
     }
 }
 
-/// What is known of a value and all that is in it.
+/// The measures of a value, with everything that it contains.
 #[derive(Clone, Copy, Default)]
 struct Weighed {
+    /// About the number of values and of 16-byte pieces of texts.
     weight: u64,
+    /// The number of levels of containers.
     height: usize,
+    /// Whether there are tensors.
     tensors: bool,
 }
 
@@ -181,16 +188,16 @@ impl Weighed {
 #[derive(Clone, Copy)]
 enum Seen {
     Not,
-    /// It is being weighed.
+    /// The object is being weighed.
     Open,
     Done(Weighed),
 }
 
-/// Weighs every object once, however often it is found.
+/// Weighs every object once, however often it is used.
 struct Scale<'a> {
     objects: &'a [Object],
     seen: Vec<Seen>,
-    /// Objects and what is in them although it contains them.
+    /// The references that close a cycle: the number of the object that refers, and that of an object around it.
     cycles: HashSet<(usize, usize)>,
 }
 
@@ -262,19 +269,23 @@ struct Walk<'a> {
     seen: Vec<Seen>,
     paths: Paths,
     tree: Tree,
+    /// The path to the current value.
     steps: Vec<Cow<'a, str>>,
-    /// Bytes of the steps and what joins them, and of all names.
+    /// The bytes of `steps` and of the dots between them.
     len: usize,
+    /// The bytes of the names of all leaves so far.
     total: usize,
     origins: &'a HashMap<usize, Origin>,
-    /// Names of classes, of what would be called, and of functions and types that are values.
+    /// The classes of objects that became plain data.
     classes: BTreeSet<&'a str>,
+    /// The functions whose calls became plain data.
     called: BTreeSet<&'a str>,
+    /// The functions and types that are values.
     named: BTreeSet<&'a str>,
 }
 
 impl<'a> Walk<'a> {
-    /// What has tensors in it is no leaf, but leads to some.
+    /// Finds the leaves in a value. A container with tensors in it is not a leaf; a container without tensors is one.
     fn item(&mut self, value: Value) -> Result<()> {
         let objects = self.objects;
         match object(objects, value) {
@@ -298,7 +309,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Finds what is lost inside of a plain value.
+    /// Adds the lost parts of a plain value to the losses, and the functions and types in it to `named`.
     fn plain(&mut self, value: Value) -> Result<()> {
         match object(self.objects, value) {
             Some(Object::Lost(lost)) => self.lose_all(lost),
@@ -310,6 +321,7 @@ impl<'a> Walk<'a> {
         self.inside(value, &mut Self::plain)
     }
 
+    /// Calls `each` for every value that this value directly contains.
     fn inside(&mut self, value: Value, each: &mut Each<'a>) -> Result<()> {
         if let Value::Object(number) = value {
             match self.origins.get(&number) {
@@ -354,7 +366,7 @@ impl<'a> Walk<'a> {
                 let what = "`_metadata`, the versions of the modules of a state_dict, is left out";
                 self.tree.losses.note(what);
             } else {
-                self.lose("the attribute `_metadata`, which is more than the versions of modules");
+                self.lose("the attribute `_metadata`, which has more than the versions of modules");
             }
         }
         Ok(())
@@ -364,7 +376,7 @@ impl<'a> Walk<'a> {
         let len = self.len;
         self.len = self.len.saturating_add(step.len() + usize::from(!self.steps.is_empty()));
         if self.len > MAX_NAME {
-            return Err(Error::limit(format!("a name of more than {MAX_NAME} bytes")));
+            return Err(Error::limit(format!("the path has more than {MAX_NAME} bytes")));
         }
         self.steps.push(step);
         each(self, value)?;
@@ -377,7 +389,7 @@ impl<'a> Walk<'a> {
         let name = self.name();
         self.total = self.total.saturating_add(name.len());
         if self.total > MAX_NAMES {
-            return Err(Error::limit(format!("names of more than {MAX_NAMES} bytes")));
+            return Err(Error::limit(format!("all paths have more than {MAX_NAMES} bytes")));
         }
         self.tree.leaves.push(Leaf { name, value, is_tensor });
         Ok(())
@@ -387,6 +399,7 @@ impl<'a> Walk<'a> {
         if self.steps.is_empty() { String::new() } else { self.paths.path(&self.steps).text }
     }
 
+    /// Adds an object that is lost as a whole to the losses.
     fn lose_all(&mut self, lost: &Lost) {
         let name = self.name();
         if lost.is_tensor {
@@ -396,6 +409,7 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Adds a lost part of the current value to the losses.
     fn lose(&mut self, what: impl Into<String>) {
         let name = if self.tree.losses.lists_more() { self.name() } else { String::new() };
         self.tree.losses.add(&name, what);
@@ -407,7 +421,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Whether this is what torch writes as `_metadata`: by the names of modules, dicts of plain values.
+/// Whether this is a `_metadata` as torch writes it: a dict from names of modules to dicts of plain values.
 fn is_versions(objects: &[Object], metadata: Value) -> bool {
     let Some(Object::Dict(modules)) = object(objects, metadata) else { return false };
     modules.entries.iter().all(|(_, module)| match object(objects, *module) {
@@ -419,5 +433,5 @@ fn is_versions(objects: &[Object], metadata: Value) -> bool {
     })
 }
 
-/// What is done with each value inside of another.
+/// The function that [`Walk::inside`] calls for each value.
 type Each<'a> = dyn FnMut(&mut Walk<'a>, Value) -> Result<()>;

@@ -1,4 +1,4 @@
-//! Plain values, as they are written.
+//! Writes plain values of a pickle.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use tenarc::Result;
@@ -6,7 +6,7 @@ use tenarc::Result;
 use super::pickle::{Object, Value};
 use super::tree::{lost, object};
 
-/// A part of the pickle without tensors. What is lost of it is left out of maps, and null in arrays.
+/// A value of the pickle that contains no tensors. Lost parts of it are left out of maps, and are null in arrays.
 #[derive(Debug)]
 pub struct Plain<'a> {
     pub objects: &'a [Object],

@@ -124,7 +124,7 @@ fn objects_that_all_hold_each_other_are_read_in_bounds() {
         }
         pickle = pickle.op(b"e0");
     }
-    refused(&pickle.op(b"h\x00.").0, "more than is read");
+    refused(&pickle.op(b"h\x00.").0, "the pickle is too large");
 }
 
 #[test]
@@ -149,21 +149,21 @@ fn memo_bombs_are_refused() {
     for _ in 0..30 {
         pickle = pickle.op(b"q\x000](").op(b"h\x00".repeat(10)).op(b"e");
     }
-    assert_eq!(refused(&pickle.end(), "more than is read"), Category::Limit);
+    assert_eq!(refused(&pickle.end(), "the pickle is too large"), Category::Limit);
     // The same with a tensor at its bottom, and with one long text.
     let mut pickle = Pickler::new().tensor("FloatStorage", 12, 0, &[12], &[1]);
     for _ in 0..30 {
         pickle = pickle.op(b"q\x000](").op(b"h\x00".repeat(10)).op(b"e");
     }
-    refused(&pickle.end(), "more than is read");
+    refused(&pickle.end(), "the pickle is too large");
     let text = Pickler::new().op(b"](").text(&"x".repeat(1 << 20)).op(b"q\x00");
-    refused(&text.op(b"h\x00".repeat(1 << 10)).op(b"e").end(), "more than is read");
+    refused(&text.op(b"h\x00".repeat(1 << 10)).op(b"e").end(), "the pickle is too large");
     // Bytes made of a text, again and again.
     let pickle = Pickler::new().op(b"](").text(&"x".repeat(1 << 20)).op(b"q\x000");
     let pickle = pickle.global("_codecs", "encode").op(b"q\x010");
     let again = Pickler(b"h\x01h\x00N\x86R0".repeat(1000));
     refused(&pickle.op(again.0).op(b"e").end(), "bytes of objects");
-    refused(&Pickler::new().op(b"N0".repeat(1 << 22)).end(), "operations");
+    refused(&Pickler::new().op(b"N0".repeat(1 << 22)).end(), "opcodes");
 }
 
 #[test]
@@ -214,7 +214,10 @@ fn one_state_of_many_objects_is_not_many_states() {
 fn long_names_are_refused() {
     let long = |len: usize| Pickler::new().op(b"}").text(&"x".repeat(len)).op(b"Ns").end();
     assert!(TorchFile::new(file(&long(1 << 16), b"")).is_ok());
-    assert_eq!(refused(&long((1 << 16) + 1), "a name of more than 65536 bytes"), Category::Limit);
+    assert_eq!(
+        refused(&long((1 << 16) + 1), "the path has more than 65536 bytes"),
+        Category::Limit
+    );
     refused(
         &under_a(|pickle| pickle.global("torch", "").text("x").op(b"\x85R\x85Q")),
         "expected the id",

@@ -49,16 +49,16 @@ fn every_view_of_a_small_storage_is_read_or_refused_as_its_numbers_say() {
 fn shapes_and_strides_that_overflow_are_refused() {
     let most = i64::MAX;
     for (offset, shape, strides, text) in [
-        (0, &[most, most, 0][..], &[1, 1, 1][..], "fits no memory"),
-        (0, &[most, 4], &[0, 0], "fits no memory"),
-        (0, &[1 << 62], &[0], "fits no memory"),
+        (0, &[most, most, 0][..], &[1, 1, 1][..], "does not fit in memory"),
+        (0, &[most, 4], &[0, 0], "does not fit in memory"),
+        (0, &[1 << 62], &[0], "does not fit in memory"),
         (0, &[2, 2], &[most, most], "lie outside"),
         (most, &[1], &[1], "lie outside"),
         (12, &[1], &[1], "lie outside"),
         (11, &[2], &[1], "lie outside"),
         (0, &[13], &[1], "lie outside"),
-        (0, &[2], &[1, 1], "2 strides of 1 dimensions"),
-        (0, &[2, 2], &[1], "1 strides of 2 dimensions"),
+        (0, &[2], &[1, 1], "expected 1 strides, found 2"),
+        (0, &[2, 2], &[1], "expected 2 strides, found 1"),
     ] {
         refused(&of(offset, shape, strides), text);
     }
@@ -82,7 +82,7 @@ fn tensors_that_are_larger_than_their_storage_are_limited() {
     let found = TorchFile::new(file(&pickle, &floats(12))).unwrap();
     assert!(found.dyn_tensor("a").is_ok());
     let strict = found.with_limits(Limits::default().with_max_alloc(1000));
-    says(strict.dyn_tensor("a"), "a tensor of 4800 bytes, 1000 are allowed");
+    says(strict.dyn_tensor("a"), "the tensor has 4800 bytes, 1000 are allowed");
     let strict = strict.with_limits(Limits::default().with_max_rank(1));
     says(strict.dyn_tensor("a"), "2 dimensions, 1 are allowed");
 }
@@ -96,7 +96,7 @@ fn many_small_tensors_do_not_mean_something_huge() {
     }
     let found = TorchFile::new(file(&pickle.end(), &floats(12))).unwrap();
     assert!(found.dyn_tensor("a7").is_ok());
-    let error = says(found.flat(), "tensors of 419430400 bytes in a file of ");
+    let error = says(found.flat(), "the tensors have 419430400 bytes, the file has ");
     assert_eq!(error.category(), Category::Limit);
     says(found.nested(), "are allowed");
     assert!(found.with_limits(Limits::default().with_max_alloc(1 << 30)).flat().is_ok());
@@ -121,7 +121,7 @@ fn a_changed_byte_is_found_where_a_view_reaches_over_its_storage() {
 fn storages_must_have_the_size_that_the_pickle_says() {
     for claimed in [0, 11, 13, i64::MAX] {
         let pickle = under_a(|pickle| pickle.tensor("FloatStorage", claimed, 0, &[0], &[1]));
-        assert_eq!(refused(&pickle, "the storage has 48 bytes"), Category::Damaged);
+        assert_eq!(refused(&pickle, "as the pickle says, found 48 bytes"), Category::Damaged);
     }
     refused(&under_a(|pickle| pickle.tensor("FloatStorage", -1, 0, &[0], &[1])), "id of a storage");
     let elsewhere = under_a(|pickle| {

@@ -94,13 +94,16 @@ fn what_storages_claim_must_be_there() {
     };
     let whole = storage(12, &floats(12));
     assert!(with(1001, &["0"], &whole).is_ok());
-    assert_eq!(says(with(1002, &["0"], &whole), "version 1002").category(), Category::Version);
+    assert_eq!(says(with(1002, &["0"], &whole), "found 1002").category(), Category::Version);
     says(with(1001, &[], &whole), "no storage `0`");
-    says(with(1001, &["1"], &whole), "no storage of this name whose type is known");
+    says(with(1001, &["1"], &whole), "no storage of this name and a known type");
     says(with(1001, &["0", "0"], &whole.repeat(2)), "two storages have this name");
-    says(with(1001, &["0"], &storage(11, &floats(12))), "says 12 elements, the storage 11");
-    says(with(1001, &["0"], &storage(u64::MAX, &floats(12))), "the storage 18446744073709551615");
-    says(with(1001, &["0"], &storage(12, &floats(11))), "12 elements, in 44 bytes");
+    says(
+        with(1001, &["0"], &storage(11, &floats(12))),
+        "expected 12 elements, as the value says, found 11",
+    );
+    says(with(1001, &["0"], &storage(u64::MAX, &floats(12))), "found 18446744073709551615");
+    says(with(1001, &["0"], &storage(12, &floats(11))), "12 elements, found 44 bytes");
     let more = with(1001, &["0"], &storage(12, &floats(14))).unwrap();
     assert_eq!(more.losses().listed()[0].to_string(), "8 bytes that follow the last storage");
     // Of numbers so large that their bytes are more than can be counted.
@@ -109,10 +112,10 @@ fn what_storages_claim_must_be_there() {
         id.text("cpu").int(i64::MAX).op(b"NtQ")
     });
     let bytes = [legacy(1001, &huge, &["0"]), storage(i64::MAX as u64, &floats(12))].concat();
-    says(TorchFile::new(bytes), "9223372036854775807 elements, in 48 bytes");
+    says(TorchFile::new(bytes), "9223372036854775807 elements, found 48 bytes");
     let list = [MAGIC, b"\x80\x02M\xe9\x03.", b"\x80\x02}.", &value, b"\x80\x02N."].concat();
     says(TorchFile::new(list), "a list of the names of storages");
-    says(TorchFile::new([MAGIC, b"\x80\x02N."].concat()), "no version of the format");
+    says(TorchFile::new([MAGIC, b"\x80\x02N."].concat()), "found a value that is not an integer");
 }
 
 #[test]

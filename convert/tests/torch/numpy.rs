@@ -32,13 +32,13 @@ fn a(pickle: &[u8]) -> TorchFile<Vec<u8>> {
 fn arrays_must_have_as_many_bytes_as_they_say() {
     assert_eq!(a(&good()).dyn_tensor("a").unwrap().le_bytes()[..], [1, 0, 2, 0, 3, 0, 4, 0]);
     for (shape, len, text) in [
-        (&[2, 2][..], 6, "an array of 8 bytes has 6 in the pickle"),
-        (&[2, 2], 10, "an array of 8 bytes has 10"),
-        (&[0, 2], 10, "an array of 0 bytes has 10"),
-        (&[], 0, "an array of 2 bytes has 0"),
-        (&[i64::MAX, i64::MAX], 8, "fits no memory"),
-        (&[1 << 40], 8, "an array of 2199023255552 bytes has 8"),
-        (&[-1], 8, "none of them negative"),
+        (&[2, 2][..], 6, "expected 8 bytes of an array, found 6"),
+        (&[2, 2], 10, "expected 8 bytes of an array, found 10"),
+        (&[0, 2], 10, "expected 0 bytes of an array, found 10"),
+        (&[], 0, "expected 2 bytes of an array, found 0"),
+        (&[i64::MAX, i64::MAX], 8, "does not fit in memory"),
+        (&[1 << 40], 8, "expected 2199023255552 bytes of an array, found 8"),
+        (&[-1], 8, "that are not negative"),
         (&[1; 65], 2, "65 dimensions"),
     ] {
         let pickle = array(shape, "i2", LITTLE, C, &vec![0; len]);

@@ -75,7 +75,7 @@ fn parts_must_be_what_torch_writes() {
     refused(&outside, "lie outside of the 48 bytes");
     let wide =
         quantised("QInt32Storage", |pickle| pickle.global("torch", "per_tensor_affine").op(b"NN"));
-    refused(&wide, "48 elements of i32, the storage has 48 bytes");
+    refused(&wide, "48 i32 elements, as the pickle says, found 48 bytes");
 }
 
 #[test]

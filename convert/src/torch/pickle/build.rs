@@ -1,4 +1,4 @@
-//! What calls make: done here, by what is known of the functions.
+//! Does the work of the functions that are known, and keeps all other calls as data.
 
 use std::sync::Arc;
 
@@ -12,10 +12,11 @@ use super::{numpy, parts};
 /// The most dimensions that torch's tensors have.
 const MAX_RANK: usize = 64;
 
-/// What a call gives.
+/// The result of a call.
 pub enum Made {
+    /// A new object.
     New(Object),
-    /// One of its arguments, or a number.
+    /// One of the arguments, or a number.
     Old(Value),
 }
 
@@ -24,12 +25,13 @@ fn lost_tensor(what: impl Into<Arc<str>>) -> Made {
     Made::New(Object::lost_tensor(what))
 }
 
-/// What is kept of a call as it is.
+/// A call that is kept as data.
 fn instance(function: Value, arguments: Value, is_call: bool) -> Object {
     let instance = Instance { function, arguments, is_call, ..Instance::default() };
     Object::Instance(Box::new(instance))
 }
 
+/// Returns the values of a tuple of arguments.
 pub fn tuple(machine: &Machine, value: Value) -> Result<&[Value]> {
     match machine.object(value) {
         Some(Object::Tuple(values)) => Ok(values),
@@ -37,7 +39,7 @@ pub fn tuple(machine: &Machine, value: Value) -> Result<&[Value]> {
     }
 }
 
-/// Calls a function with a tuple of arguments.
+/// Returns the result of a call with a tuple of arguments. If the function is not known, this is the call as data.
 pub fn call(machine: &mut Machine, function: Value, arguments: Value) -> Result<Made> {
     let given = tuple(machine, arguments)?;
     let unknown = Made::New(instance(function, arguments, true));
@@ -55,7 +57,7 @@ pub fn call(machine: &mut Machine, function: Value, arguments: Value) -> Result<
     Ok(match (&global.meaning, given) {
         (Meaning::OrderedDict | Meaning::Counter, []) => Made::New(Object::default_dict()),
         (Meaning::OrderedDict, &[pairs]) => {
-            // As Python 2 writes it.
+            // Python 2 writes the entries as an argument: a list of pairs.
             let pair = |&pair: &Value| <[Value; 2]>::try_from(values(pair)?).ok();
             let pairs: Option<Vec<_>> =
                 values(pairs).and_then(|all| all.iter().map(pair).collect());
@@ -86,7 +88,7 @@ pub fn call(machine: &mut Machine, function: Value, arguments: Value) -> Result<
         }
         (Meaning::Tensor(version), arguments) => tensor(machine, *version, arguments)?,
         (Meaning::Parameter, &[data, _, ref rest @ ..]) => {
-            // Hooks, and a state, if there are any.
+            // The other arguments are hooks, and possibly a state.
             let attributes = !rest.iter().all(|&value| is_empty(machine, Some(value)));
             parameter(machine, data, attributes)?
         }
@@ -110,7 +112,8 @@ pub fn call(machine: &mut Machine, function: Value, arguments: Value) -> Result<
     })
 }
 
-/// The tensor that another function makes, with attributes.
+/// Returns the result of `_rebuild_from_type`: the tensor that `function` makes, and notes on it whether `state` holds
+/// attributes. `None` if the function is not known.
 fn from_type(
     machine: &mut Machine,
     function: Value,
@@ -133,7 +136,7 @@ fn from_type(
     Ok(Some(made))
 }
 
-/// An object of a class, without a call of it.
+/// Returns a new object of a class, as `cls.__new__` makes it.
 pub fn new(machine: &Machine, class: Value, arguments: Value) -> Result<Object> {
     match machine.object(class) {
         Some(Object::Global(Global { meaning: Meaning::OrderedDict, .. })) => {
@@ -145,7 +148,7 @@ pub fn new(machine: &Machine, class: Value, arguments: Value) -> Result<Object> 
     }
 }
 
-/// The same, with arguments by their names behind the others.
+/// Like [`new`], with keyword arguments. If there are any, their dict becomes the last argument.
 pub fn new_with(
     machine: &mut Machine,
     class: Value,
@@ -161,7 +164,7 @@ pub fn new_with(
     new(machine, class, arguments)
 }
 
-/// Gives attributes to what was made.
+/// Gives an object its state, as the opcode `BUILD` does.
 pub fn state(machine: &mut Machine, target: Value, given: Value) -> Result<()> {
     if let Some(Object::Instance(instance)) = machine.object(target)
         && let Some(array) = numpy::array_of_state(machine, instance, given)?
@@ -189,13 +192,17 @@ pub fn state(machine: &mut Machine, target: Value, given: Value) -> Result<()> {
             instance.state = Some(given);
         }
         Some(Object::Lost(_)) => {}
-        _ => return Err(Error::syntax("attributes for what has none")),
+        _ => {
+            let what = "expected an object that can have attributes, found something else";
+            return Err(Error::syntax(what));
+        }
     }
     Ok(())
 }
 
-/// What torch writes an id in place of. Of a storage, that is its type, key, device and size, and before torch 1.6 also which
-/// part of it is meant. Then, classes of modules have ids with their source code, which is left out.
+/// Returns the object with a persistent id. torch gives ids to storages: type, key, device and size of the storage.
+/// Before torch 1.6, an id may also say which part of the storage is used. These versions also gave ids to classes of
+/// modules, with their source code; the source code is left out.
 pub fn of_id(machine: &Machine, id: Value) -> Result<Made> {
     let malformed = || Error::data("expected the id of a storage, as torch writes it");
     let (tag, rest) = tuple(machine, id)?.split_first().ok_or_else(malformed)?;
@@ -239,7 +246,7 @@ fn unsigned(value: Value) -> Option<u64> {
     }
 }
 
-/// Bytes, which old protocols write as a text of characters up to 255.
+/// Returns the bytes of a text. Old protocols write bytes as a text with a character up to 255 for each.
 fn encoded(machine: &Machine, text: Value) -> Result<Made> {
     let Some(Object::Text(text)) = machine.object(text) else {
         return Err(Error::syntax("expected a text to encode as bytes"));
@@ -252,14 +259,14 @@ fn encoded(machine: &Machine, text: Value) -> Result<Made> {
     Ok(Made::New(Object::Bytes(bytes.into())))
 }
 
-/// The tensor that a parameter is.
+/// Returns the tensor of a parameter, and notes on it whether the parameter has attributes.
 fn parameter(machine: &mut Machine, data: Value, attributes: bool) -> Result<Made> {
     match machine.object_mut(data) {
         Some(Object::Tensor(tensor)) => {
             tensor.attributes |= attributes;
             Ok(Made::Old(data))
         }
-        // The parts of a tensor that is none of its own.
+        // The map of a sparse or quantised tensor.
         Some(Object::Dict(dict)) => {
             dict.attributes |= attributes;
             Ok(Made::Old(data))
@@ -269,7 +276,7 @@ fn parameter(machine: &mut Machine, data: Value, attributes: bool) -> Result<Mad
     }
 }
 
-/// Whether there is nothing, `None`, or a dict without entries.
+/// Whether a value is missing, is `None`, or is an empty dict.
 fn is_empty(machine: &Machine, value: Option<Value>) -> bool {
     match value.map(|value| (value, machine.object(value))) {
         None | Some((Value::None, _)) => true,
@@ -278,13 +285,14 @@ fn is_empty(machine: &Machine, value: Option<Value>) -> bool {
     }
 }
 
+/// Returns the tensor that `_rebuild_tensor` makes, or a later version of this function.
 pub fn tensor(machine: &Machine, version: Rebuild, arguments: &[Value]) -> Result<Made> {
     let few = || Error::data("expected storage, offset, size and stride of a tensor");
     let (&[storage, offset, shape, strides], rest) =
         arguments.split_first_chunk::<4>().ok_or_else(few)?;
     let storage = match machine.object(storage) {
         Some(Object::Storage(storage)) => storage.clone(),
-        // Of a type that is none here.
+        // The type of the storage is not known.
         Some(Object::Lost(lost)) => return Ok(lost_tensor(format!("a tensor in {}", lost.what))),
         _ => return Err(Error::data("expected the storage of a tensor, found something else")),
     };
@@ -319,7 +327,8 @@ pub fn tensor(machine: &Machine, version: Rebuild, arguments: &[Value]) -> Resul
     Ok(Made::New(Object::Tensor(Box::new(rebuilt))))
 }
 
-/// The signs that are changed as elements are used, as torch notes them.
+/// Returns the signs that differ from those in the storage, from torch's notes about the tensor: it may be conjugated
+/// or negated when it is used. `None` if a note is not known.
 fn signs(machine: &Machine, notes: Option<Value>, dtype: &DType) -> Option<Signs> {
     let mut signs = Signs::default();
     if is_empty(machine, notes) {
@@ -346,8 +355,9 @@ fn signs(machine: &Machine, notes: Option<Value>, dtype: &DType) -> Option<Signs
     Some(signs)
 }
 
+/// Returns the numbers of a shape or of strides.
 pub fn sizes(machine: &Machine, value: Value) -> Result<Vec<u64>> {
-    let wrong = || Error::data("expected the sizes or strides of a tensor, none of them negative");
+    let wrong = || Error::data("expected sizes or strides of a tensor that are not negative");
     let values = match machine.object(value) {
         Some(Object::Tuple(values)) => &values[..],
         Some(Object::List(values)) => values,
@@ -355,9 +365,8 @@ pub fn sizes(machine: &Machine, value: Value) -> Result<Vec<u64>> {
     };
     if values.len() > MAX_RANK {
         let found = values.len();
-        return Err(Error::limit(format!(
-            "{found} dimensions of a tensor, {MAX_RANK} are allowed"
-        )));
+        let what = format!("a tensor has {found} dimensions, {MAX_RANK} are allowed");
+        return Err(Error::limit(what));
     }
     let size = |value: &Value| match value {
         Value::Int(size) => u64::try_from(*size).map_err(|_| wrong()),

@@ -1,4 +1,4 @@
-//! The few names of Python that are understood. None of them is looked up anywhere.
+//! The names of Python's functions and types that are known. Nothing is imported.
 
 use std::sync::Arc;
 
@@ -7,20 +7,22 @@ use tenarc::DType;
 use super::object::Kind;
 use super::parts;
 
-/// A function or a type: its name, and what is known of it.
+/// A function or a type of Python.
 #[derive(Clone, Debug)]
 pub struct Global {
+    /// The module and the name in it, joined by a dot.
     pub name: Arc<str>,
     pub meaning: Meaning,
 }
 
 impl Global {
-    /// Its name, for messages.
+    /// Formats the name for a message.
     pub fn shown(&self) -> String {
         format!("`{}`", self.name.escape_debug())
     }
 }
 
+/// What is known about a function or a type.
 #[derive(Clone, Debug)]
 pub enum Meaning {
     OrderedDict,
@@ -28,29 +30,35 @@ pub enum Meaning {
     Counter,
     /// A `set`, `frozenset` or `deque`.
     List,
-    /// `_codecs.encode`, as which old protocols write bytes.
+    /// `_codecs.encode`. Old protocols write a call of it for bytes.
     Encode,
-    /// `bytes`, as which old protocols write empty ones.
+    /// `bytes`. Old protocols write a call of it for empty bytes.
     Bytes,
-    /// Makes an object of a class.
+    /// `_reconstructor`, which makes an object of a class.
     Reconstructor,
-    /// What is made says no more than the one argument.
+    /// A function whose one argument is kept in place of its result.
     Argument,
-    /// The same, with the name of a type behind it.
+    /// A function of a value and the name of its type. The value is kept in place of its result.
     Tagged,
+    /// A function that makes a tensor of a storage.
     Tensor(Rebuild),
     /// `_rebuild_parameter`, with or without attributes.
     Parameter,
-    /// Tensors that are made of others.
+    /// A function that makes a sparse tensor.
     Sparse,
+    /// A function that makes a quantised tensor.
     Quantised,
-    /// A tensor of a class of its own, or with attributes.
+    /// A function that makes a tensor of a class of its own, or with attributes.
     FromType,
+    /// The class of a storage.
     Storage(Kind),
+    /// A dtype of torch.
     DType(DType),
-    /// An array that gets its elements as a state, one that gets them as an argument, and a number.
+    /// The function that makes a numpy array without elements. The array gets them as its state.
     NumpyArray,
+    /// The function that makes a numpy array of a buffer.
     NumpyBuffer,
+    /// The function that makes a numpy scalar.
     NumpyScalar,
     Unknown,
 }
@@ -60,11 +68,12 @@ pub enum Meaning {
 pub enum Rebuild {
     V1,
     V2,
-    /// With a dtype of its own, and a storage without one.
+    /// The tensor has a dtype, and its storage has none.
     V3,
 }
 
-/// torch's names of the dtypes that both have, and of their storages, if there are any.
+/// The dtypes that torch has too, torch's names for them, and the names of their storages. The last is empty if torch
+/// has no such storage.
 const DTYPES: [(DType, &str, &str); 20] = [
     (DType::Bool, "bool", "BoolStorage"),
     (DType::U8, "uint8", "ByteStorage"),
@@ -88,7 +97,7 @@ const DTYPES: [(DType, &str, &str); 20] = [
     (DType::F8E8M0, "float8_e8m0fnu", ""),
 ];
 
-/// What `name` of `module` stands for.
+/// Returns the function or type `name` of `module`.
 pub fn find(module: &str, name: &str) -> Global {
     let meaning = match (module, name) {
         ("collections", "OrderedDict") => Meaning::OrderedDict,

@@ -1,4 +1,4 @@
-//! The machine: a stack, marks on it, and a memo.
+//! The stack machine that runs pickles: a stack, marks in it, and a memo.
 
 use std::collections::HashMap;
 
@@ -9,41 +9,44 @@ use super::global;
 use super::input::Input;
 use super::object::{Dict, Object, Origin, Value};
 
-/// Operations of a pickle, each of which makes one object, value or entry at most. torch writes some
-/// twenty for a tensor.
+/// The most opcodes that are run for all pickles of a file. Each makes at most one object, value or entry. torch writes
+/// about twenty for a tensor.
 const MAX_OPERATIONS: u32 = 1 << 22;
 
-/// Bytes that its objects may take: some are made of others, and so are not bounded by the pickle's own.
+/// The most bytes that the objects of all pickles may take. The length of a pickle does not limit this, because an
+/// opcode may copy an object.
 const MAX_COST: usize = 128 << 20;
 
-/// A pickle that was read: its objects, and which of them it is.
+/// A pickle that was read.
 #[derive(Debug)]
 pub struct Pickle {
     pub objects: Vec<Object>,
+    /// The value that the pickle makes.
     pub root: Value,
-    /// Whether some of the lists are sets.
+    /// Whether some of the lists were sets or deques.
     pub has_sets: bool,
-    /// What objects were, by their numbers.
+    /// The origins of objects that became plain data, by the numbers of the objects.
     pub origins: HashMap<usize, Origin>,
 }
 
-/// The state between two operations. What was read of one pickle stays when another is read.
+/// The state of the machine between two opcodes. Several pickles can be read one after the other; objects stay.
 #[derive(Default)]
 pub struct Machine {
     pub objects: Vec<Object>,
     stack: Vec<Value>,
-    /// How high the stack was at each mark.
+    /// The height of the stack at each mark.
     marks: Vec<usize>,
     memo: HashMap<u32, Value>,
-    /// What the objects take, together.
+    /// The bytes that all objects take.
     cost: usize,
+    /// The number of opcodes that were run.
     operations: u32,
     pub has_sets: bool,
-    /// What the names of storages start with.
+    /// The start of the names of storages.
     pub folder: &'static str,
 }
 
-/// How much of pickles was read.
+/// A state that a [`Machine`] can go back to.
 #[derive(Clone, Copy, Debug)]
 pub struct State {
     objects: usize,
@@ -52,7 +55,7 @@ pub struct State {
 }
 
 impl Machine {
-    /// Reads a whole pickle, whose storages are in that folder.
+    /// Reads a pickle that fills `bytes`, and returns its value. The names of its storages start with `folder`.
     pub fn read(&mut self, bytes: &[u8], folder: &'static str) -> Result<Value> {
         let (root, len) = self.read_first(bytes, folder)?;
         match bytes.len() - len {
@@ -64,7 +67,7 @@ impl Machine {
         }
     }
 
-    /// Reads the pickle at the start, and tells how long it is.
+    /// Reads the pickle at the start of `bytes`, and returns its value and its length.
     pub fn read_first(&mut self, bytes: &[u8], folder: &'static str) -> Result<(Value, usize)> {
         self.stack.clear();
         self.marks.clear();
@@ -81,16 +84,17 @@ impl Machine {
             }
             self.step(code, &mut input).map_err(|error| error.at(at))?;
         }
-        let what = format!("a pickle of more than {MAX_OPERATIONS} operations");
+        let what = format!("the pickle has more than {MAX_OPERATIONS} opcodes");
         Err(Error::limit(what).at(input.position()))
     }
 
-    /// What it has read, to go back to.
+    /// Returns the current state, for [`restore`](Self::restore).
     pub fn state(&self) -> State {
         State { objects: self.objects.len(), cost: self.cost, operations: self.operations }
     }
 
-    /// Forgets what was read since then: a part of a pickle, which does not reach objects before it.
+    /// Forgets the objects that were made after `state`, after a pickle was only read in part. This is enough, because
+    /// a pickle cannot change the objects of those before it.
     pub fn restore(&mut self, State { objects, cost, operations }: State) {
         self.objects.truncate(objects);
         (self.cost, self.operations) = (cost, operations);
@@ -104,19 +108,21 @@ impl Machine {
         Ok(root)
     }
 
-    /// What was read, of which this is the value.
+    /// Returns the pickle whose value is `root`.
     pub fn finish(self, root: Value) -> Pickle {
         let Self { objects, has_sets, .. } = self;
         Pickle { objects, root, has_sets, origins: HashMap::new() }
     }
 
-    /// One operation. The letters are those of Python's pickletools.
+    /// Runs one opcode. The comments give the names of opcodes in Python's module `pickletools`.
     fn step(&mut self, code: u8, input: &mut Input<'_>) -> Result<()> {
         match code {
             // PROTO
             0x80 => match input.u8()? {
                 2..=5 => Ok(()),
-                found => Err(Error::data(format!("pickle protocol {found}, 2 to 5 are read"))),
+                found => {
+                    Err(Error::data(format!("expected pickle protocol 2 to 5, found {found}")))
+                }
             },
             // FRAME
             0x95 => input.array::<8>().map(drop),
@@ -164,7 +170,7 @@ impl Machine {
             // BINBYTES, SHORT_BINBYTES, BINBYTES8, BYTEARRAY8
             b'B' => self.make(Object::Bytes(input.counted(4)?.into())),
             b'C' => self.make(Object::Bytes(input.counted(1)?.into())),
-            // BINSTRING, SHORT_BINSTRING: of Python 2, whose texts are bytes.
+            // BINSTRING, SHORT_BINSTRING: Python 2 writes them, and its texts are bytes.
             b'T' => self.make(text_or_bytes(input.counted(4)?)),
             b'U' => self.make(text_or_bytes(input.counted(1)?)),
             0x8e | 0x96 => self.make(Object::Bytes(input.counted(8)?.into())),
@@ -281,19 +287,19 @@ impl Machine {
                 let made = build::of_id(self, id)?;
                 self.made(made)
             }
-            0x82..=0x84 => {
-                Err(Error::data("the pickle uses registered extensions, which it does not hold"))
-            }
+            0x82..=0x84 => Err(Error::data(
+                "the pickle uses the extension registry, which it does not contain",
+            )),
             0x97 | 0x98 => {
-                Err(Error::data("the pickle has buffers out of band, which it does not hold"))
+                Err(Error::data("the pickle uses out-of-band buffers, which it does not contain"))
             }
             b'P' | b'p' | b'g' | b'i' | b'o' | b'I' | b'L' | b'F' | b'S' | b'V' => {
                 Err(Error::data(format!(
-                    "operation `{}` is of pickle protocol 0 or 1, 2 to 5 are read",
+                    "expected pickle protocol 2 to 5, found opcode `{}` of protocol 0 or 1",
                     char::from(code)
                 )))
             }
-            _ => Err(Error::syntax(format!("byte {code:#04x} is no operation of a pickle"))),
+            _ => Err(Error::syntax(format!("expected a pickle opcode, found byte {code:#04x}"))),
         }
     }
 
@@ -311,23 +317,25 @@ impl Machine {
         }
     }
 
-    // A result, so that it can end an operation.
+    // Returns a result, because every arm of `step` does.
     #[allow(clippy::unnecessary_wraps)]
     fn push(&mut self, value: Value) -> Result<()> {
         self.stack.push(value);
         Ok(())
     }
 
+    /// Adds an object, and pushes it onto the stack.
     fn make(&mut self, object: Object) -> Result<()> {
         let made = self.add(object)?;
         self.push(made)
     }
 
-    /// Takes an object up, but not onto the stack.
+    /// Adds an object, but does not push it onto the stack.
     pub fn add(&mut self, object: Object) -> Result<Value> {
         self.cost = self.cost.saturating_add(object.cost());
         if self.cost > MAX_COST {
-            return Err(Error::limit(format!("a pickle of more than {MAX_COST} bytes of objects")));
+            let what = format!("the pickle makes more than {MAX_COST} bytes of objects");
+            return Err(Error::limit(what));
         }
         self.objects.push(object);
         Ok(Value::Object(self.objects.len() - 1))
@@ -340,31 +348,31 @@ impl Machine {
         }
     }
 
+    /// The height of the stack at the last mark. Values below it are out of reach until the mark is removed.
     fn floor(&self) -> usize {
         self.marks.last().copied().unwrap_or(0)
     }
 
     fn pop(&mut self) -> Result<Value> {
         let found = if self.stack.len() > self.floor() { self.stack.pop() } else { None };
-        found.ok_or_else(|| Error::syntax("an operation lacks a value to work on"))
+        found.ok_or_else(no_value)
     }
 
     fn top(&self) -> Result<Value> {
         let found = if self.stack.len() > self.floor() { self.stack.last() } else { None };
-        found.copied().ok_or_else(|| Error::syntax("an operation lacks a value to work on"))
+        found.copied().ok_or_else(no_value)
     }
 
-    /// What was pushed since the last mark, which is taken away.
+    /// Removes the last mark, and pops all values above it.
     fn marked(&mut self) -> Result<Vec<Value>> {
-        let mark = self.marks.pop().ok_or_else(|| Error::syntax("an operation lacks its mark"))?;
+        let mark = self.marks.pop();
+        let mark = mark.ok_or_else(|| Error::syntax("expected a mark in the stack, found none"))?;
         Ok(self.stack.split_off(mark.min(self.stack.len())))
     }
 
     fn recall(&mut self, number: u32) -> Result<()> {
         let found = self.memo.get(&number).copied();
-        self.push(
-            found.ok_or_else(|| Error::syntax(format!("the memo has nothing under {number}")))?,
-        )
+        self.push(found.ok_or_else(|| Error::syntax(format!("the memo has no value {number}")))?)
     }
 
     fn keep(&mut self, number: u32) -> Result<()> {
@@ -396,7 +404,7 @@ impl Machine {
         Ok(())
     }
 
-    /// An integer in two's complement, of any width.
+    /// Pushes a little-endian integer in two's complement, of any length.
     fn long(&mut self, bytes: &[u8]) -> Result<()> {
         let sign = bytes.last().map_or(0, |last| if last & 0x80 == 0 { 0 } else { 0xff });
         let mut wide = [sign; 16];
@@ -415,6 +423,11 @@ impl Machine {
     }
 }
 
+#[cold]
+fn no_value() -> Error {
+    Error::syntax("expected a value on the stack, found none")
+}
+
 fn text_or_bytes(bytes: &[u8]) -> Object {
     match std::str::from_utf8(bytes) {
         Ok(text) => Object::Text(text.into()),
@@ -422,7 +435,7 @@ fn text_or_bytes(bytes: &[u8]) -> Object {
     }
 }
 
-/// Keys and values that follow each other.
+/// Returns entries of alternating keys and values.
 fn pairs(values: &[Value]) -> Result<Vec<(Value, Value)>> {
     let (pairs, rest) = values.as_chunks::<2>();
     if rest.is_empty() {

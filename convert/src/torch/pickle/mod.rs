@@ -1,8 +1,8 @@
-//! Pickles of protocols 2 to 5, read as the data they are.
+//! Reads pickles of protocols 2 to 5 as data.
 //!
-//! A pickle is a program for a machine with a stack, whose calls of Python make it dangerous to run. Here,
-//! calls that make tensors and plain containers are known by their names, and done by this code. Any other call is kept as
-//! data: the name of the function, and its arguments.
+//! A pickle is a program for a stack machine. It is dangerous to run in Python, because it can call any function. Here,
+//! calls that make tensors and plain containers are recognised by the names of their functions, and this code does
+//! their work. Any other call is kept as data: the name of the function, and its arguments.
 
 mod build;
 mod global;

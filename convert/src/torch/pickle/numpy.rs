@@ -1,4 +1,4 @@
-//! Arrays and scalars of numpy, whose elements are in the pickle itself.
+//! Arrays and scalars of numpy. Their elements are in the pickle itself.
 
 use std::sync::Arc;
 
@@ -11,8 +11,9 @@ use super::machine::Machine;
 use super::object::{At, Instance, Kind, Object, Rebuilt, Signs, Storage, Value};
 use crate::numpy;
 
-/// The array that this object becomes by its state: its version, shape, dtype, whether it is in column-major order, and its
-/// bytes. `None` if it is no array of a dtype that tensors have.
+/// Returns the array that an object becomes when it gets its state. The state is a version, the shape, the dtype,
+/// whether the order is column-major, and the bytes. `None` if the object is not an array, or if tensors do not have
+/// its dtype.
 pub fn array_of_state(
     machine: &Machine,
     instance: &Instance,
@@ -37,7 +38,7 @@ pub fn array_of_state(
     }
 }
 
-/// The array that these arguments of `_frombuffer` make.
+/// Returns the array that `_frombuffer` makes of these arguments. `None` if tensors do not have its dtype or order.
 pub fn array_of_buffer(machine: &Machine, arguments: &[Value]) -> Result<Option<Object>> {
     let &[data, dtype, shape, order] = arguments else { return Ok(None) };
     match machine.object(order) {
@@ -64,7 +65,7 @@ fn array(
     let mut step = 1u64;
     let mut stride = |&dim: &u64| {
         let stride = step;
-        // What does not fit is refused with the shape.
+        // If this overflows, `layout::place` refuses the shape.
         step = step.saturating_mul(dim);
         stride
     };
@@ -89,7 +90,7 @@ fn array(
     }))))
 }
 
-/// The number that a scalar is; `None` if it is none that a plain value holds exactly.
+/// Returns the number of a scalar. `None` if no plain value holds it exactly.
 pub fn scalar(machine: &Machine, dtype: Value, data: Value) -> Option<Made> {
     let ((dtype, swapped), bytes) = (dtype_of(machine, dtype)?, bytes(machine, data)?);
     let mut bytes = bytes.to_vec();
@@ -131,7 +132,7 @@ fn bytes(machine: &Machine, value: Value) -> Option<&[u8]> {
     machine.object(value).and_then(Object::as_bytes)
 }
 
-/// A dtype, and whether its words are big-endian.
+/// Returns a dtype, and whether its elements are big-endian. `None` if tensors do not have this dtype.
 fn dtype_of(machine: &Machine, value: Value) -> Option<(DType, bool)> {
     let Some(Object::Instance(instance)) = machine.object(value) else { return None };
     match machine.object(instance.function) {
@@ -147,7 +148,7 @@ fn dtype_of(machine: &Machine, value: Value) -> Option<(DType, bool)> {
         }
         _ => return None,
     };
-    // Its version, byte order, and what only dtypes have that are made of others.
+    // The state is a version, the byte order, and fields that are None unless the dtype consists of others.
     let state = instance.state.map(|state| tuple(machine, state).ok());
     let order = match state {
         None => None,

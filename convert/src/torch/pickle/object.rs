@@ -1,4 +1,4 @@
-//! What a pickle makes: plain data, and descriptions of tensors.
+//! The values that a pickle makes: plain data, and descriptions of tensors.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ pub enum Value {
     Bool(bool),
     Int(i64),
     Float(f64),
-    /// The number of an object. Several values may have the same.
+    /// The number of an object. Several values may refer to the same object.
     Object(usize),
 }
 
-/// What is shared, and may be filled after it was made.
+/// An object that values can share. A container may get its contents after it was made.
 #[derive(Debug)]
 pub enum Object {
     Big(i128),
@@ -33,7 +33,7 @@ pub enum Object {
     Storage(Arc<Storage>),
     Tensor(Box<Rebuilt>),
     Instance(Box<Instance>),
-    /// What cannot be kept.
+    /// An object that cannot be kept.
     Lost(Lost),
 }
 
@@ -46,7 +46,7 @@ impl Object {
         Self::Dict(Box::new(Dict { entries, ..Dict::default() }))
     }
 
-    /// Something that is no tensor, and cannot be kept.
+    /// An object that is not a tensor, and that cannot be kept.
     pub fn lost(what: impl Into<Arc<str>>) -> Self {
         Self::Lost(Lost { what: what.into(), is_tensor: false })
     }
@@ -56,7 +56,7 @@ impl Object {
         Self::Lost(Lost { what: what.into(), is_tensor: true })
     }
 
-    /// Bytes, which Python 2 does not tell from texts.
+    /// Returns the bytes of a byte string or a text. Python 2 writes both in the same way.
     pub fn as_bytes(&self) -> Option<&[u8]> {
         match self {
             Self::Bytes(bytes) => Some(bytes),
@@ -65,7 +65,7 @@ impl Object {
         }
     }
 
-    /// About how many bytes it takes beside its fixed part, as it is made.
+    /// Estimates how many bytes a new object takes beside its fixed part.
     pub fn cost(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
@@ -81,9 +81,10 @@ impl Object {
     }
 }
 
-/// What it is that is lost.
+/// The description of a lost object.
 #[derive(Clone, Debug)]
 pub struct Lost {
+    /// What the object is, for messages.
     pub what: Arc<str>,
     pub is_tensor: bool,
 }
@@ -94,63 +95,64 @@ pub struct Dict {
     pub entries: Vec<(Value, Value)>,
     /// The attribute `_metadata`, which a `state_dict` has.
     pub metadata: Option<Value>,
-    /// Whether it has other attributes, which are not kept.
+    /// Whether the dict has other attributes. They are not kept.
     pub attributes: bool,
-    /// Entries that cannot be kept: why, and whether each is a tensor.
+    /// The entries that cannot be kept: a description of each, and whether its value is a tensor.
     pub lost: Vec<(&'static str, bool)>,
 }
 
-/// What Python would make by a call, as far as the pickle says: nothing is called.
+/// A call that is kept as data, and what the pickle adds to its result. Nothing is called.
 #[derive(Debug, Default)]
 pub struct Instance {
-    /// A function or a class, or what another call gives.
+    /// The function or class, or the result of another call.
     pub function: Value,
-    /// A tuple.
+    /// The arguments: a tuple.
     pub arguments: Value,
-    /// Whether the function is called, rather than an object of the class made.
+    /// `true` if the function is called. `false` if an object of the class is made without a call of the class.
     pub is_call: bool,
-    /// Mostly the dict of its attributes.
+    /// The state that the object is given: mostly the dict of its attributes.
     pub state: Option<Value>,
-    /// What is appended, as to a list.
+    /// The values that are appended to the object, as to a list.
     pub items: Vec<Value>,
-    /// What is set, as in a dict.
+    /// The entries that are set in the object, as in a dict.
     pub entries: Vec<(Value, Value)>,
 }
 
-/// What an object was before it became plain data, by its name.
+/// The origin of an object that became plain data.
 #[derive(Clone, Debug)]
 pub enum Origin {
-    /// An object of this class.
+    /// An object of the class with this name.
     Class(Arc<str>),
-    /// What this function would give.
+    /// A call of the function with this name.
     Call(Arc<str>),
 }
 
-/// Bytes that tensors lie in.
+/// A storage: the bytes of one or more tensors.
 #[derive(Clone, Debug)]
 pub struct Storage {
     pub at: At,
     pub elements: Kind,
-    /// How many elements there are, as the pickle claims.
+    /// The number of elements that the pickle claims.
     pub count: u64,
-    /// The part that is meant: its first element, and how many it has.
+    /// The part of the storage that is used: the index of its first element, and its number of elements.
     pub view: (u64, u64),
 }
 
-/// Where bytes are.
+/// The place of the bytes of a storage.
 #[derive(Clone, Debug)]
 pub enum At {
-    /// In a member of this name, behind that of the file; or in the storage of this name of a file that is no zip file.
+    /// The member of a zip file with this name, which lacks the prefix that all members share. In a file from before
+    /// torch 1.6, the storage with this name.
     Member(Box<str>),
-    /// In the pickle, as the object of this number.
+    /// The object of the pickle with this number.
     Object(usize),
 }
 
-/// The elements of a storage.
+/// The type of the elements of a storage.
 #[derive(Clone, Debug)]
 pub enum Kind {
     Typed(DType),
-    /// Bytes, whatever lies in them.
+    /// Bytes that tensors of any dtype may use.
     Untyped,
 }
 
@@ -163,33 +165,34 @@ impl Kind {
     }
 }
 
-/// A tensor as the pickle describes it: nothing of it was checked yet but that numbers are numbers.
+/// A tensor as the pickle describes it. Offset, shape and strides are not yet checked against the storage.
 #[derive(Debug)]
 pub struct Rebuilt {
     pub storage: Arc<Storage>,
     pub dtype: DType,
-    /// All in elements.
+    /// The index of the first element in the storage.
     pub offset: u64,
     pub shape: Vec<u64>,
+    /// The stride along each axis, in elements.
     pub strides: Vec<u64>,
-    /// Whether it has attributes, which are not kept.
+    /// Whether the tensor has attributes. They are not kept.
     pub attributes: bool,
-    /// Whether its words are big-endian, whatever those of the file are.
+    /// Whether the elements are big-endian. Only used for elements in the pickle: the file says it for all others.
     pub swapped: bool,
     pub signs: Signs,
 }
 
-/// Which signs of the elements in the storage are changed.
+/// Whether the elements of a tensor have other signs than those in the storage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Signs {
-    /// Of real numbers, and of real parts.
+    /// Whether real numbers, and real parts, have another sign.
     pub real: bool,
-    /// Of imaginary parts.
+    /// Whether imaginary parts have another sign.
     pub imaginary: bool,
 }
 
 impl Rebuilt {
-    /// All elements of a storage.
+    /// A tensor of one dimension with all elements of a storage.
     pub fn all(storage: &Arc<Storage>) -> Self {
         Self {
             storage: storage.clone(),

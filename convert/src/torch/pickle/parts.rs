@@ -1,4 +1,4 @@
-//! Tensors that are made of others: sparse and quantised ones, as maps of their parts.
+//! Sparse and quantised tensors, which consist of other tensors. They become maps of their parts.
 
 use tenarc::{DType, Result};
 
@@ -7,7 +7,7 @@ use super::global::{Meaning, Rebuild};
 use super::machine::Machine;
 use super::object::{Kind, Object, Value};
 
-/// The parts of sparse tensors by their layouts, in torch's order and by torch's names.
+/// The layouts of sparse tensors, and the names of their parts in the order and spelling of torch.
 const LAYOUTS: [(&str, &[&str]); 5] = [
     ("torch.sparse_coo", &["indices", "values", "size", "is_coalesced"]),
     ("torch.sparse_csr", &["crow_indices", "col_indices", "values", "size"]),
@@ -16,14 +16,14 @@ const LAYOUTS: [(&str, &[&str]); 5] = [
     ("torch.sparse_bsc", &["ccol_indices", "row_indices", "values", "size"]),
 ];
 
-/// A sparse tensor. `None` if it is not of a layout and of parts that are known.
+/// Makes the map of a sparse tensor. `None` if the layout or the parts are not known.
 pub fn sparse(machine: &mut Machine, layout: Value, parts: Value) -> Result<Option<Object>> {
     let Some(Object::Text(name)) = machine.object(layout) else { return Ok(None) };
     let Some((_, names)) = LAYOUTS.iter().find(|(known, _)| *known == &**name) else {
         return Ok(None);
     };
     let Some(Object::Tuple(values)) = machine.object(parts) else { return Ok(None) };
-    // Old files do not say whether the indices of a COO tensor are in order.
+    // In old files, a COO tensor lacks `is_coalesced`.
     if values.len() > names.len() || values.len() < 3 {
         return Ok(None);
     }
@@ -32,7 +32,8 @@ pub fn sparse(machine: &mut Machine, layout: Value, parts: Value) -> Result<Opti
     dict(machine, entries).map(Some)
 }
 
-/// A quantised tensor: its integers, and how they are turned into numbers. `None` if that is not known.
+/// Makes the map of a quantised tensor: its integers, and the parameters that turn them into numbers. `None` if the
+/// dtype or the scheme is not known.
 pub fn quantised(machine: &mut Machine, arguments: &[Value]) -> Result<Option<Object>> {
     let &[storage, offset, shape, strides, scheme, requires_grad, hooks] = arguments else {
         return Ok(None);
@@ -79,7 +80,7 @@ fn dict(machine: &mut Machine, parts: Vec<(&str, Value)>) -> Result<Object> {
     Ok(Object::of_entries(entries))
 }
 
-/// The storages of quantised integers.
+/// Returns the meaning of the class of a storage of quantised integers.
 pub fn storage(name: &str) -> Option<Meaning> {
     let dtype = match name {
         "QInt8Storage" => DType::I8,
