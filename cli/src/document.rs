@@ -17,8 +17,9 @@ use crate::formats::{self, Format, SELF_DESCRIBED};
 use crate::input::{Input, OpenedInput, Source};
 use crate::made::Made;
 use crate::node::{self, Kind, Node, Payload};
+use crate::output::Target;
 use crate::output::say;
-use crate::paths::{self, Listed, Named};
+use crate::paths::{self, Globs, Listed, Named};
 use crate::progress::Progress;
 use crate::text::{counted, quoted};
 use crate::written::Written;
@@ -136,9 +137,28 @@ impl Document {
         Ok(())
     }
 
-    /// Shows a progress bar for all that is read of the file from now on.
-    pub fn show_progress(&self, what: &'static str, quiet: bool) {
-        self.add_progress_to(&Progress::new(self.byte_len(), what, quiet));
+    /// Shows a progress bar for all that is read of the file from now on, which is read so many times.
+    pub fn show_progress(&self, what: &'static str, passes: u64) {
+        self.add_progress_to(&Progress::new(self.byte_len().saturating_mul(passes), what));
+    }
+
+    /// The number of bytes that the tensors take in the file whose path matches a pattern.
+    ///
+    /// # Errors
+    /// If a value is damaged.
+    pub fn bytes_of(&self, globs: &Globs, chosen: Option<&str>) -> Result<u64> {
+        let mut sum = 0u64;
+        for section in self.sections(chosen)? {
+            let section = section?;
+            section.each_tensor(&mut |named| {
+                if globs.is_empty() || globs.matches(&named.path) {
+                    let len = section.compressed(named.payload).map(|how| how.stored);
+                    sum = sum.saturating_add(len.unwrap_or(named.payload.byte_len));
+                }
+                Ok(())
+            })?;
+        }
+        Ok(sum)
     }
 
     /// Adds what is read of the file from now on to a progress bar that several files share.
@@ -153,12 +173,12 @@ impl Document {
         }
     }
 
-    /// Options for an archive with these values, or with most of them: alignment and tied tensors stay, and compressed
+    /// Sets the options for an archive with these values, or with most of them: alignment and tied tensors stay, and compressed
     /// tensors can be copied as they are stored.
     ///
     /// # Errors
     /// If a value is damaged.
-    pub fn like(&self, options: SaveOptions, alignment: Option<u64>) -> Result<SaveOptions> {
+    pub fn like(&self, target: &mut Target, alignment: Option<u64>) -> Result<()> {
         let (mut tied, mut aligned, mut chunk_len) = (false, None, None);
         for section in self.sections(None)? {
             let section = section?;
@@ -166,8 +186,10 @@ impl Document {
             chunk_len = chunk_len.max(section.compressed_chunks());
             tied |= section.is_tied()?;
         }
-        let options = options.with_alignment(alignment.or(aligned).unwrap_or(256));
-        Ok(with_chunks(options.with_dedup(tied), chunk_len))
+        let options = target.options.clone().with_alignment(alignment.or(aligned).unwrap_or(256));
+        target.options = with_chunks(options, chunk_len);
+        target.finds_equal(tied);
+        Ok(())
     }
 
     /// Whether two tensors in a file of another format are the same bytes of it.
@@ -493,17 +515,6 @@ impl<'a> Section<'a> {
             Item::Opened(opened) => Some(opened),
             Item::Made(made, _) => Some(&**made),
             Item::Message(_) | Item::Rows { .. } => None,
-        }
-    }
-
-    /// The number of bytes of the whole value, for progress bars.
-    pub fn byte_len(&self) -> u64 {
-        match &self.item {
-            Item::Segment(segment) => segment.byte_len(),
-            Item::Message(bytes) => bytes.len() as u64,
-            Item::Rows { rows, .. } => rows.len() as u64,
-            Item::Opened(opened) => opened.0.byte_len(),
-            Item::Made(made, _) => made.buffers().iter().map(|(_, len)| len).sum(),
         }
     }
 

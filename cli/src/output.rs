@@ -14,7 +14,9 @@ use tenarc::{Archive, OArchive};
 
 use crate::args::Writing;
 use crate::failure::{Failure, Kind, OfOutput, Result};
+use crate::formats::Format;
 use crate::input::{Source, shown};
+use crate::progress::Progress;
 use crate::text::{escaped, is_unsafe};
 use crate::written::Written;
 
@@ -166,6 +168,9 @@ pub struct Target {
     pub options: SaveOptions,
     /// Whether values of archives cannot just be copied, because their tensors are to be stored in another way.
     pub recompresses: bool,
+    finds_equal: bool,
+    /// Whether it is one of several outputs, which share a progress bar.
+    pub is_part: bool,
     /// How many bytes of tensors each file of a safetensors model may have.
     pub shard_size: Option<u64>,
     writing: Writing,
@@ -179,7 +184,15 @@ impl Target {
     pub fn new(path: &Path, writing: Writing) -> Result<Self> {
         let path = (path != Path::new("-")).then(|| path.to_path_buf());
         let options = SaveOptions::default().with_sync(sync(writing));
-        let target = Self { path, options, recompresses: false, shard_size: None, writing };
+        let target = Self {
+            path,
+            options,
+            recompresses: false,
+            finds_equal: false,
+            is_part: false,
+            shard_size: None,
+            writing,
+        };
         target.check_free()?;
         Ok(target)
     }
@@ -239,8 +252,19 @@ impl Target {
 
     /// Stores equal tensors of an archive once.
     pub fn dedup(&mut self) {
-        self.options = self.options.clone().with_dedup(true);
+        self.finds_equal(true);
         self.recompresses = true;
+    }
+
+    /// Whether equal tensors of a value that is saved are found, so that they are stored once.
+    pub fn finds_equal(&mut self, on: bool) {
+        self.options = self.options.clone().with_dedup(on);
+        self.finds_equal = on;
+    }
+
+    /// How often tensors are read to be written in this format: twice if equal ones must be found first.
+    pub fn passes(&self, to: Format) -> u64 {
+        1 + u64::from(self.finds_equal && to == Format::Archive)
     }
 
     pub fn path(&self) -> Option<&Path> {
@@ -427,7 +451,7 @@ impl ArchiveTarget {
             ArchiveTo::File(out) => {
                 let values = out.segments();
                 let file = out.finish().map_err(of_output)?;
-                read_back(file.file(), values).map_err(of_output)?;
+                read_back(file.file(), values, !self.target.is_part).map_err(of_output)?;
                 self.target.check_free()?;
                 file.commit(sync(self.target.writing)).map_err(of_output)
             }
@@ -437,9 +461,10 @@ impl ArchiveTarget {
 }
 
 /// Checks that a file is an archive of this number of values, and verifies all bytes of it.
-fn read_back(file: &File, values: u64) -> tenarc::Result<()> {
+fn read_back(file: &File, values: u64, shows_progress: bool) -> tenarc::Result<()> {
     let archive = Archive::new(file)?;
-    archive.verify()?;
+    let progress = shows_progress.then(|| Progress::new(archive.byte_len(), "verifying"));
+    archive.verify_with(|done, _| progress.iter().for_each(|bar| bar.set(done)))?;
     if archive.len() == values {
         return Ok(());
     }
@@ -459,10 +484,10 @@ mod tests {
         let mut out = OArchive::new(&mut file).unwrap();
         out.save(&tenarc::Tensor(vec![0.5f32; 4096])).unwrap();
         out.finish().unwrap();
-        read_back(&file, 1).unwrap();
-        assert!(read_back(&file, 2).unwrap_err().to_string().contains("read back 1"));
+        read_back(&file, 1, false).unwrap();
+        assert!(read_back(&file, 2, false).unwrap_err().to_string().contains("read back 1"));
         file.seek(SeekFrom::Start(8000)).unwrap();
         file.write_all(b"x").unwrap();
-        assert!(read_back(&file, 1).unwrap_err().to_string().contains("checksum"));
+        assert!(read_back(&file, 1, false).unwrap_err().to_string().contains("checksum"));
     }
 }

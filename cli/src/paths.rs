@@ -266,9 +266,14 @@ impl Globs {
         Err(Failure::new(format!("nothing matches {}", patterns.join(" or "))))
     }
 
+    /// Whether one of the patterns matches. This does not count as a use of the pattern.
+    pub fn matches(&self, path: &str) -> bool {
+        self.compiled.iter().any(|glob| glob.is_match(path))
+    }
+
     /// Whether one of the patterns matches.
     pub fn any(&self, path: &str) -> bool {
-        let found = self.compiled.iter().any(|glob| glob.is_match(path));
+        let found = self.matches(path);
         self.used.set(self.used.get() || found);
         found
     }

@@ -1,36 +1,65 @@
 //! Progress bars for long operations.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A progress bar that counts bytes. It is shown only if standard error is a terminal. Clones share one bar.
+use crate::output::is_quiet;
+
+/// A progress bar that counts bytes up to a total. It is shown only if standard error is a terminal and `--quiet` was not
+/// given. Clones share one bar, which goes when the last of them does.
 #[derive(Clone)]
-pub struct Progress(ProgressBar);
+pub struct Progress(Arc<Bar>);
+
+struct Bar {
+    bar: ProgressBar,
+    total: u64,
+    is_over: AtomicBool,
+}
+
+/// The bar that is shown.
+static SHOWN: Mutex<Weak<Bar>> = Mutex::new(Weak::new());
 
 impl Progress {
-    pub fn new(total: u64, what: &'static str, quiet: bool) -> Self {
-        if quiet {
-            return Self(ProgressBar::hidden());
-        }
-        let bar = ProgressBar::new(total);
+    /// A new bar, which takes the place of the one that is shown.
+    pub fn new(total: u64, what: &'static str) -> Self {
+        let bar = if is_quiet() { ProgressBar::hidden() } else { ProgressBar::new(total) };
         let template = "{msg} {bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
         bar.set_message(what);
-        Self(bar)
+        let new = Arc::new(Bar { bar, total, is_over: AtomicBool::new(false) });
+        if let Ok(mut shown) = SHOWN.lock() {
+            let before = std::mem::replace(&mut *shown, Arc::downgrade(&new));
+            before.upgrade().into_iter().for_each(|bar| bar.end());
+        }
+        Self(new)
     }
 
     pub fn set(&self, done: u64) {
-        self.0.set_position(done);
+        if !self.0.is_over.load(Ordering::Relaxed) {
+            self.0.bar.set_position(done.min(self.0.total));
+        }
     }
 
+    /// Counts more bytes. The bar stays at its end if some bytes are read more often than was expected.
     pub fn add(&self, bytes: u64) {
-        self.0.inc(bytes);
+        self.set(self.0.bar.position().saturating_add(bytes));
     }
 }
 
-impl Drop for Progress {
+impl Bar {
+    fn end(&self) {
+        if !self.is_over.swap(true, Ordering::Relaxed) {
+            self.bar.finish_and_clear();
+        }
+    }
+}
+
+impl Drop for Bar {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        self.end();
     }
 }

@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::process::Stdio;
 
@@ -143,6 +144,61 @@ fn terminals_get_colours_and_progress() {
     // Binary data goes to files and pipes only.
     let refused = at_a_terminal(&dir, "tenarc cat a.arc -o - || echo status $?").unwrap();
     assert!(refused.contains("standard output is a terminal") && refused.contains("status 2"));
+}
+
+/// The positions of a progress bar, as parts of its total.
+#[cfg(target_os = "linux")]
+fn positions(seen: &str, what: &str) -> Vec<f64> {
+    let number = |text: &str| {
+        let (number, unit) = text.trim().split_once(' ')?;
+        let factor = match unit {
+            "B" => 1.0,
+            "KiB" => 1024.0,
+            "MiB" => 1024.0 * 1024.0,
+            _ => return None,
+        };
+        Some(number.parse::<f64>().ok()? * factor)
+    };
+    let start = format!("{what} ");
+    let bars = seen.split(&start).skip(1);
+    let position = |bar: &str| {
+        let (done, rest) = bar.split_once('/')?;
+        // The bar itself is before the number.
+        let start = done.find(|char: char| char.is_ascii_digit())?;
+        let mut words = rest.split(' ');
+        let total = format!("{} {}", words.next()?, words.next()?);
+        Some(number(&done[start..])? / number(&total)?)
+    };
+    bars.filter_map(position).collect()
+}
+
+/// A bar moves, and does not run past its end.
+#[test]
+#[cfg(target_os = "linux")]
+fn progress_bars_know_their_total() {
+    let dir = Dir::new();
+    let tensor = |first: u8| Tensor(vec![first; 4 << 20]);
+    for (name, first) in [("a", 1), ("b", 2)] {
+        let value: BTreeMap<String, Tensor<Vec<u8>>> =
+            (0..3).map(|number| (format!("{name}{number}"), tensor(first + number * 16))).collect();
+        dir.save(&format!("{name}.arc"), &value);
+    }
+    for (line, what) in [
+        ("tenarc merge a.arc b.arc -o m.arc", "merging"),
+        ("tenarc convert m.arc m.npz", "converting"),
+        ("tenarc convert m.npz n.arc", "converting"),
+        ("tenarc edit m.npz -o e.safetensors --cast '*=i16' --drop a1", "copying"),
+        ("tenarc split m.arc --max-size 5MB -d shards", "splitting"),
+        ("tenarc stats m.arc", "measuring"),
+        ("tenarc diff m.arc m.npz", "comparing"),
+        ("tenarc verify m.npz", "verifying"),
+    ] {
+        let Some(seen) = at_a_terminal(&dir, line) else { return };
+        let mut found = positions(&seen, what);
+        assert!(found.iter().all(|part| (0.0..=1.001).contains(part)), "{line}: {found:?}");
+        found.dedup();
+        assert!(found.len() > 2 && found.is_sorted(), "{line}: {found:?} {seen:?}");
+    }
 }
 
 #[test]

@@ -8,13 +8,13 @@ use crate::failure::{Of as _, Result, Status};
 use crate::formats::{self, Valued, Values};
 use crate::output::Target;
 
-pub fn run(args: &Cat, quiet: bool) -> Result<Status> {
+pub fn run(args: &Cat) -> Result<Status> {
     let target = Target::new(&args.output.output, args.output.writing)?;
     let to = formats::of_output(&args.output.output, args.output.to)?;
     let open = |input: &PathBuf| -> Result<Document> {
         let document = Document::open(input, &args.read.reading())?;
         document.refuse_losses(false)?;
-        document.show_progress("copying", quiet);
+        document.show_progress("copying", target.passes(to));
         Ok(document)
     };
     if let [input] = &*args.inputs {

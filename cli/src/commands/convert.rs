@@ -8,7 +8,7 @@ use crate::kept::kept;
 use crate::output::Target;
 use crate::paths::Globs;
 
-pub fn run(args: &Convert, quiet: bool) -> Result<Status> {
+pub fn run(args: &Convert) -> Result<Status> {
     let to = args.to.or_else(|| formats::by_extension(&args.output)).ok_or_else(|| {
         Failure::new("cannot detect the output format from the file name: use --to")
     })?;
@@ -26,18 +26,18 @@ pub fn run(args: &Convert, quiet: bool) -> Result<Status> {
         return Err(Failure::new(what).of(&document.name));
     }
     document.refuse_losses(args.lossy)?;
-    document.show_progress("converting", quiet);
     let mut target = Target::new(&args.output, args.writing)?;
     let chooses = !args.only.patterns.is_empty();
     let stores_anew = args.compress.compress.is_some() || args.dedup || chooses;
     if stores_anew && document.archive().is_some() {
-        target.options = document.like(target.options, None)?;
+        document.like(&mut target, None)?;
     }
     target.shard_size = args.shard_size;
     target.compress(args.compress.compress);
     if args.dedup || document.has_tied_tensors() {
         target.dedup();
     }
+    document.show_progress("converting", target.passes(to));
     let chosen = args.choose.segment.as_deref();
     let mut values = match &*args.only.patterns {
         [] => Values::of(&document, chosen)?,

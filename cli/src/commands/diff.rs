@@ -51,7 +51,7 @@ pub enum Kind {
     Name,
 }
 
-pub fn run(args: &Diff, out: &mut Out, quiet: bool) -> Result<Status> {
+pub fn run(args: &Diff, out: &mut Out) -> Result<Status> {
     if ![args.atol, args.rtol].iter().all(|tolerance| *tolerance >= 0.0) {
         return Err(Failure::new("--atol and --rtol must not be negative or NaN"));
     }
@@ -65,7 +65,14 @@ pub fn run(args: &Diff, out: &mut Out, quiet: bool) -> Result<Status> {
     b.report_losses();
     let globs = Globs::new(&args.patterns)?;
     let mut found = Vec::new();
-    let pairs = pairs(&a, &b, args.choose.segment.as_deref())?;
+    let chosen = args.choose.segment.as_deref();
+    let pairs = pairs(&a, &b, chosen)?;
+    if !args.structure {
+        let total = a.bytes_of(&globs, chosen)?.saturating_add(b.bytes_of(&globs, chosen)?);
+        let progress = Progress::new(total, "comparing");
+        a.add_progress_to(&progress);
+        b.add_progress_to(&progress);
+    }
     for (from, to) in pairs {
         let number = from.or(to).unwrap_or(0);
         let only = |kind, label: String| Difference {
@@ -82,7 +89,6 @@ pub fn run(args: &Diff, out: &mut Out, quiet: bool) -> Result<Status> {
             (None, None) => {}
             (Some(from), Some(to)) => {
                 let (from, to) = (a.section(from)?, b.section(to)?);
-                let total = from.byte_len();
                 let comparison = Comparison {
                     a: &from,
                     b: &to,
@@ -91,7 +97,6 @@ pub fn run(args: &Diff, out: &mut Out, quiet: bool) -> Result<Status> {
                     atol: args.atol,
                     rtol: args.rtol,
                     structure: args.structure,
-                    progress: Progress::new(total, "comparing", quiet),
                 };
                 found.extend(comparison.differences()?);
             }

@@ -13,10 +13,9 @@ use crate::output::Target;
 use crate::written::Written;
 use changes::Changes;
 
-pub fn run(args: &Edit, quiet: bool) -> Result<Status> {
+pub fn run(args: &Edit) -> Result<Status> {
     let document = Document::open(&args.input, &args.read.reading())?;
     document.refuse_losses(false)?;
-    document.show_progress("copying", quiet);
     if args.in_place && document.format != Format::Archive {
         let what = "only archives can be edited in place: name an output file with -o";
         return Err(Failure::new(what).of(&document.name));
@@ -40,8 +39,9 @@ pub fn run(args: &Edit, quiet: bool) -> Result<Status> {
         None => None,
     };
     let mut target = Target::new(&output, args.writing)?;
-    target.options = document.like(target.options, args.align)?;
+    document.like(&mut target, args.align)?;
     target.compress(args.compress.compress);
+    document.show_progress("copying", target.passes(to));
     let mut values = Values::new(document.len(), |put| {
         for number in 0..document.len() {
             let section = document.section(number)?;

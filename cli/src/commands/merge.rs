@@ -15,18 +15,13 @@ use crate::progress::Progress;
 use crate::text::quoted;
 use crate::written::{Written, WrittenKey};
 
-pub fn run(args: &Merge, quiet: bool) -> Result<Status> {
+pub fn run(args: &Merge) -> Result<Status> {
     let to = formats::of_output(&args.output.output, args.output.to)?;
     formats::only_for_archives("--compress", args.compress.compress.is_some(), to)?;
     let reading = args.read.reading();
     let open = |input: &std::path::PathBuf| Document::open(input, &reading);
     let documents = args.inputs.iter().map(open).collect::<Result<Vec<_>>>()?;
-    let total = documents.iter().fold(0, |sum: u64, one| sum.saturating_add(one.byte_len()));
-    let progress = Progress::new(total, "merging", quiet);
-    for document in &documents {
-        document.refuse_losses(false)?;
-        document.add_progress_to(&progress);
-    }
+    documents.iter().try_for_each(|document| document.refuse_losses(false))?;
     let sections =
         documents.iter().map(|document| document.only(None)).collect::<Result<Vec<_>>>()?;
     let mut target = Target::new(&args.output.output, args.output.writing)?;
@@ -36,10 +31,16 @@ pub fn run(args: &Merge, quiet: bool) -> Result<Status> {
         alignment = alignment.max(section.segment().map(tenarc::archive::Segment::alignment));
         chunk_len = chunk_len.max(section.compressed_chunks());
     }
-    target.options = with_chunks(target.options.with_dedup(true), chunk_len);
+    target.finds_equal(true);
+    target.options = with_chunks(target.options, chunk_len);
     target.compress(args.compress.compress);
     if let Some(alignment) = alignment {
         target.options = target.options.with_alignment(alignment);
+    }
+    let total = documents.iter().fold(0, |sum: u64, one| sum.saturating_add(one.byte_len()));
+    let progress = Progress::new(total.saturating_mul(target.passes(to)), "merging");
+    for document in &documents {
+        document.add_progress_to(&progress);
     }
     let places: Vec<Place<'_>> = sections
         .iter()

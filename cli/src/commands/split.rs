@@ -17,14 +17,16 @@ use crate::written::{Written, WrittenKey};
 /// CBOR's simple value *undefined*, in place of a tensor that is in another shard.
 pub const ELSEWHERE: u8 = 23;
 
-pub fn run(args: &Split, out: &mut Out, quiet: bool) -> Result<Status> {
+pub fn run(args: &Split, out: &mut Out) -> Result<Status> {
     let document = Document::open(&args.input, &args.read.reading())?;
     document.refuse_losses(false)?;
-    document.show_progress("splitting", quiet);
     std::fs::create_dir_all(&args.directory).of(crate::input::shown(&args.directory))?;
     let stem = args.input.file_stem().map_or("value".into(), |stem| stem.to_string_lossy());
     let stem = if args.input == Path::new("-") { "value".into() } else { stem };
     let chosen = args.choose.segment.as_deref();
+    let copies = args.max_size.is_none() && args.compress.compress.is_none();
+    let finds_equal = !copies && document.archive().is_some();
+    document.show_progress("splitting", 1 + u64::from(finds_equal));
     let mut files = Vec::new();
     match args.max_size {
         None => {
@@ -74,8 +76,10 @@ pub fn run(args: &Split, out: &mut Out, quiet: bool) -> Result<Status> {
 
 fn target(file: &Path, args: &Split, section: &Section<'_>) -> Result<Target> {
     let mut target = Target::new(file, args.writing)?;
+    target.is_part = true;
     if let Some(segment) = section.segment() {
-        let options = target.options.with_alignment(segment.alignment()).with_dedup(true);
+        target.finds_equal(true);
+        let options = target.options.with_alignment(segment.alignment());
         target.options = with_chunks(options, section.compressed_chunks());
     }
     target.compress(args.compress.compress);

@@ -52,25 +52,27 @@ struct Numbers {
     cells: [String; 4],
 }
 
-pub fn run(args: &Stats, out: &mut Out, quiet: bool) -> Result<Status> {
+pub fn run(args: &Stats, out: &mut Out) -> Result<Status> {
     let globs = Globs::new(&args.only.patterns)?;
     let mut lines = JsonLines::default();
     let mut headings = Headings::new(args.inputs.inputs.len());
     let status = inputs::each(&args.inputs.inputs, &mut |input| {
         let document = Document::open(input, &args.read.reading())?;
         document.report_losses();
+        // The second time is for the histogram.
+        let total = document.bytes_of(&globs, args.choose.segment.as_deref())?;
+        let progress = Progress::new(total.saturating_mul(2), "measuring");
+        document.add_progress_to(&progress);
         let mut rows = Vec::new();
         let file = headings.several().then_some(&*document.name);
         for section in document.sections(args.choose.segment.as_deref())? {
             let section = section?;
-            let progress = Progress::new(section.byte_len(), "measuring", quiet);
             section.each_tensor(&mut |named| {
                 if !globs.admits(&named.path) {
                     return Ok(());
                 }
                 let row = measured(file, &section, &named);
                 let row = row.of(&document.name).of(quoted(&named.path))?;
-                progress.add(named.payload.byte_len);
                 if args.json.json {
                     return lines.line(out, &row);
                 }

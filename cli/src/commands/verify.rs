@@ -16,7 +16,7 @@ use crate::formats::archive::unfinished;
 use crate::formats::not_read;
 use crate::input::shown;
 use crate::inputs;
-use crate::output::{BAD, GOOD, JsonLines, Out, say};
+use crate::output::{BAD, GOOD, JsonLines, Out, is_quiet, say};
 use crate::paths;
 use crate::progress::Progress;
 use crate::text::{bytes, counted, escaped};
@@ -40,13 +40,13 @@ struct Report {
     unchecked: Option<String>,
 }
 
-pub fn run(args: &Verify, out: &mut Out, quiet: bool) -> Result<Status> {
+pub fn run(args: &Verify, out: &mut Out) -> Result<Status> {
     let mut lines = JsonLines::default();
     let (mut status, mut others, mut files) = (Status::Good, 0, 0u64);
     let reading = Reading { from: args.from, ..Reading::default() };
     for input in &args.inputs {
         let mut each = |path: &Path, found: Result<()>| {
-            let report = verified(path, found, &reading, quiet);
+            let report = verified(path, found, &reading);
             files += 1;
             status = status.max(report.status());
             if args.json.json { lines.line(out, &report) } else { print(&report, out) }
@@ -64,7 +64,7 @@ pub fn run(args: &Verify, out: &mut Out, quiet: bool) -> Result<Status> {
         let found = counted(others, "file");
         return Err(Failure::new(format!("no file of a known format, among {found}")));
     }
-    if others > 0 && !quiet {
+    if others > 0 && !is_quiet() {
         say(&format!("note: {} of unknown formats not checked", counted(others, "file")));
     }
     Ok(status)
@@ -93,7 +93,7 @@ fn print(report: &Report, out: &mut Out) -> Result<()> {
     Ok(())
 }
 
-fn verified(input: &Path, found: Result<()>, reading: &Reading, quiet: bool) -> Report {
+fn verified(input: &Path, found: Result<()>, reading: &Reading) -> Report {
     let mut report = Report {
         file: shown(input),
         good: false,
@@ -107,7 +107,7 @@ fn verified(input: &Path, found: Result<()>, reading: &Reading, quiet: bool) -> 
     };
     let result = found.and_then(|()| Document::open(input, reading)).and_then(|document| {
         report.segments = Some(document.len());
-        check(&document, &mut report, quiet)
+        check(&document, &mut report)
     });
     match result {
         Ok(()) => report.good = report.error.is_none(),
@@ -121,12 +121,12 @@ fn verified(input: &Path, found: Result<()>, reading: &Reading, quiet: bool) -> 
     report
 }
 
-fn check(document: &Document, report: &mut Report, quiet: bool) -> Result<()> {
+fn check(document: &Document, report: &mut Report) -> Result<()> {
     let what = "verifying";
     if let Some(archive) = document.archive() {
         let len = archive.byte_len();
         report.bytes = Some(len);
-        let progress = Progress::new(len, what, quiet);
+        let progress = Progress::new(len, what);
         if let Err(error) = archive.verify_with(|done, _| progress.set(done)) {
             report.fault(&error);
             report.path = report.offset.and_then(|offset| tensor_at(document, offset));
@@ -137,7 +137,7 @@ fn check(document: &Document, report: &mut Report, quiet: bool) -> Result<()> {
         }
     } else if let Some(opened) = document.opened() {
         report.bytes = Some(opened.byte_len());
-        document.show_progress(what, quiet);
+        document.show_progress(what, 1);
         match tensors(opened, &document.section(0)?, &mut report.path) {
             Ok(unchecked) => {
                 let lost = not_read(opened.losses()).map(|lost| format!("not read: {lost}"));

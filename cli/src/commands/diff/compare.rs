@@ -13,7 +13,6 @@ use crate::failure::{Of, Result};
 use crate::input::Source;
 use crate::node::{self, Form, Key, Node, Payload};
 use crate::paths::Globs;
-use crate::progress::Progress;
 use crate::rows::BLOCK;
 use crate::text::quoted;
 
@@ -28,7 +27,6 @@ pub struct Comparison<'a> {
     pub atol: f64,
     pub rtol: f64,
     pub structure: bool,
-    pub progress: Progress,
 }
 
 impl Comparison<'_> {
@@ -157,7 +155,6 @@ impl Comparison<'_> {
                 atol: self.atol,
                 rtol: self.rtol,
                 structure: self.structure,
-                progress: self.progress.clone(),
             };
             for at in 0..rows.len().max(others.len()) {
                 comparison.entry(rows.get(at), others.get(at), &row.to_string(), path, found)?;
@@ -282,7 +279,6 @@ impl Comparison<'_> {
         if let Some(values) = values.of(quoted(path))? {
             self.add(found, path, Kind::Elements, labels.0, labels.1, Some(values));
         }
-        self.progress.add(from.byte_len);
         Ok(())
     }
 }
