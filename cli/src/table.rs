@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use unicode_width::UnicodeWidthStr as _;
+
 use crate::output::{HEADING, Out};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +62,7 @@ impl Table {
         writeln!(out, "{}", out.styled(HEADING, &line))?;
         for row in &self.rows {
             match long.and_then(|(at, width)| Some((at, width, row.get(at)?))) {
-                Some((at, width, cell)) if cell.chars().count() > width => {
+                Some((at, width, cell)) if cell.width() > width => {
                     writeln!(out, "{cell}")?;
                     let mut row = row.clone();
                     if let Some(cell) = row.get_mut(at) {
@@ -75,12 +77,11 @@ impl Table {
     }
 
     fn widths(&self) -> Vec<usize> {
-        let mut widths: Vec<usize> =
-            self.columns.iter().map(|(name, _)| name.chars().count()).collect();
+        let mut widths: Vec<usize> = self.columns.iter().map(|(name, _)| name.width()).collect();
         for row in &self.rows {
             for (width, cell) in widths.iter_mut().zip(row) {
                 // A single long path must not push all other columns out of sight.
-                *width = (*width).max(cell.chars().count().min(MAX_WIDTH));
+                *width = (*width).max(cell.width().min(MAX_WIDTH));
             }
         }
         widths
@@ -122,7 +123,7 @@ impl Table {
             if at > 0 {
                 line.push_str(GAP);
             }
-            let padding = " ".repeat(width.saturating_sub(cell.chars().count()));
+            let padding = " ".repeat(width.saturating_sub(cell.width()));
             match align {
                 Align::Left => line.extend([cell.as_str(), &padding]),
                 Align::Right => line.extend([&padding, cell.as_str()]),
@@ -137,3 +138,18 @@ impl Table {
 const GAP: &str = "  ";
 
 const MAX_WIDTH: usize = 80;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        let table = Table::new(&[("name", Align::Left), ("size", Align::Right)]);
+        let line = |name: &str| table.line(&[name.to_owned(), "7".to_owned()], &[6, 4]);
+        assert_eq!(line("abc"), "abc        7");
+        assert_eq!(line("权重"), "权重       7");
+        // A letter and a mark above it.
+        assert_eq!(line("e\u{301}bc"), "e\u{301}bc        7");
+    }
+}

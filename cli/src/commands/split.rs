@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use bytesize::ByteSize;
 use tenarc::Value;
 
 use crate::args::Split;
@@ -172,23 +173,13 @@ fn find_units<'n>(node: &'n Node, found: &mut Vec<&'n Node>) {
     }
 }
 
-/// Parses a number of bytes: `5GB`, `512 MiB`, `1000`.
+/// Parses a number of bytes: `5GB`, `512 MiB`, `1.5k`, `1000`.
 pub fn size(text: &str) -> Result<u64, String> {
-    let text = text.trim();
-    let digits = text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let unit = unit.trim().to_ascii_lowercase();
-    let (letter, base): (&str, u64) = match unit.strip_suffix("ib") {
-        Some(letter) => (letter, 1024),
-        None => (unit.strip_suffix('b').unwrap_or(&unit), 1000),
-    };
-    let power = ["", "k", "m", "g", "t"].iter().position(|known| *known == letter);
-    let power = power.and_then(|power| u32::try_from(power).ok());
-    let power = power
-        .ok_or_else(|| format!("unknown unit {unit:?}: use k, M, G, T, KiB, MiB, GiB, TiB"))?;
-    let number: u64 = number.parse().map_err(|_| "expected a number of bytes".to_owned())?;
-    let size = base.checked_pow(power).and_then(|unit| number.checked_mul(unit));
-    size.filter(|&size| size > 0).ok_or_else(|| "expected 1 to 2^64 - 1 bytes".to_owned())
+    let wrong = |_| format!("expected a number of bytes, such as 512MiB or 5GB, found {text:?}");
+    let size = text.parse::<ByteSize>().map_err(wrong)?.as_u64();
+    // A larger number becomes the largest one.
+    let known = (1..u64::MAX).contains(&size);
+    known.then_some(size).ok_or_else(|| "expected 1 to 2^64 - 2 bytes".to_owned())
 }
 
 #[cfg(test)]
@@ -198,6 +189,7 @@ mod tests {
         let size = super::size;
         assert_eq!((size("7"), size("2k"), size("2 KiB")), (Ok(7), Ok(2000), Ok(2048)));
         assert_eq!((size("5GB"), size("1gib")), (Ok(5_000_000_000), Ok(1 << 30)));
+        assert_eq!((size("1.5 MB"), size("9007199254740993")), (Ok(1_500_000), Ok((1 << 53) + 1)));
         for wrong in
             ["", "0", "-1", "k", "1 XB", "1kk", "1é", "99999999T", "9999999999999999999999"]
         {
