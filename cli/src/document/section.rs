@@ -1,0 +1,306 @@
+//! One value of a document.
+
+use std::cell::{Cell, OnceCell};
+use std::collections::HashMap;
+use std::ops::Range;
+
+use tenarc::Value;
+use tenarc::archive::Segment;
+use tenarc::inspect::{Event, Items};
+use tenarc::ser::EncodeOptions;
+use tenarc::tensor::TensorInfo;
+use tenarc_convert::{Opened, Stored};
+
+use crate::failure::{Failure, Result};
+use crate::input::{OpenedInput, Source};
+use crate::made::Made;
+use crate::node::{self, Kind, Node, Payload};
+use crate::paths::{self, Listed, Named};
+use crate::text::quoted;
+use crate::written::Written;
+
+/// How a tensor is compressed.
+#[derive(Clone, Copy, Debug)]
+pub struct Compressed<'a> {
+    pub codec: &'a str,
+    /// The number of bytes that are stored.
+    pub stored: u64,
+}
+
+/// Bytes of a value that are stored in one piece: see [`Section::blobs`].
+pub struct Blob {
+    /// The number of its buffer. `None` if it is in the metadata.
+    pub buffer: Option<usize>,
+    pub len: u64,
+}
+
+/// One value of a document.
+pub struct Section<'a> {
+    pub number: u64,
+    /// The document's name.
+    pub file: &'a str,
+    item: Item<'a>,
+    /// The structure of the value.
+    pub root: Node,
+    infos: OnceCell<HashMap<String, TensorInfo>>,
+    /// The failure while the value was written. It is kept here, because an error of serde would keep its text only.
+    pub fault: Cell<Option<Box<Failure>>>,
+}
+
+pub(super) enum Item<'a> {
+    Segment(Segment<'a, Source>),
+    Message(&'a [u8]),
+    Opened(OpenedInput<'a>),
+    /// A changed value, and its name.
+    Made(Box<Made<'a>>, Option<String>),
+    /// A value without columns: one that was decoded, or a message with columns.
+    Rows {
+        /// The message.
+        message: Option<&'a [u8]>,
+        /// The name of the segment that the value is from.
+        name: Option<String>,
+        /// The value, with rows in place of columns.
+        rows: Vec<u8>,
+    },
+}
+
+/// A value as a message without columns.
+pub(super) fn encoded(value: &Value) -> Result<Vec<u8>> {
+    Ok(tenarc::ser::to_vec_with(value, EncodeOptions::default().with_typed_arrays(true))?)
+}
+
+impl<'a> Section<'a> {
+    pub(super) fn new(number: u64, file: &'a str, item: Item<'a>, root: Node) -> Self {
+        Self { number, file, item, root, infos: OnceCell::new(), fault: Cell::default() }
+    }
+
+    /// A value that was decoded.
+    ///
+    /// # Errors
+    /// If the paths in it are too long.
+    pub fn of_value(value: &Value) -> Result<Self> {
+        let rows = encoded(value)?;
+        let root = node::parse(&rows, &[])?;
+        paths::check(&root)?;
+        let item = Item::Rows { message: None, name: None, rows };
+        Ok(Self::new(0, "", item, root))
+    }
+
+    /// A changed value. `None` if it has columns, or tensors inside of tags.
+    ///
+    /// # Errors
+    /// If the value cannot be written.
+    pub fn made(name: Option<&str>, value: &Written<'a>) -> Result<Option<Self>> {
+        let Some(made) = Made::new(value)? else { return Ok(None) };
+        let root = node::parse(made.metadata()?, made.buffers())?;
+        paths::check(&root)?;
+        let item = Item::Made(Box::new(made), name.map(str::to_owned));
+        Ok(Some(Self::new(0, "", item, root)))
+    }
+
+    /// A part of this value that was decoded.
+    ///
+    /// # Errors
+    /// If the paths in it are too long.
+    pub fn decoded(&self, value: &Value) -> Result<Self> {
+        let mut part = Self::of_value(value)?;
+        (part.number, part.file) = (self.number, self.file);
+        if let Item::Rows { name, .. } = &mut part.item {
+            *name = self.name().map(str::to_owned);
+        }
+        Ok(part)
+    }
+
+    /// The node at `path`.
+    ///
+    /// # Errors
+    /// If there is no such node, or the path could mean several.
+    pub fn find(&self, path: &str) -> Result<&Node> {
+        paths::find(&self.root, self.bytes(), path)
+    }
+
+    pub fn name(&self) -> Option<&str> {
+        match &self.item {
+            Item::Segment(segment) => segment.name(),
+            Item::Rows { name, .. } | Item::Made(_, name) => name.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// The segment, if the value is from an archive.
+    pub fn segment(&self) -> Option<&Segment<'a, Source>> {
+        match &self.item {
+            Item::Segment(segment) => Some(segment),
+            _ => None,
+        }
+    }
+
+    /// The encoded message, if the value is one.
+    pub fn message(&self) -> Option<&'a [u8]> {
+        match &self.item {
+            Item::Message(bytes) | Item::Rows { message: Some(bytes), .. } => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// How a payload is compressed. `None` if it is stored as it is.
+    pub fn compressed(&self, payload: &Payload) -> Option<Compressed<'_>> {
+        let buffer = self.segment()?.compressed(payload.buffer?)?;
+        Some(Compressed { codec: buffer.codec(), stored: buffer.stored_len() })
+    }
+
+    /// The length of the chunks in which tensors are compressed. `None` if none is.
+    pub fn compressed_chunks(&self) -> Option<u64> {
+        let segment = self.segment()?;
+        let mut numbers = 0..segment.buffers().len();
+        numbers.any(|number| segment.compressed(number).is_some()).then(|| segment.chunk_len())
+    }
+
+    /// Whether a buffer is referred to twice, or tensors in a file of another format are the same.
+    ///
+    /// # Errors
+    /// If the metadata is damaged.
+    pub fn is_tied(&self) -> Result<bool> {
+        if let Some(opened) = self.opened() {
+            return Ok(opened.file().has_tied_tensors());
+        }
+        let blobs = self.blobs(&self.root)?;
+        let mut buffers: Vec<usize> = blobs.iter().filter_map(|blob| blob.buffer).collect();
+        let count = buffers.len();
+        buffers.sort_unstable();
+        buffers.dedup();
+        Ok(buffers.len() < count)
+    }
+
+    /// The file that its tensors are read from, if that is of another format.
+    pub fn opened(&self) -> Option<&'a Opened> {
+        match &self.item {
+            Item::Opened(opened) => Some(opened.0),
+            _ => None,
+        }
+    }
+
+    /// The changed value, if it is one.
+    pub fn changed(&self) -> Option<&Made<'a>> {
+        match &self.item {
+            Item::Made(made, _) => Some(made),
+            _ => None,
+        }
+    }
+
+    /// The value in the form from which converters write it, if its tensors are in an archive or in a file of another
+    /// format.
+    pub fn stored(&self) -> Option<&dyn Stored> {
+        match &self.item {
+            Item::Segment(segment) => Some(segment),
+            Item::Opened(opened) => Some(opened),
+            Item::Made(made, _) => Some(&**made),
+            Item::Message(_) | Item::Rows { .. } => None,
+        }
+    }
+
+    /// The encoded message, or the metadata of a segment or of an opened file.
+    pub fn bytes(&self) -> &[u8] {
+        match &self.item {
+            Item::Segment(segment) => segment.metadata().unwrap_or_default(),
+            Item::Message(bytes) => bytes,
+            Item::Rows { rows, .. } => rows,
+            Item::Opened(opened) => opened.0.metadata().unwrap_or_default(),
+            Item::Made(made, _) => made.metadata().unwrap_or_default(),
+        }
+    }
+
+    /// All payloads, in the order of the value.
+    ///
+    /// # Errors
+    /// There are none, because the structure was parsed from the same bytes.
+    pub fn payloads(&self) -> Result<Vec<Named<'_>>> {
+        Ok(paths::payloads(&self.root, self.bytes())?)
+    }
+
+    /// The library's descriptions of the tensors in a segment, by their paths. Columns are among them.
+    ///
+    /// # Errors
+    /// If the metadata is damaged, or no path leads to one of them only.
+    pub fn infos(&self) -> Result<&HashMap<String, TensorInfo>> {
+        if let Some(infos) = self.infos.get() {
+            return Ok(infos);
+        }
+        let infos = self.segment().map(Segment::tensors).transpose()?.unwrap_or_default();
+        let infos = infos.into_iter().map(|info| (info.path().to_owned(), info)).collect();
+        Ok(self.infos.get_or_init(|| infos))
+    }
+
+    /// Calls `each` with all tensors and columns, in the order of the value.
+    ///
+    /// # Errors
+    /// If no path leads to one of them only: then, `each` was not called. If `each` fails.
+    pub fn each_listed<'s>(&'s self, each: &mut dyn FnMut(Listed<'s>) -> Result<()>) -> Result<()> {
+        paths::each_listed(&self.root, self.bytes(), each)
+    }
+
+    /// Calls `each` with all tensors, in the order of the value. Columns that are tensors are among them.
+    ///
+    /// # Errors
+    /// If no path leads to one of them only: then, `each` was not called. If columns are damaged, or `each` fails.
+    pub fn each_tensor<'s>(&'s self, each: &mut dyn FnMut(Named<'s>) -> Result<()>) -> Result<()> {
+        self.each_listed(&mut |listed| match listed {
+            Listed::Tensor(named) => each(named),
+            Listed::Columns(columns) => {
+                self.fields(columns)?.iter().filter_map(Named::of_field).try_for_each(&mut *each)
+            }
+        })
+    }
+
+    /// The payloads in a part of the value: the number of the buffer, if it is in one, and the length in bytes.
+    /// Columns are what they have in buffers, and their item in the metadata.
+    ///
+    /// # Errors
+    /// If the metadata is damaged.
+    pub fn blobs(&self, node: &Node) -> Result<Vec<Blob>> {
+        let mut found = Vec::new();
+        self.add_blobs(node, &mut found)?;
+        Ok(found)
+    }
+
+    fn add_blobs(&self, node: &Node, found: &mut Vec<Blob>) -> Result<()> {
+        match &node.kind {
+            Kind::Leaf => {}
+            Kind::Payload(payload) => {
+                found.push(Blob { buffer: payload.buffer, len: payload.byte_len });
+            }
+            Kind::Columns(_) => {
+                found.push(Blob { buffer: None, len: node.range.len() as u64 });
+                let buffers = self.segment().map(Segment::buffers).unwrap_or_default();
+                for item in Items::new(self.item(&node.range)).with_buffers(buffers) {
+                    let Event::Payload(payload) = item?.event else { continue };
+                    if let Some(number) = payload.buffer {
+                        let buffer = usize::try_from(number).ok();
+                        found.push(Blob { buffer, len: payload.byte_len });
+                    }
+                }
+            }
+            Kind::Array(items) => {
+                items.iter().try_for_each(|item| self.add_blobs(item, found))?;
+            }
+            Kind::Map(entries) => {
+                entries.iter().try_for_each(|(_, value)| self.add_blobs(value, found))?;
+            }
+            Kind::Tag(_, inner) => self.add_blobs(inner, found)?,
+        }
+        Ok(())
+    }
+
+    /// The encoded item of a node.
+    pub fn item(&self, range: &Range<usize>) -> &[u8] {
+        self.bytes().get(range.clone()).unwrap_or_default()
+    }
+
+    /// The quoted name, or the number, as in `#2`.
+    pub fn label(&self) -> String {
+        match self.name() {
+            Some(name) => quoted(name),
+            None => format!("#{}", self.number),
+        }
+    }
+}
