@@ -268,6 +268,28 @@ def test_rows_without_bytes_are_counted_in_the_whole_document():
             tenarc.loads(more, tables=True)
 
 
+@pytest.mark.parametrize("is_archive", [False, True])
+def test_rows_without_bytes_take_no_more_memory_than_is_allowed(tmp_path, is_archive):
+    # 128 columns of 65,536 rows: 64 MiB of references to None, from about 1 KB.
+    rows = Tag(TCOL, [65536, {f"c{number}": ["unit"] for number in range(128)}])
+    small, large = (tenarc.Limits(max_alloc=length << 20) for length in (63, 64))
+
+    def columns_of(limits: tenarc.Limits) -> dict[str, Any]:
+        if is_archive:
+            return tenarc.open(path, limits=limits).table("t").columns()
+        return tenarc.loads(cbor2.dumps(rows), tables=True, limits=limits).columns()
+
+    path = tmp_path / "a.tenarc"
+    table = tenarc.loads(cbor2.dumps(rows), tables=True)
+    tenarc.save(path, table, name="t")
+    for limits in (tenarc.Limits(), large):
+        assert sum(map(len, columns_of(limits).values())) == 1 << 23
+    before = peak()
+    with pytest.raises(tenarc.Limit, match=f"more than {63 << 17} rows"):
+        columns_of(small)
+    assert peak() - before < 70 << 20
+
+
 @pytest.mark.parametrize("kind", [name for name, (column, _) in KINDS.items() if name not in EMPTY])
 def test_claimed_counts_allocate_nothing(kind):
     before = peak()

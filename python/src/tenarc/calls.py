@@ -90,7 +90,9 @@ class Call:
 
     def check_missing(self, count: int, most: Callable[[], int]) -> None:
         """Counts rows that do not have a field. `most` computes how many there may be if there are many."""
-        _check_empty(self.empty.more(count), most)
+        total = self.empty.more(count)
+        if total > MAX_EMPTY:
+            _check_empty(total, most())
 
     def __enter__(self) -> Call:
         outer = _current.get()
@@ -103,11 +105,9 @@ class Call:
             self._token = None
 
 
-def _check_empty(total: int, most: Callable[[], int]) -> None:
-    if total > MAX_EMPTY:
-        limit = most()
-        if total > limit:
-            raise Fault(Limit, f"more than {limit} rows without content")
+def _check_empty(total: int, most: int) -> None:
+    if total > most:
+        raise Fault(Limit, f"more than {most} rows without content")
 
 
 _current: ContextVar[Call | None] = ContextVar("tenarc.calls.current", default=None)
@@ -173,7 +173,7 @@ class Read:
     def check_empty(self, count: int, most: int) -> None:
         """Checks the rows of the call that take no bytes. `count`: those that this read has made."""
         if count:
-            _check_empty(self._call.empty.add(self._place, count), lambda: most)
+            _check_empty(self._call.empty.add(self._place, count), most)
 
     def check_repeated(self, count: int, limits: Limits) -> None:
         """Checks the copies of buffers in the call. `count`: the bytes of those that this read has made."""

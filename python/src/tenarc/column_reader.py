@@ -371,8 +371,9 @@ class ColumnReader:
     def _count_empty(self, count: int) -> None:
         """Counts rows that take no bytes, so that a short input can announce any number of them."""
         self.empty += count
-        if self.empty > MAX_EMPTY:
-            raise Fault(Limit, f"more than {MAX_EMPTY} rows of columns without content")
+        most = self._resolver.limits.empty(MAX_EMPTY)
+        if self.empty > most:
+            raise Fault(Limit, f"more than {most} rows of columns without content")
 
     def _count_containers(self, count: int, length: int) -> None:
         """Counts the memory for dicts or lists. Many levels of them can stand around a row of one byte or bit."""

@@ -18,7 +18,7 @@ MIN_ALIGNMENT, MAX_ALIGNMENT = 8, 65_536
 DEFAULT_ALLOC = 16 << 30
 
 
-@lists_without("alloc_budget", "check_repeated", "check_unpacked", "repeated", "unpacked")
+@lists_without("alloc_budget", "check_repeated", "check_unpacked", "empty", "repeated", "unpacked")
 @dataclass(frozen=True)
 class Limits:
     """Limits for reading. Input that exceeds one is refused with `Limit`.
@@ -32,8 +32,10 @@ class Limits:
     max_rank: int = 64
     #: The most bytes of one value that the length of the input does not bound: buffers that a stream sends, and
     #: further copies of a tensor that is referred to several times, and compressed tensors after they were
-    #: decompressed. `None` is the default: 16 GiB, for such copies 64 MiB plus 64 times the length of the buffers
-    #: that were read, and for compressed tensors 64 MiB plus 1,024 times the length of the value in the archive.
+    #: decompressed. Also the rows of columns without content, such as many `None`, of which each takes 8 bytes in
+    #: a list. `None` is the default: 16 GiB, for such copies 64 MiB plus 64 times the length of the buffers that
+    #: were read, for compressed tensors 64 MiB plus 1,024 times the length of the value in the archive, and for
+    #: rows without content 2^24 rows, in an archive 8 more for each of its bytes.
     #: Columns and rows that are read when they are needed count together for each call of a method.
     max_alloc: int | None = None
 
@@ -51,6 +53,13 @@ class Limits:
         if self.max_alloc is None:
             return min(DEFAULT_ALLOC, (64 << 20) + 64 * length)
         return self.max_alloc
+
+    def empty(self, most: int) -> int:
+        """How many rows without bytes may be made, if there may be `most` without `max_alloc`.
+
+        Each takes an entry of 8 bytes in a list.
+        """
+        return most if self.max_alloc is None else min(most, self.max_alloc // 8)
 
     def check_repeated(self, repeated: int, read: int) -> None:
         """Refuses further copies of buffers that have more bytes than this."""

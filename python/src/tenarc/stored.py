@@ -174,7 +174,7 @@ class StoredRows:
                 empty = resolver.empty
                 self._shared.count((self._number, index, ""), empty)
                 # Each column of a table counts, as the call keeps what it reads of all of them.
-                resolver.part.check_empty(empty, self._shared.allowed)
+                resolver.part.check_empty(empty, resolver.limits.empty(self._shared.allowed))
                 return found
             except Fault as fault:
                 fault.steps = [(child, None) for child, _ in fault.steps]
