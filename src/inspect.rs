@@ -20,7 +20,7 @@
 //! # Ok::<(), tenarc::Error>(())
 //! ```
 
-pub use crate::steps::{escape_step, unescape_step};
+pub use crate::steps::{dotted, escape_step, unescape_step};
 
 use std::borrow::Cow;
 use std::fmt;

@@ -26,6 +26,21 @@ pub fn escape_step(step: &str) -> Cow<'_, str> {
     }
 }
 
+/// The steps of a path, joined by dots: the path itself, unless it is a JSON Pointer (RFC 6901).
+///
+/// ```
+/// use tenarc::inspect::dotted;
+///
+/// assert_eq!(dotted("log.3.size"), "log.3.size");
+/// assert_eq!(dotted("/log/3/a.b"), "log.3.a.b");
+/// ```
+pub fn dotted(path: &str) -> Cow<'_, str> {
+    match path.strip_prefix('/') {
+        None => path.into(),
+        Some(steps) => steps.split('/').map(unescape_step).collect::<Vec<_>>().join(".").into(),
+    }
+}
+
 /// The key that a step of a JSON Pointer stands for: the reverse of [`escape_step`] (RFC 6901, section 4).
 ///
 /// ```

@@ -5,6 +5,7 @@ mod candle_tensor;
 mod dtype;
 mod optim;
 mod quantized;
+mod run;
 mod saved;
 pub mod tensor;
 pub mod var_map;
@@ -13,6 +14,7 @@ mod weights;
 pub use candle_tensor::CandleTensor;
 pub use dtype::{from_candle, to_candle};
 pub use optim::{AdamW, Moments, ParamsSgd, Sgd};
+pub use run::{SavedOptimizer, resume_run, save_run};
 pub use saved::{load, load_into, save};
 pub use weights::Weights;
 

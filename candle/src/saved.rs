@@ -63,7 +63,8 @@ struct Saved<'a, M: ?Sized> {
     variables: Variables<'a>,
 }
 
-struct Variables<'a>(&'a VarMap);
+/// Writes the variables as [`var_map`] does.
+pub struct Variables<'a>(pub &'a VarMap);
 
 impl Serialize for Variables<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {

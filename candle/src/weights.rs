@@ -10,7 +10,7 @@ use candle_core::{DType, Device, Shape, Tensor};
 use candle_nn::var_builder::{SimpleBackend, VarBuilder};
 use candle_nn::{Init, VarMap};
 use tenarc::archive::Segment;
-use tenarc::inspect::unescape_step;
+use tenarc::inspect::dotted;
 use tenarc::io::ReadAt;
 use tenarc::named::{Match, Unmatched};
 use tenarc::tensor::TensorInfo;
@@ -439,7 +439,7 @@ trait Source: Send + Sync {
 impl<S: ReadAt> Source for Segment<'_, S> {
     fn list(&self) -> Result<Vec<(String, TensorInfo)>> {
         let tensors = self.tensors()?;
-        Ok(tensors.into_iter().map(|info| (name_of(info.path()), info)).collect())
+        Ok(tensors.into_iter().map(|info| (dotted(info.path()).into_owned(), info)).collect())
     }
 
     fn info(&self, path: &str) -> Result<TensorInfo> {
@@ -452,14 +452,6 @@ impl<S: ReadAt> Source for Segment<'_, S> {
 
     fn var(&self, path: &str) -> Result<CandleVar> {
         self.tensor(path)
-    }
-}
-
-/// The dotted form of a path that may be a JSON Pointer (RFC 6901).
-fn name_of(path: &str) -> String {
-    match path.strip_prefix('/') {
-        None => path.to_owned(),
-        Some(steps) => steps.split('/').map(unescape_step).collect::<Vec<_>>().join("."),
     }
 }
 

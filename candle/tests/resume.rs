@@ -3,16 +3,24 @@
 #![cfg(unix)]
 
 #[allow(dead_code)] // what only the example uses
+#[path = "../examples/resume/digits.rs"]
+mod digits;
+#[path = "../examples/resume/plain.rs"]
+mod plain;
 #[path = "../examples/resume/training.rs"]
 mod training;
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
-use candle_core::{DType, Device, Tensor};
-use tenarc_candle::AdamW;
+use candle_core::Tensor;
+use candle_nn::{ParamsAdamW, VarMap};
+use digits::{Model, Result, Rng};
+use tenarc_candle::{AdamW, resume_run, save_run};
 use tenarc_test_support::child;
-use training::{Rng, Run, train};
+use tenarc_test_support::lines::changed;
+use training::State;
 
 const TEST: &str = "killed_runs_end_like_others";
 const MOST_STEPS_IN_A_LIFE: u32 = 8;
@@ -25,6 +33,19 @@ fn kills() -> u32 {
 
 fn steps() -> u32 {
     kills() * MOST_STEPS_IN_A_LIFE + 5
+}
+
+fn train(path: &Path, steps: u32, each: impl FnMut(&State)) -> Result<(Model, State)> {
+    training::train(path.to_str().unwrap(), steps, each)
+}
+
+/// What is in the file beside the variables and the optimizer.
+fn state(path: &Path) -> State {
+    tenarc::open(path).unwrap().get("rest").unwrap()
+}
+
+fn bits(losses: &[f32]) -> Vec<u32> {
+    losses.iter().map(|loss| loss.to_bits()).collect()
 }
 
 #[test]
@@ -46,7 +67,7 @@ fn killed_runs_end_like_others() {
             more,
             Duration::from_micros(rng.number() % 2000),
         );
-        let saved: Run = tenarc::load(&killed).unwrap();
+        let saved = state(&killed);
         assert!(
             saved.step >= last,
             "life {life}: step {} in the file after step {last}",
@@ -58,9 +79,8 @@ fn killed_runs_end_like_others() {
     let output = child::run(&[], TEST, "train", dir.path());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 
-    let [expected, found] = [&whole, &killed].map(|path| tenarc::load::<Run>(path).unwrap());
+    let [expected, found] = [&whole, &killed].map(|path| state(path));
     assert_eq!(found.step, steps());
-    let bits = |losses: &[f32]| losses.iter().map(|loss| loss.to_bits()).collect::<Vec<_>>();
     assert_eq!(bits(&found.losses), bits(&expected.losses));
     assert!(found.losses.iter().rev().take(20).sum::<f32>() < found.losses.iter().take(20).sum());
     assert_eq!(found.rng.state, expected.rng.state);
@@ -68,30 +88,91 @@ fn killed_runs_end_like_others() {
     assert!(fs::read(&whole).unwrap() == fs::read(&killed).unwrap(), "the files differ");
 }
 
-/// Without this, the test above could pass although the state is not used.
+#[test]
+fn the_program_without_checkpoints_ends_alike_and_differs_in_few_lines() {
+    let dir = child::fast_dir();
+    let (model, state) = train(&dir.path().join("run"), 20, |_| {}).unwrap();
+    let (plain, expected) = plain::train(20, |_| {}).unwrap();
+    assert_eq!(bits(&state.losses), bits(&expected.losses));
+    assert_eq!((state.step, state.rng.state), (expected.step, expected.rng.state));
+    assert_eq!(expected.schedule.length, state.schedule.length);
+    let weights = |variables: &VarMap| -> Vec<Vec<u32>> {
+        let vars = variables.data().lock().unwrap();
+        let names = ["hidden.weight", "hidden.bias", "output.weight", "output.bias"];
+        let flat = |name| vars[name].flatten_all().unwrap().to_vec1::<f32>().unwrap();
+        names.map(|name| bits(&flat(name))).to_vec()
+    };
+    assert_eq!(weights(&model.variables), weights(&plain.variables));
+
+    let [with, without] = [
+        include_str!("../examples/resume/training.rs"),
+        include_str!("../examples/resume/plain.rs"),
+    ];
+    let new = changed(with, without);
+    assert!((3..=5).contains(&new), "{new} lines are new or changed");
+    // Nothing else was left out.
+    assert!(changed(without, with) <= 3);
+}
+
+/// Without this, the test of killed runs could pass although the state is not used.
 #[test]
 fn a_run_that_lost_part_of_its_state_ends_differently() {
     let dir = child::fast_dir();
-    let whole = dir.path().join("whole");
-    train(&whole, 20, |_| {}).unwrap();
-    let changes: [fn(&mut Run); 4] = [
-        |run| run.rng.state += 1,
-        |run| run.schedule.peak *= 2.0,
-        |run| run.optimizer = AdamW::for_vars(&run.model, run.optimizer.params().clone()).unwrap(),
-        |run| {
-            let zeros = Tensor::zeros(run.config.hidden, DType::F32, &Device::Cpu).unwrap();
-            run.model.data().lock().unwrap()["hidden.bias"].set(&zeros).unwrap();
+    let (_, whole) = train(&dir.path().join("whole"), 20, |_| {}).unwrap();
+    let changes: [fn(&mut Model, &mut AdamW, &mut State); 4] = [
+        |_, _, state| state.rng.state += 1,
+        |_, _, state| state.schedule.peak *= 2.0,
+        |model, optimizer, _| {
+            *optimizer = AdamW::for_vars(&model.variables, ParamsAdamW::default()).unwrap();
+        },
+        |model, _, _| {
+            let variables = model.variables.data().lock().unwrap();
+            let bias = &variables["hidden.bias"];
+            bias.set(&Tensor::zeros_like(bias).unwrap()).unwrap();
         },
     ];
-    for change in changes {
+    for (number, change) in changes.into_iter().enumerate() {
         let path = dir.path().join("changed");
-        let mut run = train(&path, 10, |_| {}).unwrap();
-        change(&mut run);
-        tenarc::save(&path, &run).unwrap();
-        let found = train(&path, 20, |_| {}).unwrap().losses;
-        let expected = tenarc::load::<Run>(&whole).unwrap().losses;
-        assert_eq!(found[..10], expected[..10]);
-        assert_ne!(found[10..], expected[10..]);
+        train(&path, 10, |_| {}).unwrap();
+        let mut model = Model::new(1).unwrap();
+        let optimizer = AdamW::for_vars(&model.variables, ParamsAdamW::default()).unwrap();
+        let (mut optimizer, mut state) =
+            resume_run(&path, &model.variables, optimizer, state(&path)).unwrap();
+        change(&mut model, &mut optimizer, &mut state);
+        save_run(&path, &model.variables, &optimizer, &state).unwrap();
+        let (_, found) = train(&path, 20, |_| {}).unwrap();
+        assert_eq!(found.losses[..10], whole.losses[..10]);
+        assert_ne!(found.losses[10..], whole.losses[10..], "change {number}");
         fs::remove_file(path).unwrap();
+    }
+}
+
+#[test]
+fn a_file_that_does_not_fit_changes_no_variable() {
+    let dir = child::fast_dir();
+    let path = dir.path().join("run");
+    train(&path, 3, |_| {}).unwrap();
+    let optimizer =
+        |model: &Model| AdamW::for_vars(&model.variables, ParamsAdamW::default()).unwrap();
+    let weight = |model: &Model| {
+        let variables = model.variables.data().lock().unwrap();
+        bits(&variables["output.bias"].to_vec1::<f32>().unwrap())
+    };
+    let model = Model::new(1).unwrap();
+    let before = weight(&model);
+    // A value of another type, an optimizer with other variables, and one variable too many.
+    let error = resume_run(&path, &model.variables, optimizer(&model), 0u32).unwrap_err();
+    assert!(error.to_string().contains("rest"), "{error}");
+    let hidden = model.variables.data().lock().unwrap().remove("hidden.bias").unwrap();
+    let state = state(&path);
+    let error = resume_run(&path, &model.variables, optimizer(&model), state.clone()).unwrap_err();
+    assert!(error.to_string().contains("no such variable"), "{error}");
+    for (name, is_expected) in [("more", false), ("hidden.bias", true)] {
+        model.variables.data().lock().unwrap().insert("hidden.bias".into(), hidden.clone());
+        model.variables.data().lock().unwrap().insert(name.into(), hidden.clone());
+        let found = resume_run(&path, &model.variables, optimizer(&model), state.clone());
+        assert_eq!(found.is_ok(), is_expected, "{name}");
+        assert_eq!(weight(&model) != before, is_expected, "{name}");
+        model.variables.data().lock().unwrap().remove("more");
     }
 }

@@ -5,6 +5,7 @@
 //! - [`alloc`]: how much memory a piece of code allocates.
 //! - [`builder`]: archives built by hand from the specification, with any lie in them.
 //! - [`child`]: tests that go on in another process.
+//! - [`lines`]: how much two programs differ.
 //! - [`needed`]: what happens where a tool that a test needs is missing.
 
 // Nobody but tests uses this crate: its functions panic if what they check does not hold.
@@ -16,6 +17,7 @@ pub mod builder;
 pub mod child;
 mod every_way;
 mod hex;
+pub mod lines;
 pub mod needed;
 mod readers;
 

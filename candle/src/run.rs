@@ -1,0 +1,115 @@
+//! A whole training run in one file.
+
+use std::path::Path;
+
+use candle_core::Device;
+use candle_nn::{Optimizer, VarMap};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tenarc::named::Match;
+use tenarc::{Error, Result};
+
+use crate::saved::Variables;
+use crate::{AdamW, Sgd, Weights};
+
+/// An optimizer that is saved without its variables, and gets them again after it was loaded.
+pub trait SavedOptimizer: Optimizer + Serialize + for<'de> Deserialize<'de> {
+    /// Gives a loaded optimizer the variables of the map.
+    ///
+    /// # Errors
+    /// If the state of the optimizer does not fit the variables.
+    fn bind(&mut self, variables: &VarMap) -> candle_core::Result<()>;
+}
+
+impl SavedOptimizer for AdamW {
+    fn bind(&mut self, variables: &VarMap) -> candle_core::Result<()> {
+        self.bind(variables)
+    }
+}
+
+impl SavedOptimizer for Sgd {
+    fn bind(&mut self, variables: &VarMap) -> candle_core::Result<()> {
+        self.bind(variables)
+    }
+}
+
+#[derive(Serialize)]
+struct Run<'a, O, T: ?Sized> {
+    variables: Variables<'a>,
+    optimizer: &'a O,
+    rest: &'a T,
+}
+
+/// Saves a training run: the variables of a model, its optimizer, and a value with everything else, such as the number of
+/// steps, the schedule and the state of the random generator. The file is replaced in one step.
+///
+/// # Errors
+/// If tenarc does not have the dtype of a variable, the optimizer or `rest` fails to serialize, or the file cannot be
+/// written. The file is then the one that was there before.
+pub fn save_run<O: SavedOptimizer, T: Serialize + ?Sized>(
+    path: impl AsRef<Path>,
+    variables: &VarMap,
+    optimizer: &O,
+    rest: &T,
+) -> Result<()> {
+    tenarc::save(path, &Run { variables: Variables(variables), optimizer, rest })
+}
+
+/// Continues the run that [`save_run`] saved in this file: puts its tensors into the variables, and returns its optimizer,
+/// bound to the variables, with everything else. If there is no such file, returns what it was given, so that the run
+/// starts.
+///
+/// Each variable gets its value where it is, so that a model which was made with them before uses the new values.
+///
+/// ```
+/// use candle_core::{DType, Device, Module, Tensor};
+/// use candle_nn::{Optimizer, ParamsAdamW, VarBuilder, VarMap};
+/// use tenarc_candle::AdamW;
+///
+/// # let dir = std::env::temp_dir().join(format!("tenarc-candle-run-{}", std::process::id()));
+/// # std::fs::create_dir_all(&dir)?;
+/// # let path = dir.join("run.tenarc");
+/// let input = Tensor::ones((8, 4), DType::F32, &Device::Cpu)?;
+/// # for end in [3, 5] {
+/// let variables = VarMap::new();
+/// let vb = VarBuilder::from_varmap(&variables, DType::F32, &Device::Cpu);
+/// let model = candle_nn::linear(4, 2, vb.pp("fc"))?;
+/// let optimizer = AdamW::for_vars(&variables, ParamsAdamW::default())?;
+/// let (mut optimizer, mut step) =
+///     tenarc_candle::resume_run(&path, &variables, optimizer, 0u32)?;
+/// while step < end {
+///     optimizer.backward_step(&model.forward(&input)?.sqr()?.mean_all()?)?;
+///     step += 1;
+///     tenarc_candle::save_run(&path, &variables, &optimizer, &step)?;
+/// }
+/// # assert_eq!(optimizer.step_count(), u64::from(end));
+/// # }
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// If the file cannot be read, is damaged, or does not fit the variables, the optimizer or the type `T`: names, dtypes and
+/// shapes must be the same on both sides. Then no variable was changed.
+pub fn resume_run<O: SavedOptimizer, T: DeserializeOwned>(
+    path: impl AsRef<Path>,
+    variables: &VarMap,
+    optimizer: O,
+    rest: T,
+) -> Result<(O, T)> {
+    let path = path.as_ref();
+    if !path.try_exists().map_err(Error::io).map_err(|error| error.in_file(path))? {
+        return Ok((optimizer, rest));
+    }
+    // One open file, so that another process may replace it meanwhile.
+    let archive = tenarc::open(path)?;
+    let load = || {
+        let mut optimizer: O = archive.get("optimizer")?;
+        optimizer.bind(variables).map_err(|error| Error::data(error.to_string()))?;
+        Ok((optimizer, archive.get("rest")?))
+    };
+    let found = load().map_err(|error: Error| error.in_file(path))?;
+    let weights = Weights::of_file(archive, path)?.within("variables")?;
+    weights.load_on(variables, Match::Strict, &Device::Cpu)?;
+    Ok(found)
+}
