@@ -132,16 +132,6 @@ impl<S: ReadAt> ArrowFile<S> {
         self.read(number).map_err(|error| error.in_field(name))
     }
 
-    /// The tensor of that name, whose rows are read when it is written, some 256 KiB at a time. Where a row's
-    /// elements do not lie in row-major order, one row is in memory.
-    ///
-    /// # Errors
-    /// Where there is no such tensor, or it is larger than the limits allow.
-    pub fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
-        let number = self.number(name)?;
-        self.deferred_at(number).map_err(|error| error.in_field(name))
-    }
-
     /// The column of that name as texts.
     ///
     /// # Errors
@@ -287,6 +277,7 @@ impl<S: ReadAt> TensorFile for ArrowFile<S> {
     }
 
     fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
-        self.deferred(name)
+        let number = self.number(name)?;
+        self.deferred_at(number).map_err(|error| error.in_field(name))
     }
 }

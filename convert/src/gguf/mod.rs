@@ -167,15 +167,6 @@ impl<S: ReadAt> Gguf<S> {
         tensor.map_err(|error| error.in_field(name))
     }
 
-    /// Returns a tensor whose bytes are read when it is written, in blocks of 256 KiB.
-    ///
-    /// # Errors
-    /// If there is no tensor of this name.
-    pub fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
-        let (info, start) = self.find(name)?;
-        self.deferred_of(info, start)
-    }
-
     fn find(&self, name: &str) -> Result<(&TensorInfo, u64)> {
         let number = self.header.numbers.get(name);
         let found = number.and_then(|number| {
@@ -213,7 +204,8 @@ impl<S: ReadAt> TensorFile for Gguf<S> {
     }
 
     fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
-        self.deferred(name)
+        let (info, start) = self.find(name)?;
+        self.deferred_of(info, start)
     }
 
     fn place(&self, name: &str) -> Result<Option<(&dyn ReadAt, u64)>> {

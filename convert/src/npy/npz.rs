@@ -200,20 +200,6 @@ impl<S: ReadAt> Npz<S> {
         found.map_err(|error| error.in_field(name))
     }
 
-    /// Returns the array of this name. Its elements are read in steps when it is written, so they are never all in
-    /// memory. A field of a structured array has the name `array.field`.
-    ///
-    /// # Errors
-    /// The errors of [`info`](Self::info). Wrong elements are an error when the array is written. A wrong checksum is
-    /// an error after all elements were passed on.
-    pub fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
-        let (member, array, column) = self.column(name).map_err(|error| error.in_field(name))?;
-        match self.part(member, &array, &column).map_err(|error| error.in_field(name))? {
-            Part::Tensor(tensor) => Ok(tensor),
-            _ => Err(Error::data("a string array is not a tensor").in_field(name)),
-        }
-    }
-
     /// Returns the array of this name and its only column, or an array and its field of this name.
     fn column(&self, name: &str) -> Result<(&str, Array, Column)> {
         let found = self.by_name.get_key_value(name).map(|(name, _)| (&**name, ""));
@@ -325,7 +311,8 @@ impl<S: ReadAt> Npz<S> {
     }
 }
 
-/// The value is a map from names to tensors and arrays of texts. Fields of structured arrays have names of their own.
+/// The value is a map from names to tensors and arrays of texts. A field of a structured array has the name
+/// `array.field`. A wrong checksum is an error after all elements of the array were passed on.
 impl<S: ReadAt> TensorFile for Npz<S> {
     fn value(&self, names: Names) -> Result<AsValue<'_>> {
         let listed = self.listed()?;
@@ -341,7 +328,11 @@ impl<S: ReadAt> TensorFile for Npz<S> {
     }
 
     fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
-        self.deferred(name)
+        let (member, array, column) = self.column(name).map_err(|error| error.in_field(name))?;
+        match self.part(member, &array, &column).map_err(|error| error.in_field(name))? {
+            Part::Tensor(tensor) => Ok(tensor),
+            _ => Err(Error::data("a string array is no tensor").in_field(name)),
+        }
     }
 
     fn place(&self, name: &str) -> Result<Option<(&dyn ReadAt, u64)>> {

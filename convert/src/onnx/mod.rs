@@ -132,16 +132,6 @@ impl<S: ReadAt> Onnx<S> {
         self.read(self.entry(name)?).map_err(|error| error.in_field(name))
     }
 
-    /// Returns a tensor whose elements are read when it is written, block by block.
-    ///
-    /// # Errors
-    /// If there is no tensor of this name, or if it is [refused](TensorEntry::refused) or has
-    /// [texts](TensorEntry::is_texts).
-    pub fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
-        let tensor = self.entry(name)?;
-        self.deferred_of(tensor).ok_or_else(|| Error::data(tensor.why_not()).in_field(name))
-    }
-
     fn entry(&self, name: &str) -> Result<&TensorEntry> {
         let number = self.found.by_name.get(name).copied();
         let tensor = number.and_then(|number| self.found.tensors.get(number));
@@ -192,7 +182,8 @@ impl<S: ReadAt> TensorFile for Onnx<S> {
     }
 
     fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
-        self.deferred(name)
+        let tensor = self.entry(name)?;
+        self.deferred_of(tensor).ok_or_else(|| Error::data(tensor.why_not()).in_field(name))
     }
 }
 

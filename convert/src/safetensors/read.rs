@@ -97,14 +97,6 @@ impl<S: ReadAt> SafeTensors<S> {
         self.read(number).map_err(|error| error.in_field(name))
     }
 
-    /// The tensor of that name, whose bytes are read when it is written, some 256 KiB at a time.
-    ///
-    /// # Errors
-    /// Where there is no such tensor, or its shape does not fit memory.
-    pub fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
-        self.deferred_at(self.header.find(name)?)
-    }
-
     /// Where in the source the elements of that tensor start: they lie there as they are read.
     ///
     /// # Errors
@@ -172,7 +164,7 @@ impl<S: ReadAt> TensorFile for SafeTensors<S> {
     }
 
     fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
-        self.deferred(name)
+        self.deferred_at(self.header.find(name)?)
     }
 
     fn place(&self, name: &str) -> Result<Option<(&dyn ReadAt, u64)>> {

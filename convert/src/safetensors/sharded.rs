@@ -195,14 +195,6 @@ impl Sharded {
         self.shard_of(name)?.dyn_tensor(name)
     }
 
-    /// The tensor of that name, read when it is written; see [`SafeTensors::deferred`].
-    ///
-    /// # Errors
-    /// As [`SafeTensors::deferred`].
-    pub fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
-        self.shard_of(name)?.deferred(name)
-    }
-
     /// Whether a file of the model says that it was written from a nested value.
     pub fn is_nested(&self) -> bool {
         self.shards.iter().any(|(_, shard)| shard.is_nested())
@@ -228,7 +220,7 @@ impl TensorFile for Sharded {
     }
 
     fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
-        self.deferred(name)
+        self.shard_of(name)?.deferred(name)
     }
 
     fn place(&self, name: &str) -> Result<Option<(&dyn ReadAt, u64)>> {

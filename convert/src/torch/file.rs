@@ -166,18 +166,8 @@ impl<S: ReadAt> TorchFile<S> {
         self.read(number).map_err(|error| error.in_field(name))
     }
 
-    /// Returns a tensor whose elements are read when it is written, in blocks of about 256 KiB. If the elements of the
-    /// tensor are not contiguous, the part of the storage that they span may be read into memory at once.
-    ///
-    /// # Errors
-    /// If there is no tensor of this name, or if it is larger than the limits allow.
-    pub fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
-        let number = self.number(name)?;
-        self.deferred_at(number).map_err(|error| error.in_field(name))
-    }
-
     /// Returns the position of a tensor's first element in the source, in bytes. `None` if the bytes in the source
-    /// differ from those that [`deferred`](Self::deferred) gives: if the elements are not contiguous, if they are
+    /// differ from those that [`deferred`](TensorFile::deferred) gives: if the elements are not contiguous, if they are
     /// big-endian, if their signs are changed, or if they are in the pickle.
     ///
     /// # Errors
@@ -412,7 +402,8 @@ impl<S: ReadAt> TensorFile for TorchFile<S> {
     }
 
     fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
-        self.deferred(name)
+        let number = self.number(name)?;
+        self.deferred_at(number).map_err(|error| error.in_field(name))
     }
 
     fn place(&self, name: &str) -> Result<Option<(&dyn ReadAt, u64)>> {

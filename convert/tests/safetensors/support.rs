@@ -5,6 +5,7 @@ use std::path::Path;
 use tenarc::io::SyncLevel;
 use tenarc::tensor::{Order, TensorInfo};
 use tenarc::{DType, DynTensor, Error};
+use tenarc_convert::TensorFile as _;
 use tenarc_convert::safetensors::{self, Options, SafeTensors};
 
 /// Every dtype there is, with its name in headers.

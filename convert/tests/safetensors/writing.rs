@@ -4,6 +4,7 @@ use ndarray::{Array, Array1, Array2, Array3, IxDyn, ShapeBuilder as _, array};
 use proptest::prelude::*;
 use tenarc::tensor::{Deferred, Order, ToTensor};
 use tenarc::{DType, DynTensor};
+use tenarc_convert::TensorFile as _;
 use tenarc_convert::safetensors::{self, Options, SafeTensors};
 
 use crate::support::{quick, tensor, written};

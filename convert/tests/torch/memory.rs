@@ -2,7 +2,7 @@
 
 use tenarc::DType;
 use tenarc_convert::torch::{self, TorchFile};
-use tenarc_convert::{Format, Options};
+use tenarc_convert::{Format, Options, TensorFile as _};
 
 use super::support::{Pickler, file, floats, under_a};
 use tenarc_test_support::alloc::peak_of;
