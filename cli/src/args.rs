@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use tenarc::DType;
 use tenarc::archive::Compression;
 
 use crate::document::Reading;
@@ -116,6 +117,20 @@ pub struct Read {
     /// With --torn: also read the complete tensors of the value that is cut off; its checksums are missing
     #[arg(long, requires = "torn")]
     pub no_verify: bool,
+    /// The dtype of raw elements (V2, V1) in npy and npz files, as which numpy saves the bf16 and FP8 of JAX; can be given
+    /// once for each width
+    #[arg(long, value_name = "DTYPE", value_parser = dtype)]
+    pub void: Vec<DType>,
+}
+
+/// Parses the name of a dtype whose elements are whole bytes.
+fn dtype(text: &str) -> Result<DType, String> {
+    let dtype = DType::from_name(text);
+    match dtype.bits() {
+        Some(bits) if bits.is_multiple_of(8) => Ok(dtype),
+        Some(_) => Err("its elements are no whole bytes".into()),
+        None => Err("expected a dtype such as bf16, f8_e4m3 or f16".into()),
+    }
 }
 
 /// The files that a command reads one after the other.
@@ -195,8 +210,8 @@ fn compression(text: &str) -> Result<Compression, String> {
 
 impl Read {
     pub fn reading(&self) -> Reading {
-        let Self { from, torn, no_verify } = *self;
-        Reading { from, torn, no_verify, ..Reading::default() }
+        let Self { from, torn, no_verify, ref void } = *self;
+        Reading { from, torn, no_verify, void: void.clone(), ..Reading::default() }
     }
 }
 

@@ -7,8 +7,8 @@ pub use section::{Compressed, Section};
 use std::ops::Range;
 use std::path::Path;
 
-use tenarc::Archive;
 use tenarc::archive::{SaveOptions, Segment};
+use tenarc::{Archive, DType};
 use tenarc_convert::{Losses, Names, Opened, Stored as _};
 
 use crate::failure::{Failure, Of, Result};
@@ -32,6 +32,8 @@ pub struct Reading {
     pub no_verify: bool,
     /// How the names of tensors in a file of another format are taken.
     pub names: Names,
+    /// The dtypes of raw elements in npy and npz files.
+    pub void: Vec<DType>,
 }
 
 /// An opened input.

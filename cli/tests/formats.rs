@@ -114,6 +114,21 @@ fn errors_name_the_broken_one_of_several_inputs() {
 }
 
 #[test]
+fn raw_elements_of_numpy_get_a_dtype() {
+    let dir = Dir::new();
+    fs::copy(fixture("npy/void/mixed.npz"), dir.file("m.npz")).unwrap();
+    run(&dir, &["convert", "m.npz", "m.safetensors"])
+        .failed(2, "the option `void` names their dtype");
+    run(&dir, &["convert", "m.npz", "m.safetensors", "--void", "bf17"]).failed(2, "such as bf16");
+    run(&dir, &["convert", "m.npz", "m.safetensors", "--void", "bf16", "--void", "f8_e4m3"]).good();
+    let file = safetensors::open(dir.file("m.safetensors")).unwrap();
+    let dtypes = file.tensors().iter().map(|tensor| tensor.dtype().to_string());
+    assert_eq!(dtypes.collect::<Vec<_>>(), ["f32", "bf16", "f8_e4m3"]);
+    let listed = run(&dir, &["ls", "m.npz", "--void", "bf16"]);
+    assert!(listed.status == 0 && listed.err.contains("`fp8`"), "{listed:?}");
+}
+
+#[test]
 fn models_are_written_in_shards() {
     let dir = Dir::new();
     let tensors: Vec<_> =

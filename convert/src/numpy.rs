@@ -128,12 +128,20 @@ pub enum Texts {
     Unicode(usize, ByteOrder),
 }
 
+impl ByteOrder {
+    /// Returns the byte order that the first character of a type string states. Without a statement, it is that of this
+    /// machine.
+    pub fn of(order: u8) -> Self {
+        let is_big = order == b'>' || order != b'<' && cfg!(target_endian = "big");
+        if is_big { Self::Big } else { Self::Little }
+    }
+}
+
 impl Texts {
     /// Returns the texts that a type string describes. `None` if it describes something else.
     pub fn of(dtype: &[u8]) -> Option<Self> {
         let (order, code) = byte_order(dtype);
-        let is_big = order == b'>' || order != b'<' && cfg!(target_endian = "big");
-        let order = if is_big { ByteOrder::Big } else { ByteOrder::Little };
+        let order = ByteOrder::of(order);
         let (kind, digits) = code.split_first()?;
         let len = std::str::from_utf8(digits).ok()?.parse::<u32>().ok()? as usize;
         match kind {

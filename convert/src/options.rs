@@ -34,6 +34,8 @@ pub struct Options {
     pub(crate) metadata: Option<Metadata>,
     pub(crate) external: bool,
     #[cfg(feature = "npy")]
+    pub(crate) void: Vec<tenarc::DType>,
+    #[cfg(feature = "npy")]
     pub(crate) compression: crate::npy::Compression,
     #[cfg(feature = "arrow")]
     pub(crate) layout: crate::arrow::Layout,
@@ -131,6 +133,16 @@ impl Options {
     #[must_use]
     pub fn with_table(mut self, name: impl Into<String>) -> Self {
         self.table = Some(name.into());
+        self
+    }
+
+    /// The dtype of the raw elements (`V2`, numpy's void) in npy and npz files that have as many bytes as its elements. numpy saves
+    /// arrays of bfloat16 and FP8 so, which are those of `ml_dtypes` and JAX, and its files do not say what they were. If
+    /// this is called several times, the first dtype of the right width counts. By default, such arrays are not read.
+    #[cfg(feature = "npy")]
+    #[must_use]
+    pub fn with_void(mut self, dtype: tenarc::DType) -> Self {
+        self.void.push(dtype);
         self
     }
 

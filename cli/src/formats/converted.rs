@@ -32,6 +32,7 @@ pub fn read(format: Format, of: Converted, input: Input, reading: &Reading) -> R
             // External data files of ONNX models are read only from the directory of the model.
             let options = Options::default().with_external(true).with_names(reading.names);
             let options = options.with_limits(limits());
+            let options = reading.void.iter().cloned().fold(options, Options::with_void);
             let opened = of.open_file(input.file, input.path.as_deref(), &options)?;
             return Ok(Document::of_opened(input.name, format, opened));
         }

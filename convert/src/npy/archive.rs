@@ -21,7 +21,8 @@ pub(crate) struct NpzFiles;
 
 impl Codec for NpzFiles {
     fn open(&self, file: File, _: Option<&Path>, options: &Options) -> Result<Box<dyn TensorFile>> {
-        Ok(Box::new(Npz::new(file)?.with_limits(options.limits)))
+        let npz = Npz::new(file)?.with_limits(options.limits);
+        Ok(Box::new(options.void.iter().cloned().fold(npz, Npz::with_void)))
     }
 
     // In a zip file, the size of a member is in front of its data, but it is known only after them. So the writer must
@@ -45,8 +46,9 @@ impl Codec for NpzFiles {
 pub(crate) struct Npy;
 
 impl Codec for Npy {
-    fn open(&self, file: File, _: Option<&Path>, _: &Options) -> Result<Box<dyn TensorFile>> {
-        Ok(Box::new(NpyFile::new(file)?))
+    fn open(&self, file: File, _: Option<&Path>, options: &Options) -> Result<Box<dyn TensorFile>> {
+        let file = NpyFile::new(file)?;
+        Ok(Box::new(options.void.iter().cloned().fold(file, NpyFile::with_void)))
     }
 
     fn write(&self, value: &dyn Stored, out: &mut dyn Write, options: &Options) -> Result<Losses> {

@@ -33,8 +33,29 @@ pub struct Column {
 pub enum Elements {
     Tensor(DType, ByteOrder),
     Texts(Texts),
+    /// Raw elements of this many bytes. Only the caller may know their dtype.
+    Void(usize, ByteOrder),
     /// A type that is not read, and the reason.
     Refused(String),
+}
+
+impl Elements {
+    /// Reads raw elements as elements of the first of these dtypes that has as many bytes.
+    pub fn resolve(&mut self, dtypes: &[DType]) {
+        if let Self::Void(len, order) = *self
+            && let Some(dtype) = dtypes.iter().find(|dtype| dtype.bits() == len.checked_mul(8))
+        {
+            *self = Self::Tensor(dtype.clone(), order);
+        }
+    }
+}
+
+/// The error for raw elements whose dtype the caller has not named.
+#[cold]
+pub fn unknown(len: usize) -> Error {
+    Error::data(format!(
+        "the elements have the type `V{len}`, as which numpy saves bfloat16 and FP8: the option `void` names their dtype"
+    ))
 }
 
 /// Returns the columns that a header describes, and the number of bytes of a record, or of an element if there are no
@@ -167,8 +188,13 @@ fn elements(text: &[u8]) -> Result<(Elements, usize)> {
         Some(texts) => return Ok((Elements::Texts(texts), texts.byte_len())),
         None => {}
     }
-    let (_, code) = numpy::byte_order(text);
+    let (order, code) = numpy::byte_order(text);
     let width = |digits: &[u8]| std::str::from_utf8(digits).ok()?.parse::<u32>().ok();
+    if let [b'V', digits @ ..] = code
+        && let Some(len) = width(digits)
+    {
+        return Ok((Elements::Void(len as usize, ByteOrder::of(order)), len as usize));
+    }
     // The size of other elements follows the first character of their type string. In dates, the unit follows the size.
     let digits: Vec<u8> = code.iter().skip(1).copied().take_while(u8::is_ascii_digit).collect();
     // An array with objects is pickled as a whole, so none of its fields can be read.

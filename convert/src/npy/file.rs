@@ -6,7 +6,7 @@ use tenarc::de::Limits;
 use tenarc::error::Category;
 use tenarc::io::ReadAt;
 use tenarc::tensor::Deferred;
-use tenarc::{Error, Result};
+use tenarc::{DType, Error, Result};
 
 use super::columns::{ByteOrder, Column, Elements};
 use super::header::Array;
@@ -54,6 +54,14 @@ impl<S: ReadAt> NpyFile<S> {
         let start = input.position();
         check_len(&array, start, size)?;
         Ok(Self { source, array, start })
+    }
+
+    /// Reads raw elements (`V2`) as elements of this dtype, if these have as many bytes: see
+    /// [`Options::with_void`](crate::Options::with_void).
+    #[must_use]
+    pub fn with_void(mut self, dtype: DType) -> Self {
+        self.array.resolve(&[dtype]);
+        self
     }
 
     /// Returns the source of the file.

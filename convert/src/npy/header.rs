@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use tenarc::de::Limits;
 use tenarc::error::Category;
 use tenarc::tensor::{Order, Shape, TensorMeta};
-use tenarc::{Error, Result};
+use tenarc::{DType, Error, Result};
 
 use super::columns::{self, ByteOrder, Column, Elements};
 use super::dtype;
@@ -57,8 +57,14 @@ impl Array {
                 Ok((column, meta, *order))
             }
             Elements::Texts(_) => Err(Error::data("a string array is not a tensor")),
+            Elements::Void(len, _) => Err(columns::unknown(*len)),
             Elements::Refused(why) => Err(Error::data(why.clone())),
         }
+    }
+
+    /// Reads raw elements as elements of the first of these dtypes that has as many bytes.
+    pub fn resolve(&mut self, dtypes: &[DType]) {
+        self.columns.iter_mut().for_each(|column| column.elements.resolve(dtypes));
     }
 
     /// Reads a header. The elements follow it in the input.

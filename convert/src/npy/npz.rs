@@ -51,6 +51,8 @@ pub struct Npz<S> {
     /// Whether the file was written from a nested value.
     nested: bool,
     limits: Limits,
+    /// The dtypes of raw elements.
+    void: Vec<DType>,
     /// The contents of the file, once they were listed.
     listed: OnceLock<Listed>,
 }
@@ -136,7 +138,7 @@ impl<S: ReadAt> Npz<S> {
         let named = members.iter().enumerate();
         let by_name = named.filter_map(|(at, member)| Some((name(member)?, at))).collect();
         let (limits, listed) = (Limits::default(), OnceLock::new());
-        Ok(Self { source, members, by_name, nested, limits, listed })
+        Ok(Self { source, members, by_name, nested, limits, void: Vec::new(), listed })
     }
 
     /// Sets limits for the dimensions and bytes of each array. By default, a deflated array may have 16 GiB. A stored
@@ -144,6 +146,14 @@ impl<S: ReadAt> Npz<S> {
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Reads arrays of raw elements (`V2`) as tensors of this dtype, if its elements have as many bytes: see
+    /// [`Options::with_void`](crate::Options::with_void).
+    #[must_use]
+    pub fn with_void(mut self, dtype: DType) -> Self {
+        self.void.push(dtype);
         self
     }
 
@@ -304,7 +314,8 @@ impl<S: ReadAt> Npz<S> {
     fn started(&self, name: &str) -> Result<(Array, Input<Contents<'_, S>>)> {
         let member = self.member(name)?;
         let mut input = Input::new(Contents::open(&self.source, member)?);
-        let array = Array::read(&mut input, self.limits)?;
+        let mut array = Array::read(&mut input, self.limits)?;
+        array.resolve(&self.void);
         check_len(&array, input.position(), member.byte_len())?;
         charge(array.byte_len, self.limits, !member.is_deflated())?;
         Ok((array, input))
@@ -342,7 +353,9 @@ impl<S: ReadAt> TensorFile for Npz<S> {
     fn verify(&self) -> Result<Option<String>> {
         // Reading an array compares its checksum, so only the other members are left.
         let listed = self.listed()?.columns.iter();
-        let read = listed.filter(|entry| !matches!(entry.column.elements, Elements::Refused(_)));
+        let read = listed.filter(|entry| {
+            matches!(entry.column.elements, Elements::Tensor(..) | Elements::Texts(_))
+        });
         let arrays = read.map(|entry| &entry.member).collect::<HashSet<_>>().len();
         let others = self.members.len() - arrays;
         let unchecked = || match others {

@@ -4,7 +4,7 @@ use tenarc::de::Limits;
 use tenarc::tensor::{Deferred, Order};
 use tenarc::{Error, Result};
 
-use super::columns::{Column, Elements};
+use super::columns::{Column, Elements, unknown};
 use super::header::Array;
 use super::input::{Bytes, Input};
 use super::payload::Gather;
@@ -33,6 +33,7 @@ pub fn of<'a, B: Bytes + 'a>(
     };
     let (record_len, byte_len, column) = (array.record_len, array.byte_len, column.clone());
     match column.elements.clone() {
+        Elements::Void(len, _) => Err(unknown(len)),
         Elements::Refused(why) => Err(Error::data(why)),
         Elements::Tensor(..) if is_column_major && !column.shape.is_empty() => mixed(),
         Elements::Tensor(dtype, order) => {

@@ -2,8 +2,9 @@
 
 use std::io::Cursor;
 
+use half::bf16;
 use serde_json::{Value as Json, json};
-use tenarc::{Archive, DynTensor, Tensor, Value};
+use tenarc::{Archive, DType, DynTensor, Tensor, Value};
 use tenarc_convert::npy::{self, NpyFile, Npz, NpzWriter};
 use tenarc_convert::{Format, Names, Options, TensorFile};
 
@@ -187,6 +188,38 @@ fn what_of_records_is_not_read_is_lost_by_name() {
     }
     let names: Vec<&str> = value.tensors().map(|(name, _)| name).collect();
     assert_eq!(names, ["fields.value", "good"]);
+}
+
+/// numpy saves arrays of `ml_dtypes` as raw bytes. Only the caller knows what they are.
+#[test]
+fn raw_elements_are_what_the_caller_says() {
+    let expected = ndarray::arr2(&[[-2.5f32, -1.5, -0.5], [0.5, 1.5, 2.5]]).mapv(bf16::from_f32);
+    for name in ["bf16", "fortran"] {
+        let bytes = fixture(&format!("void/{name}.npy"));
+        let file = || NpyFile::new(&bytes[..]).unwrap();
+        says(file().flat(), "the option `void` names their dtype");
+        // These have other widths.
+        says(file().with_void(DType::F8E4M3).with_void(DType::F32).flat(), "`V2`");
+        let file = file().with_void(DType::F8E4M3).with_void(DType::BF16);
+        let bytes = tenarc::to_vec(&file.flat().unwrap()).unwrap();
+        let Tensor(found): Tensor<ndarray::Array2<bf16>> = tenarc::from_slice(&bytes).unwrap();
+        assert_eq!(found, expected, "{name}");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options::default();
+    for name in ["mixed", "compressed"] {
+        let to = dir.path().join(name);
+        let from = fixtures().join(format!("void/{name}.npz"));
+        let error = Format::Npz.to_archive(&from, &to, &options).unwrap_err().to_string();
+        assert!(error.contains("`bf16`") && error.contains("`fp8`"), "{error}");
+        assert!(!error.contains("`f32`") && !to.exists(), "{error}");
+        let options = options.clone().with_void(DType::BF16).with_void(DType::F8E4M3);
+        assert!(Format::Npz.to_archive(&from, &to, &options).unwrap().is_empty());
+        let archive = tenarc::open(&to).unwrap();
+        assert_eq!(archive.tensor::<ndarray::Array2<bf16>>("bf16").unwrap(), expected);
+        let fp8 = archive.only().unwrap().dyn_tensor("fp8").unwrap();
+        assert_eq!((fp8.dtype(), &*fp8.le_bytes()), (&DType::F8E4M3, &[0x30, 0xc0, 0x7e][..]));
+    }
 }
 
 #[test]
