@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde::ser::{Error as _, Serialize, SerializeMap, SerializeStruct, Serializer};
 use tenarc::archive::SaveOptions;
 use tenarc::de::DecodeOptions;
-use tenarc::inspect::unescape_step;
+use tenarc::inspect::dotted;
 use tenarc::io::SharedBytes;
 use tenarc::tensor::{Deferred, Order};
 use tenarc::{Error, Map, OArchive, Result, Value};
@@ -297,7 +297,7 @@ impl TenarcStore {
         };
         let mut tensors = Vec::new();
         for info in source.tensors()? {
-            let full = name_of(info.path());
+            let full = dotted(info.path()).into_owned();
             let name = if self.path.is_empty() {
                 full
             } else {
@@ -344,14 +344,6 @@ impl TenarcStore {
 
 fn joined(parent: &str, name: &str) -> String {
     if parent.is_empty() { name.to_owned() } else { format!("{parent}.{name}") }
-}
-
-/// The dotted form of a path that may be a JSON Pointer (RFC 6901).
-fn name_of(path: &str) -> String {
-    match path.strip_prefix('/') {
-        None => path.to_owned(),
-        Some(steps) => steps.split('/').map(unescape_step).collect::<Vec<_>>().join("."),
-    }
 }
 
 pub fn by_name(tensors: Vec<PackTensor>) -> Result<BTreeMap<String, PackTensor>> {

@@ -23,6 +23,7 @@ use digits::{Model, Rng};
 use tenarc::DynTensor;
 use tenarc_burn::{resume_run, save_run};
 use tenarc_test_support::child;
+use tenarc_test_support::lines::changed;
 use training::{State, train};
 
 const MOST_STEPS_IN_A_LIFE: u32 = 8;
@@ -116,29 +117,14 @@ fn the_program_without_checkpoints_ends_alike_and_differs_in_few_lines() {
     let weights = |model: &Model| model.output.weight.val().to_data();
     assert_eq!(weights(&model), weights(&plain));
 
-    let lines = |source: &'static str| -> Vec<&str> {
-        let is_code = |line: &&str| !line.is_empty() && !line.trim_start().starts_with("//");
-        source.lines().filter(is_code).collect()
-    };
-    let with = lines(include_str!("../examples/resume/training.rs"));
-    let without = lines(include_str!("../examples/resume/plain.rs"));
-    let changed = with.len() - common(&with, &without);
-    assert!((3..=5).contains(&changed), "{changed} lines are new or changed");
+    let [with, without] = [
+        include_str!("../examples/resume/training.rs"),
+        include_str!("../examples/resume/plain.rs"),
+    ];
+    let new = changed(with, without);
+    assert!((3..=5).contains(&new), "{new} lines are new or changed");
     // Nothing else was left out.
-    assert!(without.len() - common(&with, &without) <= 3);
-}
-
-/// The number of lines of the longest common subsequence.
-fn common(a: &[&str], b: &[&str]) -> usize {
-    let mut row = vec![0; b.len() + 1];
-    for line in a {
-        let mut diagonal = 0;
-        for (at, other) in b.iter().enumerate() {
-            let next = if line == other { diagonal + 1 } else { row[at + 1].max(row[at]) };
-            diagonal = std::mem::replace(&mut row[at + 1], next);
-        }
-    }
-    row[b.len()]
+    assert!(changed(without, with) <= 3);
 }
 
 /// Without this, the test of killed runs could pass although the state is not used.

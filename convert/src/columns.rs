@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use tenarc::archive::Segment;
-use tenarc::inspect::{escape_step, unescape_step};
+use tenarc::inspect::{dotted, escape_step};
 use tenarc::io::ReadAt;
 use tenarc::tensor::{Deferred, Order, TensorMeta};
 use tenarc::{DynTensor, Result, Tensor};
@@ -33,11 +33,9 @@ pub fn tensor_columns<'a, S: ReadAt + ?Sized>(
         if column.kind() == "structs" {
             continue;
         }
-        let below = match path.strip_prefix('/') {
-            Some(steps) => steps.split('/').map(unescape_step).collect::<Vec<_>>().join("."),
-            None => path.to_owned(),
-        };
-        let name = if sequence.is_empty() { below } else { format!("{sequence}.{below}") };
+        let below = dotted(path);
+        let name =
+            if sequence.is_empty() { below.into_owned() } else { format!("{sequence}.{below}") };
         let (Some(dtype), Some(dims)) = (column.dtype(), column.row_shape()) else {
             let kind = column.kind();
             losses.add(&name, format!("a column of {kind} is not a tensor: it is left out"));
