@@ -91,6 +91,11 @@ impl Document {
         self
     }
 
+    /// What of the file is not read.
+    pub fn losses(&self) -> &Losses {
+        &self.lost
+    }
+
     /// The archive, if the input is one.
     pub fn archive(&self) -> Option<&Archive<Source>> {
         match &self.content {

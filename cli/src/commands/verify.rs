@@ -134,6 +134,9 @@ fn check(document: &Document, report: &mut Report) -> Result<()> {
             // A truncated copy of an archive looks the same, so this is not reported as good.
             report.offset = Some(len);
             report.error = Some(unfinished);
+        } else {
+            // Tables of other formats are archives here, and may hold columns that are not read.
+            report.unchecked = not_read(document.losses()).map(|lost| format!("not read: {lost}"));
         }
     } else if let Some(opened) = document.opened() {
         report.bytes = Some(opened.byte_len());
