@@ -47,7 +47,7 @@ pub struct Cli {
     #[arg(long, short, global = true, help_heading = "Global options")]
     pub quiet: bool,
     /// How much memory a value may take while it is read: 64MiB, 100GB. By default, this depends on the size of the
-    /// input, and is at most 16 GiB where the input is not in memory
+    /// input, and is at most 16 GiB if the input is not in memory
     #[arg(
         long,
         global = true,
@@ -117,8 +117,8 @@ pub struct Read {
     /// With --torn: also read the complete tensors of the value that is cut off; its checksums are missing
     #[arg(long, requires = "torn")]
     pub no_verify: bool,
-    /// The dtype of raw elements (V2, V1) in npy and npz files, as which numpy saves the bf16 and FP8 of JAX; can be given
-    /// once for each width
+    /// The dtype of elements of type V2 or V1 in npy and npz files: numpy saves JAX's bf16 and FP8 as these types. Can
+    /// be given once for each width
     #[arg(long, value_name = "DTYPE", value_parser = dtype)]
     pub void: Vec<DType>,
 }
@@ -543,7 +543,8 @@ pub struct Convert {
     /// Store equal tensors once
     #[arg(long)]
     pub dedup: bool,
-    /// Write a safetensors model of more bytes as several files of so many, such as 5GB, with an index
+    /// Write a safetensors model as several files of at most this many bytes, such as 5GB, and an index. A model that
+    /// fits into one file is one file
     #[arg(long, value_name = "SIZE", value_parser = crate::commands::split::size)]
     pub shard_size: Option<u64>,
     #[command(flatten)]
