@@ -2,8 +2,8 @@
 
 use tenarc::DType;
 
-/// Every dtype and its name in headers, in the order of the enumeration of the reference
-/// implementation, by which it lays tensors out.
+/// Every dtype and its name in headers. They have the order of the dtype enumeration in the reference implementation,
+/// which sorts the tensors of a file by it.
 const DTYPES: [(DType, &str); 22] = [
     (DType::Bool, "BOOL"),
     (DType::F4, "F4"),
@@ -29,12 +29,12 @@ const DTYPES: [(DType, &str); 22] = [
     (DType::U64, "U64"),
 ];
 
-/// The dtype of that name.
+/// Returns the dtype with this name in headers.
 pub fn from_name(name: &str) -> Option<DType> {
     DTYPES.iter().find(|(_, known)| *known == name).map(|(dtype, _)| dtype.clone())
 }
 
-/// Rank in the layout of a file, and name.
+/// Returns the rank of a dtype, by which tensors are sorted, and its name in headers.
 pub fn to_name(dtype: &DType) -> Option<(usize, &'static str)> {
     let rank = DTYPES.iter().position(|(known, _)| known == dtype)?;
     DTYPES.get(rank).map(|(_, name)| (rank, *name))

@@ -1,4 +1,4 @@
-//! From an archive to a file: what of a value are tensors, and what is not.
+//! Writes the tensors of a value in an archive to a safetensors file, and reports what else the value has.
 
 use std::fmt;
 use std::io::Write;
@@ -10,11 +10,12 @@ use tenarc::tensor::Deferred;
 use crate::exported::{Exported, Keep, Metadata};
 use crate::{Losses, Options, Stored, nested};
 
-/// A value of an archive as tensors to be saved under names: its paths, joined by dots.
+/// The tensors of a value in an archive, to be saved in a safetensors file. The name of a tensor is its path in the
+/// value, joined by dots.
 ///
-/// Tensors are read as they are written, with checksums verified, one at a time. Sequences of numbers
-/// that are stored as one block are tensors of one dimension. Texts in a map under `__metadata__` are
-/// the metadata.
+/// Each tensor is read when it is written, one at a time, and its checksum is verified. A sequence of numbers that is
+/// stored as one block is saved as a tensor of one dimension. A map of texts under `__metadata__` becomes the metadata
+/// of the file.
 ///
 /// ```
 /// use tenarc_convert::safetensors::{self, Export};
@@ -37,7 +38,7 @@ use crate::{Losses, Options, Stored, nested};
 pub struct Export<'a> {
     tensors: Vec<(String, Deferred<'a>)>,
     metadata: Option<Metadata>,
-    /// Whether the file says that names are paths of a nested value.
+    /// Whether the file is marked as written from a nested value.
     nested: bool,
     losses: Losses,
 }
@@ -52,56 +53,56 @@ impl fmt::Debug for Export<'_> {
 }
 
 impl<'a> Export<'a> {
-    /// Looks through the metadata of a value, without reading its tensors.
+    /// Finds the tensors in the metadata of a value, without reading their elements.
     ///
     /// # Errors
-    /// Where the archive is damaged, the value is itself a tensor or anything else than a struct, a map
-    /// or an array, and where two tensors have one name.
+    /// If the archive is damaged, the value is not a struct, a map or an array, or two tensors have the same name. A
+    /// value that is itself a tensor has no name, so it is an error too.
     pub fn new(value: &'a dyn Stored) -> Result<Self> {
         let Exported { tensors, metadata, nested, losses, .. } =
             Exported::of(value, Keep::Tensors)?;
         Ok(Self { tensors, metadata, nested, losses })
     }
 
-    /// The tensors and their names, in the order of the value's fields.
+    /// Returns the tensors and their names, in the order of the value's fields.
     pub fn tensors(&self) -> &[(String, Deferred<'a>)] {
         &self.tensors
     }
 
-    /// The texts under `__metadata__`, in their order.
+    /// Returns the keys and texts under `__metadata__`, in their order.
     pub fn metadata(&self) -> Option<&[(String, String)]> {
         self.metadata.as_deref()
     }
 
-    /// What of the value is no tensor.
+    /// Returns what is lost of the value, for example values that are not tensors. Saving can add further losses.
     pub fn losses(&self) -> &Losses {
         &self.losses
     }
 
-    /// Saves the tensors as a file; what was not kept, where that is accepted. Metadata of the options
-    /// take the place of the value's.
+    /// Saves the tensors as a file. Returns what was lost, if the options accept losses. If the options have metadata,
+    /// they replace the metadata of the value.
     ///
     /// # Errors
-    /// As [`save_with`](super::save_with), and where there are [`losses`](Self::losses) that are not
-    /// accepted.
+    /// The errors of [`save_with`](super::save_with). Also if there are [`losses`](Self::losses) and the options do not
+    /// accept them.
     pub fn save(&self, path: impl AsRef<Path>, options: &Options) -> Result<Losses> {
         self.saved(options, |options| super::save_with(path, &self.tensors, options))
     }
 
-    /// As [`save`](Self::save), to any writer.
+    /// Like [`save`](Self::save), but writes to any writer.
     ///
     /// # Errors
-    /// As [`to_writer_with`](super::to_writer_with), and where there are [`losses`](Self::losses) that
-    /// are not accepted.
+    /// The errors of [`to_writer_with`](super::to_writer_with). Also if there are [`losses`](Self::losses) and the
+    /// options do not accept them.
     pub fn to_writer<W: Write>(&self, writer: W, options: &Options) -> Result<Losses> {
         self.saved(options, |options| super::to_writer_with(writer, &self.tensors, options))
     }
 
-    /// As [`save`](Self::save), as several files: see [`save_sharded`](super::save_sharded).
+    /// Like [`save`](Self::save), but saves several files: see [`save_sharded`](super::save_sharded).
     ///
     /// # Errors
-    /// As [`save_sharded`](super::save_sharded), and where there are [`losses`](Self::losses) that are
-    /// not accepted.
+    /// The errors of [`save_sharded`](super::save_sharded). Also if there are [`losses`](Self::losses) and the options
+    /// do not accept them.
     pub fn save_sharded(
         &self,
         index: impl AsRef<Path>,

@@ -1,5 +1,5 @@
-//! What stands in the JSON of headers and indices. What stands there twice, or is not named in the text of
-//! the format, is refused rather than passed over, as it would be lost.
+//! Reads and writes the JSON of headers and indices. Repeated keys, and fields of a tensor that the specification does
+//! not name, are errors: if they were ignored, a conversion would lose them.
 
 use serde::de::{Error as _, IgnoredAny, MapAccess};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -10,7 +10,7 @@ use super::dtype;
 use crate::exported::{METADATA, Metadata};
 use crate::json_text::{self, FromObject, Object, as_object};
 
-/// A header as it stands there.
+/// A parsed header that is not yet checked against its file.
 #[derive(Default)]
 pub struct Parsed {
     pub metadata: Option<Metadata>,
@@ -21,7 +21,7 @@ pub struct Entry {
     pub name: String,
     pub dtype: DType,
     pub shape: Vec<usize>,
-    /// Start and end of its bytes, counted from the end of the header.
+    /// The start and the end of its bytes, as offsets from the end of the header.
     pub range: (u64, u64),
 }
 
@@ -29,7 +29,7 @@ pub fn header(text: &[u8]) -> Result<Parsed> {
     json_text::parse(text)
 }
 
-/// What an entry says of a tensor.
+/// The description of a tensor in a header.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields {
@@ -80,14 +80,14 @@ impl<'de> FromObject<'de> for Parsed {
     }
 }
 
-/// An index as it stands there.
+/// A parsed index that is not yet checked against its files.
 #[derive(Default)]
 pub struct Index {
-    /// The keys of `metadata`, and those numbers there that are whole.
+    /// The keys of `metadata`, each with its value if that is an unsigned integer of up to 64 bits.
     pub numbers: Vec<(String, Option<u64>)>,
-    /// Tensor and file.
+    /// The name of each tensor, with the name of the file that holds it.
     pub weight_map: Option<Metadata>,
-    /// Keys beside those two.
+    /// The other keys of the index.
     pub unknown: Vec<String>,
 }
 
@@ -125,7 +125,7 @@ impl<'de> FromObject<'de> for Index {
     }
 }
 
-/// Appends `{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}`.
+/// Appends the description of a tensor: `{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}`.
 pub fn put_tensor(
     out: &mut Vec<u8>,
     dtype: &str,
@@ -141,7 +141,7 @@ pub fn put_tensor(
     json_text::put(out, &Tensor { dtype, shape, data_offsets })
 }
 
-/// An index, laid out as Python's `json.dumps(index, indent=2)` does.
+/// Returns the text of an index, formatted like the output of Python's `json.dumps(index, indent=2)`.
 pub fn write_index(total: u64, weights: &[(String, String)]) -> Result<Vec<u8>> {
     #[derive(Serialize)]
     struct Totals {

@@ -1,4 +1,4 @@
-//! The header of a file: JSON that says what tensors there are, and where.
+//! The header of a file: JSON with the name, dtype, shape and offsets of each tensor.
 
 use tenarc::io::ReadAt;
 use tenarc::tensor::{Order, Shape, TensorInfo, TensorMeta};
@@ -10,26 +10,26 @@ use crate::exported::{METADATA, Metadata, check_keys};
 use crate::json_text::as_object;
 use crate::{json_text, source};
 
-/// What the header may take, as in the reference implementation.
+/// The greatest length of a header, in bytes. The reference implementation has the same limit.
 const MAX_LEN: u64 = 100_000_000;
 
-/// Bytes in front of the header, which say how long it is.
+/// The number of bytes before the header. They hold its length.
 const LEN_BYTES: u64 = 8;
 
-/// A header that was checked against the file it is of.
+/// A header that was checked against its file.
 #[derive(Debug)]
 pub struct Header {
     pub metadata: Option<Metadata>,
-    /// In the order of their bytes in the file.
+    /// The tensors, in the order of their bytes in the file.
     pub tensors: Vec<TensorInfo>,
-    /// Where the bytes of each are in the file.
+    /// The offset of each tensor's bytes in the file.
     places: Vec<u64>,
-    /// Numbers of tensors, in the order of their names.
+    /// The indices in `tensors`, sorted by the names of the tensors.
     by_name: Vec<usize>,
 }
 
 impl Header {
-    /// Reads the header of a file, whose length it must account for to the byte.
+    /// Reads the header of a file, and checks that the header and its tensors fill the file exactly.
     pub fn read<S: ReadAt + ?Sized>(file: &S) -> Result<Self> {
         let size = file.size().map_err(Error::io)?;
         let room = size.checked_sub(LEN_BYTES).ok_or_else(|| {
@@ -58,12 +58,13 @@ impl Header {
         Self::checked(parsed, LEN_BYTES + len, room - len)
     }
 
-    /// Checks that the tensors cover their `room`, which starts at `base`, without hole or overlap.
+    /// Checks that the tensors fill the rest of the file without gaps or overlaps. `base` is its offset, and `room` its
+    /// length.
     fn checked(parsed: Parsed, base: u64, room: u64) -> Result<Self> {
         let Parsed { metadata, mut tensors } = parsed;
         check_keys(metadata.as_deref().unwrap_or_default())
             .map_err(|error| error.in_field(METADATA))?;
-        // Their order in the header need not be that in the file.
+        // The header may list tensors in another order than that of their bytes.
         tensors.sort_by_key(|tensor| tensor.range);
         let by_name = by_name(&tensors)?;
         let mut infos = Vec::with_capacity(tensors.len());
@@ -96,7 +97,7 @@ impl Header {
         Ok(Self { metadata, tensors: infos, places, by_name })
     }
 
-    /// The number of the tensor of that name.
+    /// Returns the index of the tensor with this name.
     pub fn find(&self, name: &str) -> Result<usize> {
         let path = |&number: &usize| self.tensors.get(number).map_or("", TensorInfo::path);
         self.by_name
@@ -108,14 +109,14 @@ impl Header {
             })
     }
 
-    /// A tensor and where its bytes are in the file.
+    /// Returns a tensor and the offset of its bytes in the file.
     pub fn at(&self, number: usize) -> Option<(&TensorInfo, u64)> {
         Some((self.tensors.get(number)?, *self.places.get(number)?))
     }
 }
 
-/// The numbers of tensors in the order of their names. Refuses names that stand there twice, as the text of
-/// the format does.
+/// Returns the indices of tensors, sorted by their names. Fails if two tensors have the same name, which the
+/// specification forbids.
 fn by_name(tensors: &[Entry]) -> Result<Vec<usize>> {
     let name = |&number: &usize| tensors.get(number).map_or("", |tensor| &tensor.name[..]);
     let mut numbers: Vec<usize> = (0..tensors.len()).collect();
@@ -129,7 +130,7 @@ fn by_name(tensors: &[Entry]) -> Result<Vec<usize>> {
     }
 }
 
-/// The first dimensions of a shape, which may have millions.
+/// Formats the first dimensions of a shape for an error. A hostile shape can have millions of dimensions.
 pub fn shown(shape: &[usize]) -> String {
     const MOST: usize = 16;
     match shape.get(..MOST) {
@@ -140,7 +141,8 @@ pub fn shown(shape: &[usize]) -> String {
     }
 }
 
-/// Whether dtype and shape take the bytes found, counted as the reference implementation does.
+/// Checks that a tensor of this dtype and shape takes `found` bytes. The reference implementation computes this number
+/// in the same way.
 fn check_len(dtype: &DType, shape: &[usize], found: u64) -> Result<()> {
     let shown = || format!("{dtype} tensor of shape {}", shown(shape));
     let bits = shape
@@ -166,7 +168,7 @@ fn info(tensor: Entry) -> Result<TensorInfo> {
     Ok(TensorInfo::new(name, meta, len as u64))
 }
 
-/// A header as the reference implementation writes it, with its length in front.
+/// Returns the header that the reference implementation writes, with its length before it.
 pub fn write<'a>(
     metadata: Option<&[(String, String)]>,
     tensors: impl Iterator<Item = (&'a str, &'a TensorMeta, u64)>,
@@ -174,7 +176,7 @@ pub fn write<'a>(
     let mut text = vec![0; 8];
     text.push(b'{');
     if let Some(metadata) = metadata {
-        // Escaped they are longer still.
+        // JSON makes the texts longer, never shorter, so this check can come first. It avoids a large allocation.
         let len = metadata.iter().map(|(key, text)| key.len() + text.len()).sum::<usize>();
         if len as u64 > MAX_LEN {
             return Err(too_long());

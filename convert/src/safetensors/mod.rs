@@ -1,5 +1,5 @@
-//! Files of the [safetensors](https://huggingface.co/docs/safetensors) format: read, written, and
-//! converted to archives and back.
+//! Reads and writes files of the [safetensors](https://huggingface.co/docs/safetensors) format, and converts them to
+//! archives and back.
 //!
 //! ```
 //! use std::collections::BTreeMap;
@@ -32,13 +32,13 @@
 //! | save a file as a part of a value | [`TensorFile::value`] |
 //! | write a value of an archive | [`Export`] |
 //!
-//! In an archive, a flat file is a map of tensors by name, with its metadata under `__metadata__`: its
-//! header, so to speak, with the tensors themselves in place of where they are. Tensors are found by
-//! the same names. Nested, names are taken apart at their dots; as paths into an archive have dots as
-//! well, names stay what they were, and a conversion back restores them.
+//! A file can become a flat or a nested value in an archive. The flat value is a map from names to tensors. If the file
+//! has metadata, the map has them under `__metadata__`. For the nested value, names are split at their dots. In both
+//! cases, [`Archive`](tenarc::Archive) finds a tensor by its name in the file, because the steps of a path are joined
+//! by dots too. A conversion back restores the names.
 //!
-//! Written files have the layout and header of the reference implementation, byte for byte. They are
-//! read back and compared before they take their names.
+//! Files that are written here are byte for byte equal to those of the reference implementation. A file is read back
+//! and compared before it gets its name.
 
 mod dtype;
 mod export;
@@ -66,30 +66,30 @@ use crate::source;
 use tenarc::tensor::ToTensor;
 use tenarc::{Error, Result};
 
-/// Opens a file, to read what is asked for of it: see [`SafeTensors::new`].
+/// Opens a file and reads its header. Tensors are read when they are requested: see [`SafeTensors::new`].
 ///
 /// # Errors
-/// Where the file cannot be read, or is no safetensors file.
+/// If the file cannot be read, or is not a valid safetensors file.
 pub fn open(path: impl AsRef<Path>) -> Result<SafeTensors<File>> {
     SafeTensors::open(path.as_ref())
 }
 
-/// Saves named tensors as a file, in place of what is at `path`.
+/// Saves named tensors as a file. It replaces a file that exists at `path`.
 ///
-/// The file appears whole or not at all, as with [`tenarc::save`]. Tensors of several types
-/// go together as `&dyn ToTensor`. Of [`Deferred`](tenarc::tensor::Deferred) ones, one at a time is in memory.
+/// The file appears complete or not at all, as with [`tenarc::save`]. To save tensors of several types together, pass
+/// them as `&dyn ToTensor`. Tensors that are [`Deferred`](tenarc::tensor::Deferred) are read one at a time.
 ///
 /// # Errors
-/// Where a tensor cannot be kept as it is, two have one name, one is named `__metadata__`, or the file
-/// cannot be written.
+/// If a tensor cannot be kept unchanged, two tensors have the same name, a tensor has the name `__metadata__`, or the
+/// file cannot be written.
 pub fn save<N: AsRef<str>, T: ToTensor>(path: impl AsRef<Path>, tensors: &[(N, T)]) -> Result<()> {
     save_with(path, tensors, &Options::default()).map(drop)
 }
 
-/// As [`save`], with options; what was not kept, where that is accepted.
+/// Like [`save`], but with options. Returns what was lost, if the options accept losses.
 ///
 /// # Errors
-/// As [`save`].
+/// The errors of [`save`]. Accepted losses are not errors, as long as a tensor is left.
 pub fn save_with<N: AsRef<str>, T: ToTensor>(
     path: impl AsRef<Path>,
     tensors: &[(N, T)],
@@ -100,10 +100,10 @@ pub fn save_with<N: AsRef<str>, T: ToTensor>(
     Ok(losses)
 }
 
-/// Writes named tensors as a file, to any writer; nothing seeks.
+/// Writes named tensors as a file to any writer, without seeking.
 ///
 /// # Errors
-/// As [`save`], where the writer fails.
+/// The errors of [`save`]. Also if the writer fails.
 pub fn to_writer<W: Write, N: AsRef<str>, T: ToTensor>(
     writer: W,
     tensors: &[(N, T)],
@@ -111,10 +111,10 @@ pub fn to_writer<W: Write, N: AsRef<str>, T: ToTensor>(
     to_writer_with(writer, tensors, &Options::default()).map(drop)
 }
 
-/// As [`to_writer`], with options; what was not kept, where that is accepted.
+/// Like [`to_writer`], but with options. Returns what was lost, if the options accept losses.
 ///
 /// # Errors
-/// As [`to_writer`].
+/// The errors of [`save_with`]. Also if the writer fails.
 pub fn to_writer_with<W: Write, N: AsRef<str>, T: ToTensor>(
     writer: W,
     tensors: &[(N, T)],
@@ -125,7 +125,7 @@ pub fn to_writer_with<W: Write, N: AsRef<str>, T: ToTensor>(
     Ok(losses)
 }
 
-/// safetensors among the formats.
+/// The conversions of safetensors files to archives and back.
 pub(crate) struct Safetensors;
 
 impl Codec for Safetensors {

@@ -1,4 +1,4 @@
-//! Reading a file at any position.
+//! Reads a safetensors file: the header first, then single tensors at their offsets.
 
 use std::fmt;
 use std::fs::File;
@@ -13,15 +13,15 @@ use crate::as_value::{AsValue, Part};
 use crate::nested::{self, Names};
 use crate::{TensorFile, source};
 
-/// A safetensors file that can be read at any position: a [file](super::open), bytes in memory, or
-/// anything else that is [`ReadAt`].
+/// A safetensors file that is open for reading. Its source is a [file](super::open), bytes in memory, or anything else
+/// that implements [`ReadAt`].
 ///
-/// Opening reads the header and checks all of it; tensors are read when they are asked for, each by
-/// itself. All methods take `&self`, so that several threads can read at once.
+/// Opening reads the header and checks all of it. Each tensor is read when it is requested. All methods take `&self`,
+/// so several threads can read at the same time.
 pub struct SafeTensors<S> {
     source: S,
     header: Header,
-    /// Whether it was written from a nested value.
+    /// Whether the file is marked as written from a nested value.
     nested: bool,
 }
 
@@ -41,71 +41,73 @@ impl SafeTensors<File> {
 }
 
 impl<S: ReadAt> SafeTensors<S> {
-    /// Reads the header of a file, and checks it as the reference implementation, version 0.8, does: it
-    /// takes at most 100 MB, and its tensors cover the rest of the file without hole or overlap.
+    /// Reads the header of a file, and makes the checks of version 0.8 of the reference implementation: the header
+    /// takes at most 100 MB, and the tensors fill the rest of the file without gaps or overlaps.
     ///
-    /// Beyond that, what the text of the format rules out or says nothing of is refused, as it would
-    /// be lost or read in more than one way: a header that does not begin with `{`, names and keys that
-    /// stand there twice, and further fields of a tensor.
+    /// Three further cases are errors, because the specification forbids them or does not define them: a header that
+    /// does not begin with `{`, a repeated name or key, and an unknown field of a tensor. If they were accepted, data
+    /// would be lost, or two readers could read different things.
     ///
     /// # Errors
-    /// Where reading fails, and where the file is none.
+    /// If the source cannot be read, or is not a valid safetensors file.
     pub fn new(source: S) -> Result<Self> {
         let mut header = Header::read(&source)?;
         let nested = nested::take_mark(&mut header.metadata);
         Ok(Self { source, header, nested })
     }
 
-    /// What the file is read from.
+    /// Returns the source that the file is read from.
     pub fn source(&self) -> &S {
         &self.source
     }
 
-    /// All tensors, in the order of their bytes in the file. The path of each is its name.
+    /// Returns descriptions of all tensors, in the order of their bytes in the file. The path of each is its name.
     pub fn tensors(&self) -> &[TensorInfo] {
         &self.header.tensors
     }
 
-    /// The texts under `__metadata__`, in their order; `None` where there is no such key.
+    /// Returns the keys and texts under `__metadata__`, in their order. `None` if the header has no such key.
     pub fn metadata(&self) -> Option<&[(String, String)]> {
         self.header.metadata.as_deref()
     }
 
-    /// The tensor of that name, without its elements.
+    /// Returns the description of a tensor, without reading its elements.
     ///
     /// # Errors
-    /// Where there is none.
+    /// If there is no tensor with this name.
     pub fn info(&self, name: &str) -> Result<&TensorInfo> {
         self.at(self.header.find(name)?).map(|(info, _)| info)
     }
 
-    /// The tensor of that name as any type that can be read from one.
+    /// Reads a tensor into any type that implements [`FromTensor`].
     ///
     /// # Errors
-    /// As [`dyn_tensor`](Self::dyn_tensor), and where its dtype or number of dimensions is another.
+    /// The errors of [`dyn_tensor`](Self::dyn_tensor). Also if the type has another dtype or number of dimensions than
+    /// the tensor.
     pub fn tensor<T: for<'de> FromTensor<'de>>(&self, name: &str) -> Result<T> {
         self.dyn_tensor(name)?.into_tensor().map_err(|error| error.in_field(name))
     }
 
-    /// The tensor of that name, whatever its dtype, read straight into its memory.
+    /// Reads a tensor of any dtype directly into its final memory.
     ///
     /// # Errors
-    /// Where there is no such tensor, it cannot be read, its shape does not fit memory, or a byte of
-    /// a bool tensor is neither 0 nor 1.
+    /// If there is no tensor with this name, it cannot be read, its shape is too large for memory, or a byte of a bool
+    /// tensor is neither 0 nor 1.
     pub fn dyn_tensor(&self, name: &str) -> Result<DynTensor> {
         let number = self.header.find(name)?;
         self.read(number).map_err(|error| error.in_field(name))
     }
 
-    /// Where in the source the elements of that tensor start: they lie there as they are read.
+    /// Returns the offset in the source at which the elements of a tensor start. They are
+    /// stored there in row-major order and little-endian.
     ///
     /// # Errors
-    /// Where there is no such tensor.
+    /// If there is no tensor with this name.
     pub fn position(&self, name: &str) -> Result<u64> {
         self.at(self.header.find(name)?).map(|(_, start)| start)
     }
 
-    /// Whether the file says that it was written from a nested value.
+    /// Returns whether the file is marked as written from a nested value.
     pub fn is_nested(&self) -> bool {
         self.nested
     }
@@ -172,7 +174,8 @@ impl<S: ReadAt> TensorFile for SafeTensors<S> {
     }
 }
 
-/// Refuses shapes that only zeros make small: the number of elements in a part of them is no number here.
+/// Checks that the product of the dimensions other than 0 does not overflow. A shape such as `[0, 2^63, 2]` has no
+/// elements, so it passes the checks of the header. But tensors in memory cannot have it.
 fn check_shape(info: &TensorInfo) -> Result<()> {
     match Shape::from(info.shape()).element_count() {
         Some(_) => Ok(()),

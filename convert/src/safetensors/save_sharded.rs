@@ -1,4 +1,4 @@
-//! Writing a model as several files.
+//! Writes a model as several files with an index.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -13,20 +13,21 @@ use super::shard_name;
 use super::write::{Item, Plan, items};
 use crate::{Losses, Options, made};
 
-/// Saves named tensors as several files and the index of them, which is at `index`:
-/// `model.safetensors.index.json` for files named `model-00001-of-00002.safetensors` and so on.
+/// Saves named tensors as several files, and an index of them at `index`. If the index is
+/// `model.safetensors.index.json`, the files are `model-00001-of-00002.safetensors` and so on.
 ///
-/// Each file takes tensors in the order given as long as they are at most `max_bytes` together; a larger
-/// one has a file to itself. Headers come on top. The metadata go into every file.
+/// Tensors are added to a file in the given order, as long as they take at most `max_bytes` together. A tensor that is
+/// larger gets a file of its own. Headers are not counted. Every file gets the metadata of the options.
 ///
-/// Files cannot be replaced together: where there is such an index already, it and its model stay, and
-/// this is an error. All files are written under temporary names. They take their names once all of them are complete, the
-/// index last. After an error, no new file remains, and the files that were there before are unchanged. If the process is
-/// killed while files take their names, some of the new ones remain. Without an index they are not a model, and the next
-/// save replaces them.
+/// Several files cannot be replaced in one step. So if the index exists already, this is an error, and the old model is
+/// unchanged. All files are written under temporary names. They get their names once all of them are complete, the
+/// index last. After an error, no new file remains, and the files that were there before are unchanged. If the process
+/// is killed while files take their names, some of the new ones remain. Without an index they are not a model, and the
+/// next save replaces them.
 ///
 /// # Errors
-/// As [`save_with`](super::save_with), where the path names no index, and where there is one.
+/// The errors of [`save_with`](super::save_with). Also if `index` exists already, or its name is not of the form
+/// `model.safetensors.index.json`.
 pub fn save_sharded<N: AsRef<str>, T: ToTensor>(
     index: impl AsRef<Path>,
     tensors: &[(N, T)],
@@ -51,7 +52,7 @@ pub fn save_sharded<N: AsRef<str>, T: ToTensor>(
     let shards = split(items, max_bytes);
     let count = shards.len();
     let total = shards.iter().flatten().map(|item| item.len).sum();
-    // All is laid out before anything is written.
+    // The layout of all files is made before anything is written. So errors in it leave no files behind.
     let mut weights = Vec::with_capacity(tensors.len());
     let mut plans = Vec::with_capacity(count);
     for (number, shard) in shards.into_iter().enumerate() {
@@ -61,7 +62,7 @@ pub fn save_sharded<N: AsRef<str>, T: ToTensor>(
     }
     weights.sort_unstable();
 
-    // They have temporary names, so that the old files are untouched if one of them fails.
+    // The new files have temporary names, so the old files are unchanged if writing one of them fails.
     let mut files = Vec::with_capacity(count);
     for (path, plan) in plans {
         let file = AtomicFile::replacing(&path)?;
@@ -80,14 +81,14 @@ pub fn save_sharded<N: AsRef<str>, T: ToTensor>(
     Ok(losses)
 }
 
-/// An index under a temporary name, read back and compared.
+/// Writes an index under a temporary name, reads it back and compares it.
 fn written_index(path: &Path, text: &[u8]) -> Result<AtomicFile> {
     let file = AtomicFile::replacing(path)?;
     made::written(file.file(), path, |out| out.write_all(text).map_err(Error::io))?;
     Ok(file)
 }
 
-/// Tensors file by file; one file at least.
+/// Splits tensors into those of each file. Returns at least one file, which is empty if there are no tensors.
 fn split(items: Vec<Item<'_>>, max_bytes: u64) -> Vec<Vec<Item<'_>>> {
     let mut shards = vec![Vec::new()];
     let mut filled = 0u64;
@@ -107,8 +108,8 @@ fn split(items: Vec<Item<'_>>, max_bytes: u64) -> Vec<Vec<Item<'_>>> {
     shards
 }
 
-/// The new files that have taken their names, and the old files that had them. Unless the new ones are kept, they are
-/// removed, and the old ones get their names back.
+/// The new files that have got their names, and the old files that had these names. If this is dropped without
+/// [`keep`](Self::keep), the new files are removed, and the old files get their names back.
 #[derive(Default)]
 struct Moved {
     new: Vec<PathBuf>,
@@ -117,7 +118,7 @@ struct Moved {
 }
 
 impl Moved {
-    /// Gives a file that is there another name.
+    /// Renames the file at `path`, if there is one, to a temporary name.
     fn set_aside(&mut self, path: &Path) -> Result<()> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let aside = path.with_file_name(format!(".{name}.before"));
@@ -132,7 +133,7 @@ impl Moved {
     fn keep(mut self) {
         self.new.clear();
         for (aside, _) in self.aside.drain(..) {
-            // If it cannot be removed, it does no harm.
+            // If the file cannot be removed, it does no harm.
             let _ = fs::remove_file(aside);
         }
     }
@@ -140,7 +141,7 @@ impl Moved {
 
 impl Drop for Moved {
     fn drop(&mut self) {
-        // The save already returns the error that made it fail.
+        // Errors are ignored here, because the save already returns the error that made it fail.
         for path in &self.new {
             let _ = fs::remove_file(path);
         }

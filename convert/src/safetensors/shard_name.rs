@@ -1,17 +1,17 @@
-//! Names of the files that a model is in.
+//! The names of the files of a model with an index.
 
 use tenarc::{Error, Result};
 
-/// How the name of every index ends.
+/// The end of the name of every index.
 const INDEX: &str = ".safetensors.index.json";
 
-/// Names that mean a device on Windows, with or without an extension.
+/// The names of devices on Windows, which remain devices if an extension is added.
 const DEVICES: [&str; 22] = [
     "CON", "PRN", "AUX", "NUL", "COM1", "COM2", "COM3", "COM4", "COM5", "COM6", "COM7", "COM8",
     "COM9", "LPT1", "LPT2", "LPT3", "LPT4", "LPT5", "LPT6", "LPT7", "LPT8", "LPT9",
 ];
 
-/// Refuses what names no file in the directory of the index, on any system.
+/// Checks that a name from an index is that of a file in the directory of the index, on every operating system.
 pub fn check(name: &str) -> Result<()> {
     let stem = name.split('.').next().unwrap_or_default().trim_end();
     let wrong = if name.is_empty() || name == "." || name == ".." {
@@ -29,7 +29,7 @@ pub fn check(name: &str) -> Result<()> {
     Err(Error::data(format!("shard `{}`: {wrong}", shown.escape_debug())))
 }
 
-/// The `model` of `model.safetensors.index.json`.
+/// Returns the first part of the name of an index: `model` for `model.safetensors.index.json`.
 pub fn stem_of_index(name: &str) -> Result<&str> {
     name.strip_suffix(INDEX).filter(|stem| !stem.is_empty()).ok_or_else(|| {
         let name = name.escape_debug();
@@ -39,7 +39,7 @@ pub fn stem_of_index(name: &str) -> Result<&str> {
     })
 }
 
-/// `model-00001-of-00002.safetensors`, counted from one.
+/// Returns the name of a file of a model, such as `model-00001-of-00002.safetensors`. Numbers start at 1.
 pub fn of_shard(stem: &str, number: usize, count: usize) -> String {
     format!("{stem}-{number:05}-of-{count:05}.safetensors")
 }

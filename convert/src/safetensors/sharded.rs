@@ -1,4 +1,4 @@
-//! Models in several files, with an index that says which tensor is in which.
+//! Reads models in several files, with an index that says which file holds each tensor.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -16,27 +16,27 @@ use crate::nested::Names;
 use crate::support::parent;
 use crate::{AsValue, Losses, TensorFile, source};
 
-/// What an index may take, as a header.
+/// The greatest length of an index, in bytes. It is that of a header.
 const MAX_INDEX: u64 = 100_000_000;
 
 /// A model in several files: see [`open_sharded`].
 #[derive(Debug)]
 pub struct Sharded {
     shards: Vec<(String, SafeTensors<File>)>,
-    /// The number of the file that each tensor is in.
+    /// The name of each tensor, with the index in `shards` of the file that holds it.
     by_name: HashMap<String, usize>,
     metadata: Option<Metadata>,
     losses: Losses,
 }
 
-/// Opens a model by its index, `model.safetensors.index.json`, and every file that it names.
+/// Opens a model by its index, such as `model.safetensors.index.json`. Opens every file that the index names.
 ///
-/// These must be in the directory of the index (links there are followed, as caches of models consist
-/// of them), and hold the tensors that the index says, no fewer and no more.
+/// These files must be in the directory of the index. They may be symbolic links, because caches of models consist of
+/// links. Each file must hold exactly the tensors that the index lists for it.
 ///
 /// # Errors
-/// Where a file cannot be read or is none, the index names one by more than a file name, and where index
-/// and files disagree.
+/// If a file cannot be read or is not a valid safetensors file, the index has a path instead of a file name, or the
+/// index and the files disagree.
 pub fn open_sharded(index: impl AsRef<Path>) -> Result<Sharded> {
     let path = index.as_ref();
     let (file, len) = open_file(path)?;
@@ -55,7 +55,7 @@ impl Sharded {
         let weights =
             index.weight_map.ok_or_else(|| Error::data("the index has no `weight_map`"))?;
         check_keys(&weights)?;
-        // Every name is looked at before any file is.
+        // All names are checked before any file is opened.
         let mut numbers = HashMap::new();
         let mut names = Vec::new();
         let mut by_name = HashMap::with_capacity(weights.len());
@@ -91,7 +91,7 @@ impl Sharded {
         Ok(sharded.described(&index.numbers, &index.unknown))
     }
 
-    /// Which tensor of the index is in no file.
+    /// Returns the error for a tensor that is in the index, but not in its file.
     #[cold]
     fn missing(&self) -> Error {
         let absent = self.by_name.iter().find_map(|(tensor, &number)| {
@@ -104,11 +104,11 @@ impl Sharded {
         Error::data(what).in_field(tensor.map_or("", String::as_str))
     }
 
-    /// Collects the metadata of all files, and what cannot be told of them together.
+    /// Merges the metadata of all files, and records what a conversion of the whole model loses.
     fn described(mut self, numbers: &[(String, Option<u64>)], unknown: &[String]) -> Self {
-        // Files can be sparse, so that all of them together claim any number.
+        // Sparse files can be of any size, so the sum may overflow.
         let bytes = self.tensors().map(TensorInfo::byte_len).fold(0, u64::saturating_add);
-        // That of each fits 64 bits, as its file was opened.
+        // The product cannot overflow: it was checked when the file was opened.
         let count = |info: &TensorInfo| info.shape().iter().map(|&dim| dim as u64).product();
         let elements = self.tensors().map(count).fold(0, u64::saturating_add);
         for (key, number) in numbers {
@@ -149,53 +149,54 @@ impl Sharded {
         self
     }
 
-    /// The files, each with its name.
+    /// Returns the files, each with its name.
     pub fn shards(&self) -> &[(String, SafeTensors<File>)] {
         &self.shards
     }
 
-    /// All tensors, file by file, in the order of their bytes.
+    /// Returns descriptions of all tensors, file by file, in the order of their bytes.
     pub fn tensors(&self) -> impl Iterator<Item = &TensorInfo> {
         self.shards.iter().flat_map(|(_, shard)| shard.tensors())
     }
 
-    /// The metadata of all files together. Of texts that differ between files the first is given;
-    /// [`losses`](Self::losses) tells of the others.
+    /// Returns the merged metadata of all files. If files have different texts for a key, the text of the first file is
+    /// returned, and the others are in [`losses`](Self::losses).
     pub fn metadata(&self) -> Option<&[(String, String)]> {
         self.metadata.as_deref()
     }
 
-    /// What a conversion of the whole does not keep: what the index says beside the sizes, which are
-    /// counted anew, and metadata in which files contradict each other.
+    /// Returns what a conversion of the whole model does not keep. This is metadata in which files differ, and
+    /// everything in the index except `weight_map`, `total_size` and `total_parameters`. These two numbers are computed
+    /// again, and reported if they were wrong.
     pub fn losses(&self) -> &Losses {
         &self.losses
     }
 
-    /// The tensor of that name, without its elements.
+    /// Returns the description of a tensor, without reading its elements.
     ///
     /// # Errors
-    /// Where there is none.
+    /// If there is no tensor with this name.
     pub fn info(&self, name: &str) -> Result<&TensorInfo> {
         self.shard_of(name)?.info(name)
     }
 
-    /// The tensor of that name as any type that can be read from one; see [`SafeTensors::tensor`].
+    /// Reads a tensor into any type that implements [`FromTensor`]; see [`SafeTensors::tensor`].
     ///
     /// # Errors
-    /// As [`SafeTensors::tensor`].
+    /// The errors of [`SafeTensors::tensor`].
     pub fn tensor<T: for<'de> FromTensor<'de>>(&self, name: &str) -> Result<T> {
         self.shard_of(name)?.tensor(name)
     }
 
-    /// The tensor of that name, whatever its dtype; see [`SafeTensors::dyn_tensor`].
+    /// Reads a tensor of any dtype; see [`SafeTensors::dyn_tensor`].
     ///
     /// # Errors
-    /// As [`SafeTensors::dyn_tensor`].
+    /// The errors of [`SafeTensors::dyn_tensor`].
     pub fn dyn_tensor(&self, name: &str) -> Result<DynTensor> {
         self.shard_of(name)?.dyn_tensor(name)
     }
 
-    /// Whether a file of the model says that it was written from a nested value.
+    /// Returns whether a file of the model is marked as written from a nested value.
     pub fn is_nested(&self) -> bool {
         self.shards.iter().any(|(_, shard)| shard.is_nested())
     }

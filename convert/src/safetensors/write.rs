@@ -1,4 +1,5 @@
-//! Writing a file: laid out first, then written tensor by tensor, then read back.
+//! Writes a file: makes the header first, then writes one tensor after the other. A saved file is then read back and
+//! compared.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -15,10 +16,10 @@ use crate::honest::Honest;
 use crate::support::WRITE_STEP;
 use crate::{Losses, Options, made, order};
 
-/// Small tensors are written together.
+/// The size of the write buffer. Because of it, small tensors are written together.
 const BUFFER: usize = 64 << 10;
 
-/// A tensor that is to be written.
+/// A tensor to be written.
 pub struct Item<'a> {
     pub name: &'a str,
     pub len: u64,
@@ -27,7 +28,7 @@ pub struct Item<'a> {
     tensor: &'a dyn ToTensor,
 }
 
-/// The tensors that can be written, in the order given.
+/// Returns the tensors that can be written, in the given order. Adds the others to `losses`.
 pub fn items<'a, N: AsRef<str>, T: ToTensor>(
     tensors: &'a [(N, T)],
     losses: &mut Losses,
@@ -101,15 +102,15 @@ impl Item<'_> {
     }
 }
 
-/// A file that is laid out.
+/// A file to be written: its header, and its tensors in the order of the file.
 pub struct Plan<'a> {
     header: Vec<u8>,
     items: Vec<Item<'a>>,
 }
 
 impl<'a> Plan<'a> {
-    /// Lays tensors out as the reference implementation does: by dtype, those with the largest
-    /// elements first, then by name.
+    /// Sorts tensors as the reference implementation does: by dtype, with the largest elements first, then by name.
+    /// Makes the header.
     pub fn new(mut items: Vec<Item<'a>>, metadata: Option<&[(String, String)]>) -> Result<Self> {
         items.sort_by(|a, b| b.rank.cmp(&a.rank).then(a.name.cmp(b.name)));
         let tensors = items.iter().map(|item| (item.name, &item.meta, item.len));
@@ -129,15 +130,15 @@ impl<'a> Plan<'a> {
         writer.flush().map_err(Error::io)
     }
 
-    /// Writes a file that takes its name once it was read back and found to be what was written.
+    /// Writes a file. It appears under its name only after it was read back and found equal to what was written.
     pub fn save(&self, path: &Path, sync: SyncLevel) -> Result<()> {
         made::file(path, sync, |file| self.written(file, path))
     }
 
-    /// Writes a file, which is read back and compared.
+    /// Writes to an empty file, reads it back and compares it. Errors show `path` as its path.
     pub fn written(&self, file: &File, path: &Path) -> Result<()> {
         made::written(file, path, |out| self.write(out))?;
-        // As any reader would.
+        // Parse the header as any reader would.
         let found = Header::read(file)?.tensors.len();
         if found != self.items.len() {
             let expected = self.items.len();
@@ -148,7 +149,8 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// What `save` and `to_writer` share: a file laid out, and what it does not keep.
+/// Prepares a file to be written, for `save` and `to_writer`. Returns what it does not keep, if the options accept
+/// losses.
 pub fn plan<'a, N: AsRef<str>, T: ToTensor>(
     tensors: &'a [(N, T)],
     options: &Options,
