@@ -1,5 +1,6 @@
-//! JSON texts of a known form: headers, indices, parameters of types. `serde_json` reads them; here are the errors of this
-//! crate, and objects whose entries have an order.
+//! Reads and writes JSON texts of a known form, such as headers, indices and the parameters of extension types.
+//! `serde_json` parses them. This module converts its errors to those of tenarc, and reads objects without losing the
+//! order of entries.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,10 +13,11 @@ use serde_path_to_error::Segment;
 use tenarc::error::Category;
 use tenarc::{Error, Result};
 
-/// The longest message: messages quote the text, which can be of any length.
+/// The greatest length of a message, in characters. Messages of `serde_json` quote the text, which can be of any
+/// length.
 const MAX_MESSAGE: usize = 200;
 
-/// Reads a text that is one object.
+/// Parses a text that is a single JSON object.
 pub fn parse<'t, T: FromObject<'t>>(text: &'t [u8]) -> Result<T> {
     let mut json = serde_json::Deserializer::from_slice(text);
     let Object(found) = serde_path_to_error::deserialize(&mut json).map_err(|error| {
@@ -41,7 +43,7 @@ fn refused(error: &serde_json::Error, text: &[u8]) -> Error {
     let what = what.replace(char::is_control, "\u{fffd}") + more;
     let category = match error.classify() {
         Kind::Data => Category::Data,
-        // The end of a text is known, so one that is cut short is malformed.
+        // The text is complete, because its length is known. So an early end is a syntax error, not a truncated file.
         Kind::Io | Kind::Syntax | Kind::Eof => Category::Syntax,
     };
     let lines = text.split_inclusive(|&byte| byte == b'\n').take(line.saturating_sub(1));
@@ -54,15 +56,15 @@ pub fn put<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) -> Result<()> {
     serde_json::to_writer(out, value).map_err(|error| Error::io(error.into()))
 }
 
-/// What is read from an object.
+/// A type that is read from the entries of a JSON object.
 pub trait FromObject<'de>: Sized {
-    /// What is expected.
+    /// A description of what is expected, for errors.
     const WHAT: &'static str;
 
     fn from_entries<A: MapAccess<'de>>(entries: A) -> Result<Self, A::Error>;
 }
 
-/// Entries of one type, in their order. Equal keys are kept, so that they can be refused.
+/// Reads entries whose values have one type, in their order. Equal keys are kept, so that the caller can refuse them.
 impl<'de, T: Deserialize<'de>> FromObject<'de> for Vec<(String, T)> {
     const WHAT: &'static str = "an object";
 
@@ -75,12 +77,13 @@ impl<'de, T: Deserialize<'de>> FromObject<'de> for Vec<(String, T)> {
     }
 }
 
-/// A struct that serde derives, from the entries of an object.
+/// Reads a struct that derives `Deserialize` from the entries of an object.
 pub fn fields<'de, A: MapAccess<'de>, T: Deserialize<'de>>(entries: A) -> Result<T, A::Error> {
     T::deserialize(MapAccessDeserializer::new(entries))
 }
 
-/// What stands in an object. What serde derives for structs accepts arrays too, which formats do not allow.
+/// A value that is read from a JSON object only. A struct that derives `Deserialize` also accepts an array, which the
+/// formats do not allow.
 pub struct Object<T>(pub T);
 
 impl<'de, T: FromObject<'de>> Deserialize<'de> for Object<T> {
@@ -103,7 +106,7 @@ impl<'de, T: FromObject<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// Writes pairs as an object.
+/// Serializes pairs as an object.
 pub fn as_object<S: Serializer>(pairs: &[(String, String)], json: S) -> Result<S::Ok, S::Error> {
     json.collect_map(pairs.iter().map(|(key, text)| (key, text)))
 }

@@ -1,4 +1,4 @@
-//! JSON (RFC 8259), with tensors as `serde_json` writes a [`Tensor`](tenarc::Tensor):
+//! Reads and writes JSON (RFC 8259). Tensors have the form in which `serde_json` writes a [`Tensor`](tenarc::Tensor):
 //! `{"dtype":"f32","shape":[2],"data":[0.5,"NaN"]}`.
 //!
 //! ```
@@ -18,20 +18,28 @@
 //! | JSON | [`Value`] |
 //! |---|---|
 //! | null, true, false, a string, an array | the same |
-//! | a number without fraction and exponent | [`Integer`](Value::Integer), or what [`to_value`](tenarc::to_value) makes of a `u128` |
+//! | a number without fraction and exponent | [`Integer`](Value::Integer); if it exceeds an `i128`, the value that [`to_value`](tenarc::to_value) makes of a `u128` |
 //! | another number, and `-0` | [`F64`](Value::F64) |
-//! | a map | a tensor, where its fields are `dtype` (of one that tenarc knows), `shape` and `data`, perhaps `order`, and nothing else; else a map |
+//! | an object | a tensor, if its keys are `dtype` (which tenarc must know), `shape`, `data` and optionally `order`, and no others; a map otherwise |
 //!
-//! Two equal keys in a map are refused. Integers of up to 128 bits are written as integers; floats with as
-//! few digits as tell them from others of their width: a single as `0.1`. That is read as the double nearest to 0.1, and
-//! an `f32` field takes the single again, as it rounds doubles. Elements of tensors are rounded to their dtype.
+//! Two equal keys in an object are an error.
 //!
-//! A packed sequence of numbers, which is how archives hold a `Vec<f32>`, is written as an array. Elements without a
-//! Rust type, as those of FP8, are bytes, one number each.
+//! Integers of up to 128 bits are written as integers. Floats are written with few digits, which are enough to
+//! distinguish them from other floats of their width: the `f32` nearest to 0.1 is written as `0.1`. It is read as the
+//! `f64` nearest to 0.1. If the value is deserialized into an `f32` field, it is rounded to the original `f32`.
+//! Elements of tensors are rounded to the dtype of the tensor.
 //!
-//! What JSON has not is a [`Loss`](super::Loss): NaN and infinities outside of tensors (null), byte strings
-//! (arrays of numbers), keys that are no texts (diagnostic notation), tags, column-major order, and the
-//! payloads of NaNs.
+//! A packed sequence of numbers, as which archives store a `Vec<f32>`, is written as an array. If the dtype of a tensor
+//! has no Rust type, for example FP8, each byte of its elements is written as a number.
+//!
+//! JSON cannot express some values. A conversion reports each of them as a [`Loss`](super::Loss):
+//!
+//! - NaN and infinities outside of tensors become null.
+//! - Byte strings become arrays of numbers.
+//! - Keys that are not texts become texts: integers in decimal, others in diagnostic notation.
+//! - Tags are left out.
+//! - Column-major tensors are written in row-major order.
+//! - The payloads of NaNs are left out.
 
 mod number;
 mod read;
@@ -50,27 +58,28 @@ use super::{Losses, Stored};
 use tenarc::de::Limits;
 use tenarc::{Error, Result, Value};
 
-/// Reads one value, which must be all there is.
+/// Reads one value. Only white space may follow it.
 ///
-/// Memory follows the bytes received: at most 16 GiB by default.
+/// Memory grows with the bytes received, up to a limit of 16 GiB by default.
 ///
 /// # Errors
-/// Where the reader fails or ends, gives something else than JSON, or goes on behind the value; for two
-/// equal keys in a map, numbers beyond 128 bits or every double, and tensors that are none.
+/// If the reader fails, the input is not valid JSON or ends too early, or something follows the value. Also if an
+/// object has two equal keys, an integer exceeds 128 bits, another number exceeds every `f64`, or an object has the
+/// keys of a tensor but does not describe a valid one.
 pub fn read<R: io::Read>(reader: R) -> Result<Value> {
     read_with(reader, Limits::default())
 }
 
-/// As [`read`], with limits.
+/// Like [`read`], but with limits.
 ///
 /// # Errors
-/// As [`read`], and with [`Category::Limit`](tenarc::error::Category::Limit) where there is more.
+/// The errors of [`read`]. The category is [`Category::Limit`](tenarc::error::Category::Limit) if a limit is exceeded.
 pub fn read_with<R: io::Read>(reader: R, limits: Limits) -> Result<Value> {
     values::only(read::Reader::new(Stream(reader), limits), "a JSON value")
 }
 
-/// Reads value after value, with white space or nothing between them, as in files of JSON lines; each with
-/// the limits for itself.
+/// Returns an iterator that reads one value after the other, as in a JSON Lines file. White space between values is
+/// optional. The memory limit applies to each value by itself.
 ///
 /// ```
 /// use tenarc_convert::json;
@@ -86,7 +95,7 @@ pub fn values<R: io::Read>(reader: R, limits: Limits) -> Values<R> {
     Values { each: Each::new(read::Reader::new(Stream(reader), limits)) }
 }
 
-/// Values one after the other: see [`values`].
+/// An iterator over the values of an input: see [`values`].
 pub struct Values<R> {
     each: Each<read::Reader<Stream<R>>>,
 }
@@ -105,32 +114,33 @@ impl<R: io::Read> Iterator for Values<R> {
     }
 }
 
-/// Writes a value, without white space.
+/// Writes a value without white space.
 ///
 /// # Errors
-/// Where the writer fails, and where something cannot be kept: then nothing was written.
+/// If the writer fails, or JSON cannot express a part of the value. In the second case, nothing is written.
 pub fn write<W: io::Write>(writer: W, value: &Value) -> Result<()> {
     write_with(writer, value, &Options::default()).map(drop)
 }
 
-/// As [`write()`], with options; what was not kept, where that is accepted.
+/// Like [`write()`], but with options. Returns what was lost, if the options accept losses.
 ///
 /// # Errors
-/// As [`write()`].
+/// The errors of [`write()`], except for losses that the options accept.
 pub fn write_with<W: io::Write>(writer: W, value: &Value, options: &Options) -> Result<Losses> {
     values::write::<write::Format>(writer, value, options)
 }
 
-/// Writes a value, one tensor at a time in memory; what was not kept, where that is accepted.
+/// Writes a value of which only one tensor at a time is in memory. Returns what was lost, if the options accept losses.
 ///
 /// # Errors
-/// Where the value is damaged, the writer fails, and where something cannot be kept and that is not accepted:
-/// that is found out while the value is written.
+/// If the value is damaged, the writer fails, or something is lost and the options do not accept losses. Losses are
+/// found while the value is written, so a part of it may have been written already.
 pub fn export<W: io::Write>(value: &dyn Stored, writer: W, options: &Options) -> Result<Losses> {
     values::export::<write::Format>(value, writer, options)
 }
 
-/// JSON among the formats: values one after the other, each on a line of its own.
+/// The conversions of JSON files to archives and back. A file holds any number of values. Each value is written on a
+/// line of its own.
 pub(crate) struct Json;
 
 impl Codec for Json {

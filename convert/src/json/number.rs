@@ -1,12 +1,12 @@
-//! Numbers of JSON.
+//! Parses the numbers of JSON.
 
 use tenarc::{Error, Result, Value};
 
-/// The longest number that is read: more digits than any float has.
+/// The greatest length of a number that is read. The exact decimal form of every `f64` is shorter.
 pub const MAX_LEN: usize = 2048;
 
-/// The number: an integer where it is written as one and fits an `i128` or a `u128`, a double
-/// otherwise.
+/// Parses a number. Without a fraction and an exponent it is an integer, which must fit an `i128` or a `u128`.
+/// Otherwise it is an `f64`, as is `-0`.
 pub fn parse(text: &str) -> Result<Value> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let (whole, rest) = split(digits);
@@ -29,7 +29,7 @@ pub fn parse(text: &str) -> Result<Value> {
     if leading_zero || empty || !rest.is_empty() {
         return Err(Error::syntax(format!("`{}` is no number of JSON", shown(text))));
     }
-    // The sign of zero is none of an integer's.
+    // An integer cannot hold the sign of `-0`, but a float can.
     if fraction.is_none() && exponent.is_none() && text != "-0" {
         let integer = text.parse().map(Value::Integer);
         return integer.or_else(|_| text.parse::<u128>().map(Value::from)).map_err(|_| {
@@ -48,7 +48,7 @@ fn split(text: &str) -> (&str, &str) {
     text.split_at(end)
 }
 
-/// The first letters, which are digits and the like.
+/// Returns the start of a text for an error. All its characters are ASCII.
 fn shown(text: &str) -> &str {
     text.get(..64).unwrap_or(text)
 }

@@ -1,4 +1,4 @@
-//! From JSON to values.
+//! Reads values from JSON.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use super::tensor;
 use crate::input::{Input, STEP, Source};
 use crate::values::ReadValues;
 
-/// Reads value after value.
+/// Reads one JSON value after the other.
 pub struct Reader<S> {
     input: Input<S>,
     limits: Limits,
@@ -35,7 +35,7 @@ impl<S: Source> Reader<S> {
         Self { input: Input::new(source, limits), limits }
     }
 
-    /// Passes over white space; what follows it.
+    /// Skips white space, and returns the byte after it without consuming it. `None` at the end of the input.
     fn space(&mut self) -> Result<Option<u8>> {
         loop {
             match self.input.peek()? {
@@ -81,7 +81,8 @@ impl<S: Source> Reader<S> {
         Ok(value)
     }
 
-    /// Passes over a comma, or over `end`; whether there is more.
+    /// Consumes the comma before the next item, or `end`. Returns whether an item follows. No comma precedes the first
+    /// item.
     fn more(&mut self, first: bool, end: u8, expected: &str) -> Result<bool> {
         match self.space()? {
             Some(byte) if byte == end => {
@@ -121,7 +122,7 @@ impl<S: Source> Reader<S> {
                 return Err(self.unexpected("a string as key"));
             }
             let key = self.text()?;
-            // Once more among the keys.
+            // The memory of the key's value, and of the copy of the key in `keys`.
             self.input.charge((size_of::<Value>() + size_of::<String>() + key.len()) as u64)?;
             if !keys.insert(key.clone()) {
                 let what = "there are two entries of this key";

@@ -1,4 +1,4 @@
-//! Tensors as maps of dtype, shape and data.
+//! Recognises JSON objects with the keys `dtype`, `shape` and `data` as tensors.
 
 use tenarc::de::Limits;
 use tenarc::tensor::{Order, Shape, TensorMeta};
@@ -6,14 +6,14 @@ use tenarc::{DType, Error, Result, Value};
 
 use crate::elements::{Number, from_numbers, int_to_float, is_typed};
 
-/// Whether a map of such keys can be read as a tensor.
+/// Returns whether a reader could take a map with these keys for a tensor.
 pub fn is_special<T>(entries: &[(Value, T)]) -> bool {
     let has = |name| entries.iter().any(|(key, _)| key.as_str() == Some(name));
     matches!(entries.len(), 3 | 4) && has("dtype") && has("shape") && has("data")
 }
 
-/// The map, or the tensor that it shows: one of a dtype known here, with a shape and data that are arrays,
-/// and nothing beside but an order.
+/// Returns the tensor that a map describes, or else the map. The map of a tensor has a known dtype, a shape and data
+/// that are arrays, optionally an order, and no other entries.
 pub fn recognised(entries: Vec<(Value, Value)>, limits: Limits) -> Result<Value> {
     let value = |name| entries.iter().find(|(key, _)| key.as_str() == Some(name)).map(|(_, v)| v);
     let order = value("order");
@@ -65,7 +65,7 @@ pub fn recognised(entries: Vec<(Value, Value)>, limits: Limits) -> Result<Value>
     Ok(Value::Tensor(Box::new(from_numbers(&meta, &numbers)?)))
 }
 
-/// Whether a number would be rounded to infinity.
+/// Returns whether a finite number would become infinite in this dtype.
 fn overflows(dtype: &DType, number: Number) -> bool {
     let beyond = |value: f64| {
         let size = value.abs();
@@ -103,7 +103,7 @@ fn number(value: &Value) -> Option<Number> {
 fn float(value: &Value) -> Option<f64> {
     match value {
         Value::F64(value) => Some(*value),
-        // A float that is whole, as other writers show it.
+        // Other writers omit the fraction of a float without one: `1` instead of `1.0`.
         Value::Integer(value) => int_to_float(*value),
         Value::Text(name) => match name.as_str() {
             "NaN" => Some(f64::NAN),

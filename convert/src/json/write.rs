@@ -1,4 +1,4 @@
-//! From trees to JSON.
+//! Writes values as JSON.
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -13,7 +13,7 @@ use crate::elements::{Number, each_number, is_typed};
 use crate::saved::{Fetch, Node, Path, Tree, unpacked};
 use crate::values::WriteValue;
 
-/// JSON, as it is written.
+/// JSON as a format for [`WriteValue`].
 pub struct Format;
 
 impl WriteValue for Format {
@@ -25,7 +25,7 @@ impl WriteValue for Format {
     }
 }
 
-/// Writes a value, and keeps account of what it loses.
+/// Writes a value, and records what is lost.
 struct Writer<'w> {
     out: &'w mut dyn Write,
     fetch: &'w Fetch<'w>,
@@ -86,7 +86,7 @@ impl Writer<'_> {
         self.put("{")?;
         let mut keys = HashSet::new();
         for (key, item) in entries {
-            // Texts and integers as they are, others in diagnostic notation.
+            // Texts are unchanged, integers are in decimal, and other keys are in diagnostic notation.
             let text = key.to_step().into_owned();
             let before = self.path.enter(|| text.clone());
             if key.as_str().is_none() {
@@ -137,7 +137,7 @@ impl Writer<'_> {
                 self.tensor(&DynTensor::from((**numbers).clone()))
             }
             Value::Tensor(tensor) => self.tensor(tensor),
-            // Of all tags, those of integers beyond `i128` are leaves.
+            // Arrays, maps and most tags are not leaves. The only tags here are those of integers beyond `i128`.
             Value::Tag(..) | Value::Array(_) | Value::Map(_) => {
                 if let Some(value) = value.as_u128() {
                     return self.put(&value.to_string());
@@ -157,7 +157,7 @@ impl Writer<'_> {
         serde_json::to_writer(&mut *self.out, text).map_err(|error| Error::io(error.into()))
     }
 
-    /// As a [`Tensor`](tenarc::Tensor) is written by `serde_json`.
+    /// Writes a tensor in the form in which `serde_json` writes a [`Tensor`](tenarc::Tensor).
     fn tensor(&mut self, tensor: &DynTensor) -> Result<()> {
         let (dtype, typed) = (tensor.dtype(), is_typed(tensor.dtype()));
         if dtype.bits().is_none() {
@@ -194,7 +194,7 @@ impl Writer<'_> {
     }
 }
 
-/// Elements as numbers.
+/// Writes the elements of a tensor as numbers.
 struct Plain<'a> {
     out: &'a mut dyn Write,
     dtype: &'a DType,
@@ -241,8 +241,9 @@ impl Plain<'_> {
     }
 }
 
-/// The shortest digits that are read as this single again: by way of a double, as most readers of JSON
-/// do. For a few singles, such as 7.038531e-26, that rounds the digits of their own to a neighbour.
+/// Returns digits that are read as this `f32` again by way of an `f64`, as most JSON readers do. Usually these are the
+/// shortest digits that distinguish the `f32`. For a few values, such as 7.038531e-26, rounding those to `f64` and then
+/// to `f32` gives a neighbour. They get the digits of the exact `f64` instead.
 fn single(value: f32) -> String {
     let digits = format!("{value:?}");
     #[allow(clippy::cast_possible_truncation, clippy::float_cmp)]
