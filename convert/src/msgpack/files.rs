@@ -1,4 +1,4 @@
-//! MessagePack files to archives.
+//! Converts MessagePack files to archives and back.
 
 use std::fs::File;
 use std::io::Write;
@@ -15,8 +15,9 @@ use crate::input::{Positions, STEP, Stretch};
 use crate::support::swap_words;
 use crate::{Losses, Stored, source};
 
-/// MessagePack among the formats: values one after the other. Widths of integers, which mean nothing in MessagePack, are not
-/// kept. Arrays are read as they are written, in steps.
+/// The conversions of MessagePack files to archives and back. A file holds any number of values. The widths of integers
+/// are not kept, because they mean nothing in MessagePack. Arrays are read in steps while they are written to the
+/// archive.
 pub(crate) struct Msgpack;
 
 impl Codec for Msgpack {
@@ -93,7 +94,7 @@ fn deferred<'a, S: ReadAt>(found: &'a Found, source: &'a S) -> Deferred<'a> {
     })
 }
 
-/// Hands over bytes in steps.
+/// Passes the bytes of a stretch to `put` in steps.
 fn blocks<S: ReadAt>(
     stretch: &Stretch,
     source: &S,

@@ -1,4 +1,4 @@
-//! Arrays as flax writes them: in extensions, each with its shape, the name of its dtype, and its bytes.
+//! Reads arrays in the form of flax: an array is an extension with its shape, the name of its dtype, and its bytes.
 
 use rmp::decode::{read_array_len, read_bin_len, read_f64, read_int, read_str_len};
 use tenarc::de::Limits;
@@ -6,20 +6,21 @@ use tenarc::tensor::{Order, Shape, TensorMeta};
 
 use crate::numpy;
 
-/// Extensions of this type hold arrays.
+/// The type of extensions that hold arrays.
 const ARRAY: i8 = 1;
 
-/// Extensions of this type hold complex numbers of Python: an array of two floats.
+/// The type of extensions that hold complex numbers of Python. The number is an array of two floats.
 const COMPLEX: i8 = 2;
 
-/// Extensions of this type hold scalars, which have no dimensions.
+/// The type of extensions that hold scalars. They have the form of arrays without dimensions.
 const SCALAR: i8 = 3;
 
-/// What stands in front of the elements is not longer.
+/// The greatest number of bytes before the elements of an array.
 pub const MAX_HEAD: usize = 1024;
 
-/// What an extension of `len` bytes says of the array in it, and how many bytes stand in front of the elements. `None` if it is
-/// no array of flax: other programs have extensions of the same types.
+/// Parses the start of an extension of `len` bytes. If it is an array of flax, returns the dtype and shape of the
+/// array, and the number of bytes before its elements. `None` otherwise: other programs use the same types of
+/// extensions.
 pub fn head(kind: i8, len: u64, start: &[u8], limits: Limits) -> Option<(TensorMeta, u64)> {
     let mut rest = start;
     if !matches!(kind, ARRAY | SCALAR) || read_array_len(&mut rest).ok()? != 3 {
@@ -40,7 +41,7 @@ pub fn head(kind: i8, len: u64, start: &[u8], limits: Limits) -> Option<(TensorM
     fits.then_some((TensorMeta { dtype, shape, order: Order::C }, head))
 }
 
-/// The parts of the complex number that an extension holds, if it is one of flax.
+/// Returns the real and imaginary part of a complex number of flax. `None` if the extension is something else.
 pub fn complex(kind: i8, mut data: &[u8]) -> Option<(f64, f64)> {
     if kind != COMPLEX || read_array_len(&mut data).ok()? != 2 {
         return None;
@@ -49,7 +50,7 @@ pub fn complex(kind: i8, mut data: &[u8]) -> Option<(f64, f64)> {
     data.is_empty().then_some(parts)
 }
 
-/// Whether an extension would be read as something else.
+/// Returns whether an extension would be read as an array or a complex number of flax.
 pub fn is_special(kind: i8, data: &[u8]) -> bool {
     let start = data.get(..MAX_HEAD).unwrap_or(data);
     head(kind, data.len() as u64, start, Limits::default()).is_some()

@@ -1,8 +1,7 @@
-//! MessagePack, with arrays as the Python packages `msgpack-numpy` and `flax` write them.
+//! Reads and writes MessagePack, with arrays in the forms of the Python packages `msgpack-numpy` and `flax`.
 //!
-//! Any MessagePack is read as a [`Value`]; numpy's arrays, scalars and complex numbers in it as tensors.
-//! What is written is what Python's `msgpack.packb(value, default=msgpack_numpy.encode)` writes, to the
-//! bit.
+//! Any MessagePack value is read as a [`Value`]. Arrays, scalars and complex numbers of numpy in it are read as
+//! tensors. The output is byte for byte that of Python's `msgpack.packb(value, default=msgpack_numpy.encode)`.
 //!
 //! ```
 //! use ndarray::array;
@@ -24,20 +23,27 @@
 //! |---|---|
 //! | nil, bool, int, str, bin, array, map | the same; keys of maps may be anything |
 //! | float 32, float 64 | [`F32`](Value::F32), [`F64`](Value::F64) |
-//! | an array of numpy, big-endian ones too; an array of flax | a tensor |
+//! | an array of numpy, little-endian or big-endian; an array of flax | a tensor |
 //! | an array of strings of numpy | nested arrays of texts |
 //! | a scalar of numpy or flax, a complex number of Python | a tensor without dimensions |
 //! | another extension | a map `{"msgpack_ext": type, "data": bytes}`, which is written as an extension |
 //!
-//! A scalar of numpy, such as the losses in a training log, fits a field `Tensor<Array0<f32>>`, not a plain `f32`. Two
-//! equal keys in a map are refused.
+//! A scalar of numpy, such as a loss in a training log, is deserialized into a `Tensor<Array0<f32>>`, not into an
+//! `f32`.
 //!
-//! A tensor without dimensions is written as a scalar of numpy, and a packed sequence of numbers, which is how
-//! archives hold a `Vec<f32>`, number by number, as it was before.
-//! Arrays of flax are written as those of msgpack-numpy, which flax does not read.
-//! Structured arrays and those of Python objects, which are pickles, are refused. What MessagePack has not is
-//! a [`Loss`](super::Loss): tags, integers beyond 64 bits, column-major order, and dtypes that numpy has not
-//! (bf16 becomes f32 of the same values; the others become nil).
+//! The following are errors: two equal keys in a map, a structured array, and an array of Python objects, because it
+//! is a pickle.
+//!
+//! A tensor without dimensions is written as a scalar of numpy. A packed sequence of numbers, as which archives store a
+//! `Vec<f32>`, is written as an array of numbers. An array that was read from the form of flax is written in the form
+//! of msgpack-numpy, which flax does not read.
+//!
+//! MessagePack cannot express some values. A conversion reports each of them as a [`Loss`](super::Loss):
+//!
+//! - Tags are left out.
+//! - Integers of more than 64 bits become strings.
+//! - Column-major tensors are written in row-major order.
+//! - A tensor whose dtype numpy does not have becomes nil. But bf16 becomes f32, which keeps the values.
 
 mod files;
 mod flax;
@@ -56,32 +62,32 @@ use super::{Losses, Stored};
 use tenarc::de::Limits;
 use tenarc::{Result, Value};
 
-/// The field of an extension's type.
+/// The key of the type, in a map that represents an extension.
 const EXTENSION: &str = "msgpack_ext";
 
-/// The field of bytes: of an array, of an extension.
+/// The key of the bytes, in a map that represents an array or an extension.
 const DATA: &str = "data";
 
-/// Reads one value, which must be all there is.
+/// Reads one value. Nothing may follow it.
 ///
-/// Memory follows the bytes received: at most 16 GiB by default.
+/// Memory grows with the bytes received, up to a limit of 16 GiB by default.
 ///
 /// # Errors
-/// Where the reader fails or ends, gives something else than MessagePack, or goes on behind the value;
-/// for strings that are not UTF-8, and arrays that are no tensors.
+/// If the reader fails, the input is not valid MessagePack or ends too early, or something follows the value. Also if a
+/// string is not UTF-8, a map has two equal keys, or an array of numpy cannot be read as a tensor or as texts.
 pub fn read<R: io::Read>(reader: R) -> Result<Value> {
     read_with(reader, Limits::default())
 }
 
-/// As [`read`], with limits.
+/// Like [`read`], but with limits.
 ///
 /// # Errors
-/// As [`read`], and with [`Category::Limit`](tenarc::error::Category::Limit) where there is more.
+/// The errors of [`read`]. The category is [`Category::Limit`](tenarc::error::Category::Limit) if a limit is exceeded.
 pub fn read_with<R: io::Read>(reader: R, limits: Limits) -> Result<Value> {
     values::only(read::Reader::new(Stream(reader), limits), "a MessagePack value")
 }
 
-/// Reads value after value, each with the limits for itself.
+/// Returns an iterator that reads one value after the other. The memory limit applies to each value by itself.
 ///
 /// ```
 /// use tenarc_convert::msgpack;
@@ -96,7 +102,7 @@ pub fn values<R: io::Read>(reader: R, limits: Limits) -> Values<R> {
     Values { each: Each::new(read::Reader::new(Stream(reader), limits)) }
 }
 
-/// Values one after the other: see [`values`].
+/// An iterator over the values of an input: see [`values`].
 pub struct Values<R> {
     each: Each<read::Reader<Stream<R>>>,
 }
@@ -118,24 +124,24 @@ impl<R: io::Read> Iterator for Values<R> {
 /// Writes a value.
 ///
 /// # Errors
-/// Where the writer fails, and where something cannot be kept: then nothing was written.
+/// If the writer fails, or MessagePack cannot express a part of the value. In the second case, nothing is written.
 pub fn write<W: io::Write>(writer: W, value: &Value) -> Result<()> {
     write_with(writer, value, &Options::default()).map(drop)
 }
 
-/// As [`write()`], with options; what was not kept, where that is accepted.
+/// Like [`write()`], but with options. Returns what was lost, if the options accept losses.
 ///
 /// # Errors
-/// As [`write()`].
+/// The errors of [`write()`], except for losses that the options accept.
 pub fn write_with<W: io::Write>(writer: W, value: &Value, options: &Options) -> Result<Losses> {
     values::write::<write::Format>(writer, value, options)
 }
 
-/// Writes a value, one tensor at a time in memory; what was not kept, where that is accepted.
+/// Writes a value of which only one tensor at a time is in memory. Returns what was lost, if the options accept losses.
 ///
 /// # Errors
-/// Where the value is damaged, the writer fails, and where something cannot be kept and that is not accepted:
-/// that is found out while the value is written.
+/// If the value is damaged, the writer fails, or something is lost and the options do not accept losses. Losses are
+/// found while the value is written, so a part of it may have been written already.
 pub fn export<W: io::Write>(value: &dyn Stored, writer: W, options: &Options) -> Result<Losses> {
     values::export::<write::Format>(value, writer, options)
 }

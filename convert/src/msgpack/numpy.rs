@@ -1,4 +1,4 @@
-//! Arrays and scalars as msgpack-numpy says them: maps that hold dtype, shape and bytes.
+//! Reads arrays and scalars in the form of msgpack-numpy: a map with the dtype, the shape and the bytes.
 
 use tenarc::de::Limits;
 use tenarc::tensor::{Order, Shape, TensorMeta};
@@ -10,12 +10,12 @@ use crate::numpy::{self, Texts};
 use crate::support::swap_words;
 use crate::texts::NO_SHAPE;
 
-/// The fields, by which a map is known as an array.
+/// The keys of a map that describes an array or a scalar.
 const FIELDS: [&str; 5] = ["nd", "type", "kind", "shape", "data"];
 const COMPLEX: &str = "complex";
 
 fn named(key: &Value, name: &str) -> bool {
-    // Byte strings in Python; strings after a writer without `use_bin_type`.
+    // msgpack-numpy uses byte strings as keys. A packer without `use_bin_type` writes them as strings.
     match key {
         Value::Text(text) => text == name,
         Value::Bytes(bytes) => bytes == name.as_bytes(),
@@ -23,7 +23,7 @@ fn named(key: &Value, name: &str) -> bool {
     }
 }
 
-/// Whether a map would be read as something else: an array, a complex number, an extension.
+/// Returns whether a reader could take a map for something else: an array, a complex number or an extension.
 pub fn is_special<T>(entries: &[(Value, T)]) -> bool {
     let has = |name| entries.iter().any(|(key, _)| named(key, name));
     let count = entries.len();
@@ -32,7 +32,8 @@ pub fn is_special<T>(entries: &[(Value, T)]) -> bool {
         || (3..=5).contains(&count) && data && has("nd") && has("type")
 }
 
-/// The map, or what it stands for. One that has other fields beside is a map like any other.
+/// Returns the array, scalar or complex number that a map describes, or else the map. A map with further keys is an
+/// ordinary map.
 pub fn recognised(mut entries: Vec<(Value, Item)>, at: u64, limits: Limits) -> Result<Item> {
     let known = |name: &str| entries.iter().filter(|(key, _)| named(key, name)).count() == 1;
     let fields = FIELDS.iter().filter(|name| known(name)).count();
@@ -64,7 +65,7 @@ pub fn recognised(mut entries: Vec<(Value, Item)>, at: u64, limits: Limits) -> R
         return Ok(complex_number(re, im, at));
     }
     if entries.len() == 2 && data && extension {
-        // An extension was never read as a map.
+        // Extensions are read as such maps. If this map were accepted, it would be written as an extension.
         let name = super::EXTENSION;
         return Err(Error::data(format!(
             "a map whose fields are `{name}` and `data`: that is kept \
@@ -74,7 +75,7 @@ pub fn recognised(mut entries: Vec<(Value, Item)>, at: u64, limits: Limits) -> R
     Ok(Item::Map(entries))
 }
 
-/// A complex number of Python as a tensor without dimensions.
+/// Returns a complex number of Python as a tensor without dimensions.
 pub fn complex_number(re: f64, im: f64, at: u64) -> Item {
     let data = [re.to_le_bytes(), im.to_le_bytes()].concat();
     tensor(DType::C128, &[], false, Stretch::Held(data), at)
@@ -128,7 +129,7 @@ fn found(
     };
     let data = match take(super::DATA) {
         Some(Item::Bytes(data)) => data,
-        // As old writers do.
+        // Old packers write bytes as strings.
         Some(Item::Raw(bytes, _)) => Stretch::Held(bytes),
         Some(Item::Plain(Value::Text(text))) => Stretch::Held(text.into_bytes()),
         _ => return Err(Error::syntax("expected bytes for `data`")),
@@ -176,12 +177,12 @@ fn dims_of(dims: &[Item], limits: Limits) -> Result<Vec<usize>> {
     dims.ok_or_else(|| Error::syntax("expected whole numbers as dimensions"))
 }
 
-/// Real and imaginary part of what Python's `repr` of a complex number is.
+/// Parses a complex number in the form of Python's `repr`. Returns its real and imaginary part.
 fn complex_of(text: &str) -> Option<(f64, f64)> {
     let inner = text.strip_prefix('(').and_then(|text| text.strip_suffix(')')).unwrap_or(text);
     let Some(parts) = inner.strip_suffix('j') else { return Some((float_of(inner)?, 0.0)) };
     let bytes = parts.as_bytes();
-    // The sign between the parts: neither the first nor that of an exponent.
+    // The sign between the parts is not the first character, and does not follow the `e` of an exponent.
     let split = (1..bytes.len()).rev().find(|&at| {
         let before = at.checked_sub(1).and_then(|at| bytes.get(at));
         matches!(bytes.get(at), Some(b'+' | b'-')) && !matches!(before, Some(b'e' | b'E'))
@@ -198,7 +199,7 @@ fn float_of(text: &str) -> Option<f64> {
     known.then(|| text.parse().ok()).flatten()
 }
 
-/// A string array of numpy: texts of one length.
+/// A string array of numpy. Its texts all have the same width.
 pub struct FoundTexts {
     texts: Texts,
     shape: Vec<usize>,
@@ -210,7 +211,7 @@ impl FoundTexts {
         self.data.len() / self.texts.byte_len().max(1) as u64
     }
 
-    /// The texts as nested arrays, of their bytes as they were read. One that is not UTF-8 becomes a byte string.
+    /// Returns the texts as nested arrays. `bytes` are those of `data`. A text that is not UTF-8 becomes a byte string.
     pub fn value(&self, bytes: &[u8]) -> Result<Value> {
         let mut texts = bytes.chunks_exact(self.texts.byte_len().max(1)).map(|text| {
             let text = String::from_utf8(self.texts.decode(text)?);
@@ -230,7 +231,7 @@ fn nested(shape: &[usize], texts: &mut dyn Iterator<Item = Result<Value>>) -> Re
 }
 
 impl Found {
-    /// The tensor, whose bytes were read.
+    /// Returns the tensor. Fails if its bytes remain in the source.
     pub fn into_tensor(self) -> Result<DynTensor> {
         let Stretch::Held(mut bytes) = self.data else {
             return Err(Error::data("a tensor that was left where it is"));

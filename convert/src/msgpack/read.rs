@@ -1,4 +1,4 @@
-//! From MessagePack to trees.
+//! Reads values from MessagePack.
 
 use std::collections::HashSet;
 
@@ -12,10 +12,10 @@ use super::numpy::{self, FoundTexts};
 use crate::input::{Input, Source, Stretch};
 use crate::values::ReadValues;
 
-/// A value that was read; what is long may have been left where it is.
+/// A value that was read. The bytes of long byte strings and arrays may remain in the source, to be read later.
 pub enum Item {
     Plain(Value),
-    /// A string that is not UTF-8, as old writers make of bytes, and where it stands.
+    /// A string that is not UTF-8, and its offset. Old packers write bytes in this form.
     Raw(Vec<u8>, u64),
     Bytes(Stretch),
     Array(Vec<Item>),
@@ -24,16 +24,16 @@ pub enum Item {
     Texts(Box<FoundTexts>),
 }
 
-/// An array of numpy.
+/// An array, a scalar or a complex number that becomes a tensor.
 pub struct Found {
     pub meta: TensorMeta,
     pub big_endian: bool,
     pub data: Stretch,
-    /// Where the map stands that says it.
+    /// The offset of the map or extension that describes it.
     pub at: u64,
 }
 
-/// Reads value after value.
+/// Reads one MessagePack value after the other.
 pub struct Reader<S> {
     input: Input<S>,
     limits: Limits,
@@ -54,7 +54,7 @@ impl<S: Source> Reader<S> {
         Self { input: Input::new(source, limits), limits }
     }
 
-    /// The next value; none at the end.
+    /// Reads the next value. `None` at the end of the input.
     pub fn next(&mut self) -> Result<Option<Item>> {
         self.input.renew(self.limits);
         match self.input.peek()? {
@@ -131,7 +131,7 @@ impl<S: Source> Reader<S> {
         }))
     }
 
-    // Functions of their own, as what is nested should take little stack.
+    // These are separate functions to keep the stack frame of `item` small. `item` calls itself for nested values.
 
     fn text(&mut self, len: u64) -> Result<Item> {
         let at = self.input.at();
@@ -142,7 +142,7 @@ impl<S: Source> Reader<S> {
         })
     }
 
-    /// An array of flax, or the map that is written as an extension.
+    /// Reads an extension. Returns an array or a complex number of flax, or else the map that represents the extension.
     fn extension(&mut self, len: u64, at: u64) -> Result<Item> {
         let kind = self.input.byte("the type of an extension")?.cast_signed();
         let start =
@@ -187,7 +187,7 @@ impl<S: Source> Reader<S> {
                 key => key.into_value().map_err(|error| error.at(key_at))?,
             };
             let encoded = tenarc::to_vec(&key)?;
-            // Once more among the keys.
+            // The memory of the encoded key in `keys`.
             self.input.charge((size_of::<Vec<u8>>() + encoded.len()) as u64)?;
             if !keys.insert(encoded) {
                 let what = "there are two entries of this key";
@@ -199,7 +199,7 @@ impl<S: Source> Reader<S> {
         self.input.leave();
         let item = numpy::recognised(entries, at, self.limits).map_err(|error| error.at(at))?;
         if let Item::Texts(found) = &item {
-            // The texts themselves, and a value for each.
+            // The memory of the texts, and of a value for each of them.
             let values = found.count().saturating_mul(size_of::<Value>() as u64);
             self.input.charge(found.data.len().saturating_add(values))?;
         }
@@ -213,7 +213,7 @@ pub fn not_utf8(at: u64) -> Error {
 }
 
 impl Item {
-    /// The value, of which nothing was left elsewhere.
+    /// Returns the value. Fails if a part of it remains in the source.
     pub fn into_value(self) -> Result<Value> {
         Ok(match self {
             Self::Plain(value) => value,

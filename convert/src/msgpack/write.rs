@@ -1,4 +1,4 @@
-//! From trees to MessagePack.
+//! Writes values as MessagePack.
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -15,7 +15,7 @@ use crate::numpy::descr_of;
 use crate::saved::{Fetch, Node, Path, Tree, unpacked};
 use crate::values::WriteValue;
 
-/// MessagePack, as it is written.
+/// MessagePack as a format for [`WriteValue`].
 pub struct Format;
 
 impl WriteValue for Format {
@@ -27,7 +27,7 @@ impl WriteValue for Format {
     }
 }
 
-/// Writes a value, and keeps account of what it loses.
+/// Writes a value, and records what is lost.
 struct Writer<'w> {
     out: &'w mut dyn Write,
     fetch: &'w Fetch<'w>,
@@ -116,7 +116,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Writes the map that an extension is read as; whether it was one.
+    /// Writes a map as an extension, if it has the form in which extensions are read. Returns whether it has this form.
     fn as_extension<T: Tree>(&mut self, entries: &[(Value, T)]) -> Result<bool> {
         let [(kind, number), (data, bytes)] = entries else { return Ok(false) };
         if kind.as_str() != Some(super::EXTENSION) || data.as_str() != Some(super::DATA) {
@@ -158,7 +158,7 @@ impl Writer<'_> {
                 self.tensor(&DynTensor::from((**numbers).clone()))
             }
             Value::Tensor(tensor) => self.tensor(tensor),
-            // Of all tags, those of integers beyond `i128` are leaves.
+            // Arrays, maps and most tags are not leaves. The only tags here are those of integers beyond `i128`.
             Value::Tag(..) | Value::Array(_) | Value::Map(_) => {
                 if value.is_integer() {
                     return self.wide_integer(&value.to_string());
@@ -223,10 +223,10 @@ impl Writer<'_> {
         self.array(descr, tensor)
     }
 
-    /// As msgpack-numpy writes it, to the bit.
+    /// Writes an array or a scalar byte for byte as msgpack-numpy does.
     fn array(&mut self, descr: &str, tensor: &DynTensor) -> Result<()> {
         let bytes = tensor.le_bytes();
-        // A scalar has no dimensions in numpy either.
+        // A tensor without dimensions is written as a scalar of numpy, which has no dimensions either.
         let array = !tensor.shape().is_empty();
         encode::write_map_len(&mut self.out, if array { 5 } else { 3 }).map_err(failed)?;
         self.bytes(b"nd")?;
