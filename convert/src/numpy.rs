@@ -1,4 +1,4 @@
-//! numpy's type strings, such as `<f4`, which several formats contain.
+//! Parses numpy's type strings, such as `<f4`, which several formats contain.
 
 use tenarc::{DType, Error, Result};
 
@@ -39,7 +39,7 @@ pub fn byte_order(text: &[u8]) -> (u8, &[u8]) {
     }
 }
 
-/// Types of the package `ml_dtypes`.
+/// The dtypes of the Python package `ml_dtypes`, with their names there.
 pub const ML_DTYPES: [(&str, DType); 6] = [
     ("bfloat16", DType::BF16),
     ("float8_e5m2", DType::F8E5M2),
@@ -65,7 +65,7 @@ pub fn of_name(name: &[u8]) -> Option<DType> {
     coded.or_else(|| other().map(|(_, dtype)| dtype))
 }
 
-/// Returns the dtype of a type string, and whether its elements are big-endian.
+/// Returns the dtype of a type string, and whether the bytes of its elements must be swapped to be little-endian.
 pub fn parse(text: &[u8]) -> Result<(DType, bool)> {
     let (order, code) = byte_order(text);
     let Some(dtype) = of_code(code) else { return Err(refused(text, code)) };
@@ -102,7 +102,7 @@ fn refused(text: &[u8], code: &[u8]) -> Error {
     Error::data(format!("dtype {} is refused: {why}", shown(text)))
 }
 
-/// The most bytes of a type string that a message shows.
+/// The greatest number of bytes of a type string that a message shows.
 const SHOWN: usize = 64;
 
 fn shown(text: &[u8]) -> String {
@@ -119,17 +119,17 @@ pub enum ByteOrder {
     Big,
 }
 
-/// Texts of a fixed width, filled up with zeros.
+/// The type of texts of a fixed width, which are padded with zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Texts {
-    /// This many bytes.
+    /// Texts of this many bytes.
     Bytes(usize),
     /// Texts of this many characters of 4 bytes each.
     Unicode(usize, ByteOrder),
 }
 
 impl ByteOrder {
-    /// Returns the byte order that the first character of a type string states. Without a statement, it is that of this
+    /// Returns the byte order that the first character of a type string states. If it states none, it is that of this
     /// machine.
     pub fn of(order: u8) -> Self {
         let is_big = order == b'>' || order != b'<' && cfg!(target_endian = "big");

@@ -98,8 +98,8 @@ impl<S: ReadAt> SafeTensors<S> {
         self.read(number).map_err(|error| error.in_field(name))
     }
 
-    /// Returns the offset in the source at which the elements of a tensor start. They are
-    /// stored there in row-major order and little-endian.
+    /// Returns the offset in the source at which the elements of a tensor start. They are stored there in row-major
+    /// order and little-endian.
     ///
     /// # Errors
     /// If there is no tensor with this name.

@@ -1,9 +1,9 @@
-//! Bytes that come one after the other.
+//! A trait for sources that are read in sequence.
 
 use tenarc::Result;
 
-/// Gives bytes one after the other.
+/// A source of bytes that is read in sequence.
 pub trait Bytes {
-    /// Reads up to `out.len()` bytes; how many it were. Zero only at the end.
+    /// Reads up to `out.len()` bytes. Returns their number, which is zero only at the end.
     fn read(&mut self, out: &mut [u8]) -> Result<usize>;
 }

@@ -1,4 +1,4 @@
-//! The contents of a member: read in order, inflated, and checked.
+//! Reads the contents of a member in order, inflates and checks them.
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 use tenarc::io::ReadAt;
@@ -7,24 +7,25 @@ use tenarc::{Error, Result};
 use super::{Bytes, DEFLATED, Fields, LOCAL_LEN, Member, STORED, flag, signature, widened};
 use crate::source;
 
-/// Compressed bytes read at once.
+/// The number of compressed bytes that are read at once.
 const STEP: usize = 32 << 10;
 
-/// Deflate cannot make more than this of a byte.
+/// The greatest number of bytes that one byte of deflated data can become.
 const MAX_RATIO: u64 = 1032;
 
-/// Fills `out` from `offset` on.
+/// Fills `out` with the bytes of a zip file from `offset` on.
 pub fn read_at<S: ReadAt + ?Sized>(source: &S, out: &mut [u8], offset: u64) -> Result<()> {
     source::fill(source, out, offset, "")
 }
 
-/// The contents of a member, as far as they were read. [`finish`](Self::finish) tells whether they are
-/// what the directory says.
+/// A reader of the contents of a member. After all of them were read, [`finish`](Self::finish) checks that they have
+/// the length and the checksum that the directory states.
 pub struct Contents<'a, S: ?Sized> {
     source: &'a S,
     member: &'a Member,
-    /// Where the next compressed byte stands, and behind the last.
+    /// The offset of the next compressed byte.
     at: u64,
+    /// The offset after the last compressed byte.
     end: u64,
     inflate: Option<Box<Inflate>>,
     crc: Crc,
@@ -39,7 +40,7 @@ struct Inflate {
 }
 
 impl<'a, S: ReadAt + ?Sized> Contents<'a, S> {
-    /// Reads the header before the contents, which must say what the directory says.
+    /// Reads the local header of a member, and checks that it agrees with the directory.
     pub fn open(source: &'a S, member: &'a Member) -> Result<Self> {
         supported(member)?;
         let mut head = [0; LOCAL_LEN];
@@ -70,7 +71,7 @@ impl<'a, S: ReadAt + ?Sized> Contents<'a, S> {
         if (flags, method) != (member.flags, member.method) {
             return wrong("it says otherwise than the directory how the member is stored");
         }
-        // Otherwise they stand behind the contents.
+        // If this flag is set, sizes and checksum follow the contents in a data descriptor.
         if flags & flag::DESCRIPTOR == 0 {
             let Some(sizes) = widened([inflated, compressed], extra) else {
                 return wrong("its 64-bit sizes are cut short");
@@ -87,12 +88,13 @@ impl<'a, S: ReadAt + ?Sized> Contents<'a, S> {
         Ok(Self { source, member, at: data, end, inflate, crc: Crc::new(), given: 0 })
     }
 
-    /// Where the next byte stands, of a member that is stored as it is.
+    /// Returns the offset of the next byte in the zip file, for a member that is not compressed.
     pub fn position(&self) -> u64 {
         self.at
     }
 
-    /// That there is nothing more, and that all was as the directory says.
+    /// Checks that the contents end here, and that their length, their checksum and the data descriptor agree with the
+    /// directory.
     pub fn finish(mut self) -> Result<()> {
         let mut more = [0];
         if Bytes::read(&mut self, &mut more)? != 0 {
@@ -115,8 +117,8 @@ impl<'a, S: ReadAt + ?Sized> Contents<'a, S> {
         self.descriptor()
     }
 
-    /// Compares what stands behind the contents, if anything: with or without a signature, of 32 or 64
-    /// bits.
+    /// Checks the data descriptor after the contents, if the member has one. It has a signature or none, and sizes of
+    /// 32 or 64 bits.
     fn descriptor(&self) -> Result<()> {
         if self.member.flags & flag::DESCRIPTOR == 0 {
             return Ok(());
@@ -135,14 +137,14 @@ impl<'a, S: ReadAt + ?Sized> Contents<'a, S> {
             });
             is_short || rest.starts_with(&wide)
         };
-        // A checksum may look like the signature.
+        // If the descriptor has no signature, its checksum can still equal that of the signature.
         if starts(bytes) || starts(&found) {
             return Ok(());
         }
         Err(Error::damaged("what follows the member differs from the directory").at(self.end))
     }
 
-    /// Reads compressed bytes as they lie.
+    /// Reads bytes of the member without inflating them.
     fn raw(&mut self, out: &mut [u8]) -> Result<usize> {
         let left = usize::try_from(self.end - self.at).unwrap_or(usize::MAX);
         let len = left.min(out.len());
@@ -197,7 +199,7 @@ impl<S: ReadAt + ?Sized> Bytes for Contents<'_, S> {
     }
 }
 
-/// That the member can be read, and does not claim what cannot be.
+/// Checks that the member has a supported form, and that its compressed data can have the stated length.
 fn supported(member: &Member) -> Result<()> {
     let at = |error: Error| Err(error.at(member.offset));
     if member.flags & (flag::ENCRYPTED | flag::STRONGLY_ENCRYPTED | flag::MASKED) != 0 {

@@ -1,4 +1,4 @@
-//! The list of members at the end of a zip file.
+//! Reads the central directory: the list of members at the end of a zip file.
 
 use std::collections::HashSet;
 
@@ -12,21 +12,21 @@ use super::{
 };
 use crate::shown::shown;
 
-/// The longest comment behind the end record.
+/// The greatest length of the comment after the end record.
 const MAX_COMMENT: usize = 0xffff;
 
-/// Bytes of the list read at once; no field is longer.
+/// The number of bytes of the list that are read at once. No field is longer.
 const STEP: usize = 1 << 16;
 
-/// The members of a zip file, by their places in it.
+/// The members of a zip file, as the central directory lists them.
 #[derive(Debug)]
 pub struct Directory {
     pub members: Vec<Member>,
-    /// What stands behind the list.
+    /// The comment of the zip file, which follows the end record.
     pub comment: Vec<u8>,
 }
 
-/// What the end record says.
+/// The contents of the end record: the number of members, the start and end of the list, and the comment.
 struct Found {
     count: u64,
     start: u64,
@@ -35,7 +35,8 @@ struct Found {
 }
 
 impl Directory {
-    /// Reads the list: memory follows the members that are there.
+    /// Reads the list of members. Memory grows with the members that are read, not with the number that the file
+    /// states.
     pub fn read<S: ReadAt + ?Sized>(source: &S) -> Result<Self> {
         let len = source.size().map_err(Error::io)?;
         let found = end_record(source, len)?;
@@ -60,7 +61,8 @@ fn end_record<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Found> {
     let base = len - tail_len;
     let mut tail = vec![0; usize::try_from(tail_len).unwrap_or(0)];
     read_at(source, &mut tail, base)?;
-    // The last that ends where the file does: a comment may hold the signature.
+    // The comment can contain the signature of the end record. So the last record counts whose comment ends at the end
+    // of the file.
     let ends = |at: &usize| {
         let Some(record) = tail.get(*at..).filter(|record| record.len() >= END_LEN) else {
             return false;
@@ -82,7 +84,7 @@ fn end_record<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Found> {
         return Err(Error::data("a zip file of several disks").at(at));
     }
     let ([count, size, start], end) = end_record64(source, at, short)?.unwrap_or((short, at));
-    // Otherwise what is listed would depend on which of the two a reader believes.
+    // Some readers find the list by its start, and others by its size. They must find the same list.
     if start.checked_add(size) != Some(end) {
         let what = format!("{size} bytes from {start} on, it should end at {end}");
         return Err(Error::damaged(format!("the list of the zip file takes {what}")).at(at));
@@ -90,7 +92,9 @@ fn end_record<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Found> {
     Ok(Found { count, start, end, comment })
 }
 
-/// The 64-bit numbers for count, size and start of the list, and where it ends, if there are any.
+/// Reads the 64-bit end record before the end record at `end`. Returns the count of members, the size and start of the
+/// list, and the offset of this record, where the list ends. `None` if there is no such record. `short` are the same
+/// three numbers in the end record.
 fn end_record64<S: ReadAt + ?Sized>(
     source: &S,
     end: u64,
@@ -115,7 +119,8 @@ fn end_record64<S: ReadAt + ?Sized>(
     read_at(source, &mut record, start)?;
     let mut fields = Fields(&record);
     let (found, len) = (fields.array(), fields.u64());
-    // Without signature and length: more may follow.
+    // The length counts neither the signature nor itself, which take 12 bytes. The record may have further fields at
+    // its end.
     if found != signature::END64
         || start.checked_add(12).and_then(|s| s.checked_add(len)) != Some(at)
     {
@@ -136,19 +141,19 @@ fn end_record64<S: ReadAt + ?Sized>(
     Ok(Some((full, start)))
 }
 
-/// Reads the list piece by piece.
+/// A reader of the list, which holds a part of it in memory.
 struct Window<'a, S: ?Sized> {
     source: &'a S,
-    /// Where the next byte stands.
+    /// The offset of the next byte in the file.
     at: u64,
     end: u64,
     bytes: Vec<u8>,
-    /// How many of them were taken.
+    /// The number of `bytes` that were consumed.
     taken: usize,
 }
 
 impl<S: ReadAt + ?Sized> Window<'_, S> {
-    /// The next `len` bytes.
+    /// Consumes and returns the next `len` bytes.
     fn take(&mut self, len: usize) -> Result<Vec<u8>> {
         if len as u64 > self.end - self.at {
             let what = "the list of the zip file ends inside a member";
@@ -203,7 +208,8 @@ impl<S: ReadAt + ?Sized> Window<'_, S> {
 }
 
 fn name(bytes: Vec<u8>, flags: u16) -> Result<String> {
-    // Some writers do not set the flag; the code page meant otherwise is nowhere told.
+    // Some writers do not set the flag for names in UTF-8. The file does not say which other code page a name could
+    // have.
     let utf8 = String::from_utf8(bytes).map_err(|error| {
         let (found, flag) = (shown(error.as_bytes()), flags & flag::UTF8);
         let said = if flag == 0 { "in an unknown character set" } else { "that is not UTF-8" };
@@ -216,7 +222,8 @@ fn name(bytes: Vec<u8>, flags: u16) -> Result<String> {
     Ok(utf8)
 }
 
-/// That members have different names and lie apart, before the list.
+/// Checks that members have different names, do not overlap, and end before the list at `end`. Sets the `limit` of
+/// each.
 fn apart(members: &mut [Member], end: u64) -> Result<()> {
     let mut names = HashSet::with_capacity(members.len());
     if let Some(twice) = members.iter().find(|member| !names.insert(member.name.as_str())) {

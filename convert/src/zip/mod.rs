@@ -1,9 +1,10 @@
-//! As much of the zip format (PKWARE's APPNOTE.TXT) as npz and torch files use: stored and deflated
-//! members, 64-bit sizes, data descriptors; one disk, no encryption.
+//! Reads and writes the part of the zip format (PKWARE's APPNOTE.TXT) that npz and torch files use: stored and deflated
+//! members, 64-bit sizes, and data descriptors. Zip files of several disks and encrypted members are errors.
 //!
-//! Everything that stands there twice must be the same twice: most of what a zip file says is in its
-//! directory and before each member, and what such a file holds depends on which of them a reader
-//! believes. General libraries believe one, and repair what they can.
+//! A zip file states most facts twice: in the central directory and in the local header before each member. If the two
+//! differ, readers that trust one see other contents than readers that trust the other. So if names, flags, methods,
+//! sizes or checksums differ, this is an error here. General zip libraries trust one of the two, and repair what they
+//! can.
 
 mod bytes;
 mod contents;
@@ -16,7 +17,7 @@ pub use directory::Directory;
 
 use contents::read_at;
 
-/// Signatures of the records.
+/// The signatures of the records.
 mod signature {
     pub const LOCAL: [u8; 4] = *b"PK\x03\x04";
     pub const DESCRIPTOR: [u8; 4] = *b"PK\x07\x08";
@@ -26,7 +27,7 @@ mod signature {
     pub const LOCATOR64: [u8; 4] = *b"PK\x06\x07";
 }
 
-/// Bits of the flags.
+/// The bits of the flags of a member.
 mod flag {
     pub const ENCRYPTED: u16 = 1;
     pub const DESCRIPTOR: u16 = 1 << 3;
@@ -39,69 +40,72 @@ mod flag {
 const STORED: u16 = 0;
 const DEFLATED: u16 = 8;
 
-/// Stands for a number of 32 bits that is found in the 64-bit field instead.
+/// The value of a 32-bit field whose number is in the zip64 field instead.
 const IN_ZIP64: u32 = u32::MAX;
 
-/// The header of the extra field with 64-bit numbers.
+/// The id of the zip64 field: the extra field with 64-bit numbers.
 const ZIP64_FIELD: u16 = 1;
 
-/// Fixed parts of the records.
+/// The length of a local header without its name and extra fields. The other constants are the lengths of the fixed
+/// parts of the other records.
 const LOCAL_LEN: usize = 30;
 const CENTRAL_LEN: usize = 46;
 const END_LEN: usize = 22;
 const END64_LEN: usize = 56;
 const LOCATOR64_LEN: usize = 20;
 
-/// A member of a zip file, as its directory lists it: nothing of its contents was read.
+/// A member of a zip file, as the central directory lists it. Its contents are not read yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     name: String,
     method: u16,
     flags: u16,
     crc: u32,
-    /// Whether the checksum is one.
+    /// Whether the contents are checked against `crc`.
     checked: bool,
     compressed: u64,
     inflated: u64,
-    /// Where its local header starts.
+    /// The offset of its local header.
     offset: u64,
-    /// Where the next member or the directory starts.
+    /// The offset of the next member, or of the central directory if this is the last member.
     limit: u64,
 }
 
 impl Member {
-    /// Its name, as it stands in the file: never to be used as the path of a file.
+    /// Returns the name as the zip file has it. It must not be used as the path of a file, because it can lead to any
+    /// directory.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Bytes it takes in the file.
+    /// Returns the number of bytes that the contents take in the zip file.
     pub fn compressed_len(&self) -> u64 {
         self.compressed
     }
 
-    /// Bytes of its contents, as the directory claims.
+    /// Returns the length of the contents that the directory states. It may be wrong.
     pub fn byte_len(&self) -> u64 {
         self.inflated
     }
 
-    /// Whether the place of the checksum is empty, as far as can be told.
+    /// Returns whether the checksum field is zero. Then the member may have no checksum, or its checksum is zero.
     pub(super) fn may_lack_checksum(&self) -> bool {
         self.crc == 0
     }
 
-    /// Takes it that there is no checksum.
+    /// Makes readers ignore the checksum.
     pub(super) fn without_checksum(&mut self) {
         self.checked = false;
     }
 
-    /// Whether its contents are deflated rather than stored.
+    /// Returns whether the contents are deflated.
     pub fn is_deflated(&self) -> bool {
         self.method == DEFLATED
     }
 }
 
-/// Little-endian fields one after the other. Behind the end they are zero; callers have checked.
+/// Reads little-endian fields one after the other. Fields after the end are read as zero, so callers check the length
+/// first.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -128,21 +132,22 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The numbers in the zip64 field, which holds those only whose short form is saturated, in this
-/// order; `None` where one is missing or a field is cut short.
+/// Returns the full values of 32-bit numbers. If a number is [`IN_ZIP64`] and `extra` has a zip64 field, the value is
+/// in this field, which holds only such numbers, in this order. `None` if a number is missing, or a field is truncated
+/// or there are two zip64 fields.
 fn widened<const N: usize>(short: [u32; N], mut extra: &[u8]) -> Option<[u64; N]> {
     let mut wide = Vec::new();
     let mut seen = false;
     while !extra.is_empty() {
         let mut fields = Fields(extra);
-        // Some writers pad with a few bytes that are no field.
+        // Some writers add up to three bytes of padding, which are too short for a field.
         if extra.len() < 4 {
             break;
         }
         let (id, len) = (fields.u16(), fields.u16());
         let content = fields.take(len.into())?;
         if id == ZIP64_FIELD {
-            // Which of two would count depends on the reader.
+            // Of two zip64 fields, some readers use the first and others the last.
             if std::mem::replace(&mut seen, true) {
                 return None;
             }

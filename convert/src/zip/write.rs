@@ -1,4 +1,4 @@
-//! Writing zip files as numpy does.
+//! Writes zip files in the form of numpy's npz files.
 
 use std::io::{self, Seek, SeekFrom, Write};
 
@@ -9,29 +9,32 @@ use tenarc::{Error, Result};
 use super::{DEFLATED, LOCAL_LEN, STORED, ZIP64_FIELD, flag, signature};
 use crate::honest::Honest;
 
-/// 1980-01-01, the first day of this format: equal tensors make equal files.
+/// The date of every member: 1980-01-01, the first date of the format. It is fixed, so that equal tensors make equal
+/// files.
 const DATE: u16 = 0x0021;
 
-/// Version 4.5, which has 64-bit sizes; the upper byte says that attributes are those of Unix.
+/// The version of the format that a reader needs: 4.5, which has 64-bit sizes.
 const VERSION: u16 = 45;
+/// The version of the writer. The upper byte says that attributes are those of Unix.
 const MADE_BY: u16 = 3 << 8 | VERSION;
 
-/// A regular file that its owner reads and writes.
+/// The attributes of a file that its owner can read and write.
 const ATTRIBUTES: u32 = 0o600 << 16;
 
-/// Bytes of the field with two 64-bit sizes.
+/// The length of a zip64 field with two sizes.
 const SIZES_LEN: usize = 20;
 
-/// Writes members one after the other.
+/// A writer of zip files, which writes members one after the other.
 pub struct ZipWriter<W> {
     writer: Honest<W>,
-    /// Where the file starts in what the writer writes to, and how long it is by now.
+    /// The position of the writer at which the zip file starts.
     base: u64,
+    /// The number of bytes of the zip file that are written so far.
     at: u64,
     written: Vec<Written>,
 }
 
-/// What the directory will say of a member.
+/// A member that was written, to be listed in the central directory.
 struct Written {
     name: String,
     method: u16,
@@ -42,13 +45,13 @@ struct Written {
 }
 
 impl<W: Write + Seek> ZipWriter<W> {
-    /// A file that starts where the writer stands.
+    /// Creates a writer of a zip file that starts at the current position of `writer`.
     pub fn new(mut writer: W) -> Result<Self> {
         let base = writer.stream_position().map_err(Error::io)?;
         Ok(Self { writer: Honest::new(writer), base, at: 0, written: Vec::new() })
     }
 
-    /// Writes a member of what `emit` hands over in blocks.
+    /// Writes a member. `emit` passes its contents in blocks to the function that it is given.
     pub fn member(
         &mut self,
         name: String,
@@ -87,7 +90,7 @@ impl<W: Write + Seek> ZipWriter<W> {
             .checked_add(compressed)
             .ok_or_else(|| Error::limit("a zip file of more than 2^64 bytes"))?;
 
-        // What is known only now.
+        // The checksum and the sizes in the local header are known only now.
         self.patch(offset + 14, &crc.to_le_bytes())?;
         let sizes = [inflated.to_le_bytes(), compressed.to_le_bytes()].concat();
         self.patch(data - sizes.len() as u64, &sizes)?;
@@ -106,7 +109,7 @@ impl<W: Write + Seek> ZipWriter<W> {
         self.writer.write_all(bytes).map_err(Error::io)
     }
 
-    /// Writes the directory and a short comment, and gives the writer back.
+    /// Writes the central directory and a comment. A comment of more than 65,535 bytes is left out. Returns the writer.
     pub fn finish(mut self, comment: &str) -> Result<W> {
         let start = self.at;
         let mut list = Vec::new();
@@ -121,8 +124,8 @@ impl<W: Write + Seek> ZipWriter<W> {
     }
 }
 
-/// A local header whose checksum and 64-bit sizes are to be filled in. Sizes are always in the 64-bit
-/// field, as numpy has them.
+/// Returns a local header, with zeros for the checksum and the sizes, which are written later. As in numpy's files, the
+/// sizes are always in the zip64 field.
 fn local_head(name: &str, name_len: u16, method: u16) -> Vec<u8> {
     let mut head = Vec::with_capacity(LOCAL_LEN + name.len() + SIZES_LEN);
     head.extend(signature::LOCAL);
@@ -145,7 +148,8 @@ fn flags(name: &str) -> u16 {
     if name.is_ascii() { 0 } else { flag::UTF8 }
 }
 
-/// The number if it fits 32 bits; else what says that it is found elsewhere, where it is put.
+/// Returns the 32-bit form of a number. If it does not fit, appends it to `wide`, the contents of the zip64 field, and
+/// returns the value that refers to this field.
 fn short(number: u64, wide: &mut Vec<u8>) -> u32 {
     match u32::try_from(number) {
         Ok(number) if number < u32::MAX => number,
@@ -188,7 +192,8 @@ impl Written {
     }
 }
 
-/// What ends the file: the 64-bit record where numbers need it, and the short one.
+/// Appends the records at the end of the file: the 64-bit end record and its locator if a number needs them, and the
+/// end record.
 fn end_records(count: u64, start: u64, size: u64, comment: &str, out: &mut Vec<u8>) {
     let comment = comment.as_bytes();
     let comment_len = u16::try_from(comment.len()).unwrap_or(0);
@@ -242,7 +247,7 @@ mod tests {
     use super::*;
     use crate::zip::directory::Directory;
 
-    /// So many zeros, and what follows them.
+    /// A source that is a number of zeros, followed by some bytes.
     struct Sparse(u64, Vec<u8>);
     impl tenarc::io::ReadAt for Sparse {
         fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -260,7 +265,7 @@ mod tests {
         }
     }
 
-    /// A file of such a size need not be there to be listed.
+    /// Reads only the central directory, so the members themselves need not exist.
     #[test]
     fn numbers_beyond_32_bits_are_listed() {
         let huge = 5 << 32;
