@@ -2,8 +2,8 @@
 
 use tenarc::DType;
 
-/// Every dtype and its name in headers. They have the order of the dtype enumeration in the reference implementation,
-/// which sorts the tensors of a file by it.
+/// Every dtype and its name in headers. Their order is that of the dtype enumeration in the reference implementation,
+/// which sorts the tensors of a file by it, last dtype first.
 const DTYPES: [(DType, &str); 22] = [
     (DType::Bool, "BOOL"),
     (DType::F4, "F4"),

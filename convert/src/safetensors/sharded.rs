@@ -16,7 +16,7 @@ use crate::nested::Names;
 use crate::support::parent;
 use crate::{AsValue, Losses, TensorFile, source};
 
-/// The greatest length of an index, in bytes. It is that of a header.
+/// The greatest length of an index, in bytes. It equals the limit of a header.
 const MAX_INDEX: u64 = 100_000_000;
 
 /// A model in several files: see [`open_sharded`].

@@ -61,8 +61,8 @@ fn end_record<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Found> {
     let base = len - tail_len;
     let mut tail = vec![0; usize::try_from(tail_len).unwrap_or(0)];
     read_at(source, &mut tail, base)?;
-    // The comment can contain the signature of the end record. So the last record counts whose comment ends at the end
-    // of the file.
+    // The comment can contain the signature of the end record. So the end record is the last match whose comment ends
+    // at the end of the file.
     let ends = |at: &usize| {
         let Some(record) = tail.get(*at..).filter(|record| record.len() >= END_LEN) else {
             return false;
