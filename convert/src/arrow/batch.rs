@@ -1,4 +1,4 @@
-//! Record batches: where the buffers of each column are.
+//! Finds the buffers of each column in a record batch.
 
 use std::ops::Range;
 
@@ -14,10 +14,10 @@ use super::cells::Cells;
 use super::physical::Physical;
 use super::schema::{Column, Kind, Offsets, Strings};
 
-/// Bytes of a bitmap that are looked at together.
+/// The number of bytes of a bitmap that are read at once.
 const STEP: usize = 64 << 10;
 
-/// A column in all batches.
+/// What was found of a column in all batches.
 #[derive(Debug, Default)]
 pub struct Found {
     pub pieces: Vec<Piece>,
@@ -28,12 +28,12 @@ pub struct Found {
 #[derive(Debug)]
 pub struct Piece {
     pub rows: u64,
-    /// Those that hold the rows; that of nulls is not among them.
+    /// The buffers that hold the rows. The bitmap of nulls is not among them.
     pub buffers: Vec<Buffer>,
 }
 
-/// Reads what a batch says of its columns; the number of its rows. `early` is the codec that the metadata of the
-/// message name, as Arrow 0.17 wrote it.
+/// Finds the buffers of all columns in a batch, checks them, and adds them to `found`. Returns the number of rows.
+/// `early` is the codec that the metadata of the message name, as Arrow 0.17 wrote it.
 pub fn read<S: ReadAt + ?Sized>(
     batch: &RecordBatch<'_>,
     early: Option<Codec>,
@@ -70,17 +70,17 @@ fn codec(batch: &RecordBatch<'_>) -> Result<Option<Codec>> {
     }
 }
 
-/// A walk over the nodes and buffers of a batch.
+/// Goes through the nodes and buffers of a batch in their order.
 pub struct Walk<'m, 's, S: ?Sized> {
     source: &'s S,
     codec: Option<Codec>,
     pub nodes: Vector<'m, FieldNode>,
     pub buffers: Vector<'m, StoredBuffer>,
     pub counts: Vector<'m, i64>,
-    /// How many of each were taken.
+    /// How many nodes, buffers and counts were passed.
     next: (usize, usize, usize),
     body: Range<u64>,
-    /// Where the last buffer ended.
+    /// The end of the last buffer that is not empty.
     end: u64,
 }
 
@@ -177,7 +177,7 @@ impl<'m, 's, S: ReadAt + ?Sized> Walk<'m, 's, S> {
         Ok(*node)
     }
 
-    /// Passes over a node of so many slots, and its bitmap of nulls; whether there are any.
+    /// Passes a node, which must have `expected` slots, and its bitmap of nulls. Returns whether a slot is null.
     fn node(&mut self, expected: Option<u64>) -> Result<bool> {
         let node = self.next_node()?;
         let (found, nulls) = (node.length(), node.null_count());
@@ -196,7 +196,7 @@ impl<'m, 's, S: ReadAt + ?Sized> Walk<'m, 's, S> {
         self.has_zero(&bitmap, len)
     }
 
-    /// Whether one of the first bits is not set.
+    /// Returns whether one of the first `bits` bits is 0.
     fn has_zero(&self, bitmap: &Buffer, bits: u64) -> Result<bool> {
         let (mut left, mut found) = (bits, false);
         bitmap.blocks(self.source, bits.div_ceil(8), STEP, &mut |block| {
@@ -220,7 +220,7 @@ impl<'m, 's, S: ReadAt + ?Sized> Walk<'m, 's, S> {
         count.filter(|&count| count <= left).ok_or_else(no_buffer)
     }
 
-    /// The next buffer, which lies behind those before.
+    /// Returns the next buffer. It must start after the end of the previous ones, unless it is empty.
     pub fn buffer(&mut self) -> Result<Buffer> {
         if self.next.1 >= self.buffers.len() {
             return Err(no_buffer());
@@ -256,10 +256,10 @@ fn no_buffer() -> Error {
 }
 
 impl Offsets {
-    /// Bytes of the buffer that says where strings are.
+    /// Returns the length of the buffer of offsets or views, in bytes.
     pub fn byte_len(self, rows: u64) -> Result<u64> {
         let len = match self {
-            // Without rows, not even the first offset need be there.
+            // If there are no rows, even the first offset may be missing.
             _ if rows == 0 => Some(0),
             Self::Small => rows.checked_add(1).and_then(|count| count.checked_mul(4)),
             Self::Large => rows.checked_add(1).and_then(|count| count.checked_mul(8)),

@@ -1,4 +1,4 @@
-//! The bytes of buffers, which may be compressed, in blocks.
+//! Reads buffers in blocks, and decompresses them.
 
 use std::io::Read;
 use std::ops::Range;
@@ -12,23 +12,23 @@ use crate::part::Part;
 use crate::source;
 use crate::support::{STEP, read_all};
 
-/// How each buffer of a body is compressed.
+/// The codec that compresses the buffers of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
     Lz4,
     Zstd,
 }
 
-/// In front of a compressed buffer: its length uncompressed.
+/// The size of the uncompressed length, with which a compressed buffer begins.
 const LEN_BYTES: u64 = 8;
 
-/// As length, this says that a buffer is not compressed after all.
+/// In place of the uncompressed length, this means that the buffer is not compressed.
 const NOT_COMPRESSED: i64 = -1;
 
-/// The window of zstd that decoders should have, by RFC 8878, section 3.1.1.1.2.
+/// The window that every zstd decoder should support, by RFC 8878, section 3.1.1.1.2.
 const MIN_WINDOW: u64 = 8 << 20;
 
-/// A buffer of a body.
+/// The position of a buffer, and its codec.
 #[derive(Clone, Debug)]
 pub struct Buffer {
     pub range: Range<u64>,
@@ -36,12 +36,13 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Whether as many bytes as are asked for are sure to be there.
+    /// Returns whether the buffer has no codec. Then its contents are as long as its range.
     pub fn is_plain(&self) -> bool {
         self.codec.is_none()
     }
 
-    /// Checks what can be checked without reading: that there are `need` bytes.
+    /// Checks, without reading, that the range is long enough for `need` bytes. If there is a codec, this checks only
+    /// that there is a length.
     pub fn check(&self, need: u64) -> Result<()> {
         let found = self.range.end - self.range.start;
         let least = match self.codec {
@@ -56,7 +57,7 @@ impl Buffer {
         Err(Error::data(what).at(self.range.start))
     }
 
-    /// Hands over the first `need` bytes, in blocks of `step` but for the last.
+    /// Passes the first `need` bytes to `put`. All blocks have `step` bytes, only the last may be shorter.
     pub fn blocks<S: ReadAt + ?Sized>(
         &self,
         source: &S,
@@ -87,7 +88,7 @@ impl Buffer {
         decoded.map_err(|error| error.at(self.range.start))
     }
 
-    /// How many bytes there are, by what the buffer states.
+    /// Returns the uncompressed length that the buffer states, or its length if it is not compressed.
     pub fn byte_len<S: ReadAt + ?Sized>(&self, source: &S) -> Result<u64> {
         let found = self.range.end - self.range.start;
         if self.codec.is_none() || found == 0 {
@@ -96,7 +97,7 @@ impl Buffer {
         self.stated(source).map(|stated| stated.unwrap_or(found - LEN_BYTES))
     }
 
-    /// The length that a compressed buffer states, if it is compressed after all.
+    /// Returns the uncompressed length that a buffer with a codec states, or `None` if the buffer is not compressed.
     fn stated<S: ReadAt + ?Sized>(&self, source: &S) -> Result<Option<u64>> {
         self.check(1)?;
         let mut len = [0; 8];
@@ -109,7 +110,7 @@ impl Buffer {
         }
     }
 
-    /// The first `need` bytes, which were allowed for.
+    /// Returns the first `need` bytes. The caller must have checked that so much memory is allowed.
     pub fn bytes<S: ReadAt + ?Sized>(&self, source: &S, need: u64) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.blocks(source, need, STEP, &mut |block| {
@@ -121,7 +122,8 @@ impl Buffer {
     }
 }
 
-/// Hands over `need` bytes of a reader, all blocks but the last full.
+/// Passes `need` bytes of a reader to `put`. All blocks have `step` bytes, only the last may be shorter. `failed`
+/// converts errors of the reader.
 fn whole(
     mut reader: impl Read,
     need: u64,
@@ -144,8 +146,8 @@ fn whole(
     Ok(())
 }
 
-/// As [`whole`], and that the frame ends where it should; checksums are compared there. More than a block of
-/// what nobody asked for is not decoded.
+/// Like [`whole`], for a decoder. Also checks that the frame has `stated` bytes. At its end, the decoder verifies
+/// checksums. If more than [`STEP`] bytes follow those needed, they are not decoded, and the end is not checked.
 fn decoded(
     mut reader: impl Read,
     need: u64,
@@ -167,7 +169,7 @@ fn decoded(
     }
 }
 
-/// What a decoder found wrong is no failure to read.
+/// Converts an error of a decoder: it means that the buffer is damaged, not that reading failed.
 fn damaged(error: Error) -> Error {
     match error.category() {
         tenarc::error::Category::Io => Error::damaged("a buffer is not what LZ4 or zstd makes"),
@@ -183,7 +185,7 @@ fn zstd<S: ReadAt + ?Sized>(
     step: usize,
     put: &mut dyn FnMut(&mut [u8]) -> Result<()>,
 ) -> Result<()> {
-    // The decoder allocates the window that a frame states.
+    // The decoder allocates the window that a frame states, so the window is limited.
     let window = MIN_WINDOW.max(packed.saturating_mul(16));
     let mut decoder = StreamingDecoder::new_with_max_window_size(part, window)
         .map_err(|_| Error::damaged("a buffer is not what zstd makes"))?;

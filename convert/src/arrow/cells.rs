@@ -1,4 +1,4 @@
-//! Columns whose rows are all of one shape.
+//! Columns that can be read as tensors: all rows have the same shape.
 
 use arrow_ipc::{DateUnit, Field, Precision, TimeUnit, Type};
 use tenarc::{DType, Error, Result};
@@ -6,34 +6,35 @@ use tenarc::{DType, Error, Result};
 use crate::Losses;
 use crate::extension::{self, FixedShape};
 
-/// What each row of a column holds.
+/// The dtype and shape of each row of a column, and how its elements are stored.
 #[derive(Clone, Debug)]
 pub struct Cells {
     pub dtype: DType,
     pub form: Form,
-    /// Sizes of the lists around the elements, from the outermost in.
+    /// The sizes of the lists around the elements, from the outermost to the innermost.
     pub lists: Vec<u64>,
-    /// Elements that one innermost slot holds.
+    /// The number of elements in a slot of the innermost type. A byte string of fixed size has one for each byte, all
+    /// other types have one.
     pub slot: u64,
     /// The shape of one row.
     pub shape: Vec<usize>,
-    /// By how many elements the next one along each axis lies behind, where that is not in row-major order.
+    /// The stride of each axis in elements. `None` if the elements of a row are in row-major order.
     pub strides: Option<Vec<usize>>,
 }
 
 /// How elements are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// As they are.
+    /// As in a tensor.
     Plain,
-    /// A bit for each.
+    /// One bit for each element.
     Bits,
-    /// A byte for each, true where it is not zero.
+    /// One byte for each element. All values except 0 are true.
     Bool8,
 }
 
 impl Cells {
-    /// What a field is, if its rows are all of one shape.
+    /// Reads the type of a field. Returns `None` if its rows are not tensors of one shape.
     pub fn read(field: &Field<'_>, path: &str, losses: &mut Losses) -> Result<Option<Self>> {
         if field.dictionary().is_some() {
             return Ok(None);
@@ -65,7 +66,7 @@ impl Cells {
             let found = children.len();
             return Err(Error::syntax(format!("expected a list of one field, found {found}")));
         }
-        // What is lost of a list that is left out need not be told.
+        // If the list is left out, the losses of its items are not reported.
         let mut inner = Losses::default();
         let Some(mut cells) = Self::read(&children.get(0), path, &mut inner)? else {
             return Ok(None);
@@ -93,7 +94,8 @@ impl Cells {
         Ok(Some(cells))
     }
 
-    /// Puts the dimensions of a tensor in place of the list that holds its elements.
+    /// Puts the dimensions of a tensor in front of the shape of its elements, in the order of its permutation. `size`
+    /// is the size of the list that holds the elements.
     fn fix(
         &mut self,
         fixed: FixedShape,
@@ -120,7 +122,7 @@ impl Cells {
                 *place = stride;
                 stride = stride.checked_mul(dim.max(1)).ok_or_else(too_large)?;
             }
-            // Dimensions inside of the tensor's own stay where they are.
+            // The permutation does not affect the dimensions of the elements.
             let axes = axes.into_iter().chain(rank..dims.len());
             let moved = axes.filter_map(|axis| Some((*dims.get(axis)?, *strides.get(axis)?)));
             let (moved, strides) = moved.unzip();
@@ -131,12 +133,12 @@ impl Cells {
         Ok(())
     }
 
-    /// Elements of one row; none where they are too many.
+    /// Returns the number of elements of one row, or `None` if it exceeds a `u64`.
     pub fn count(&self) -> Option<u64> {
         self.lists.iter().try_fold(self.slot, |count, &size| count.checked_mul(size))
     }
 
-    /// Whether the elements of a row lie in column-major order.
+    /// Returns whether the elements of a row are stored in column-major order.
     pub fn is_column_major(&self) -> bool {
         let Some(strides) = &self.strides else { return false };
         let mut expected = 1usize;
@@ -147,7 +149,7 @@ impl Cells {
         })
     }
 
-    /// Bytes that some elements take as they are stored.
+    /// Returns how many bytes `count` elements take in the buffer, or `None` if there are more than a `u64` can count.
     pub fn stored(&self, count: u64) -> Option<u64> {
         match self.form {
             Form::Bits => Some(count.div_ceil(8)),
@@ -156,7 +158,7 @@ impl Cells {
         }
     }
 
-    /// Bytes of an element.
+    /// Returns the size of an element in a tensor, in bytes.
     pub fn width(&self) -> usize {
         self.dtype.bits().unwrap_or(8) / 8
     }
@@ -167,7 +169,8 @@ fn too_large() -> Error {
     Error::limit("rows of a shape that fits no memory")
 }
 
-/// The type of a field's elements, if they are numbers or bools.
+/// Returns the dtype of the elements of a field, and how they are stored. Returns `None` if they are not numbers,
+/// times, bools or byte strings of fixed size.
 fn element(field: &Field<'_>, path: &str, losses: &mut Losses) -> Result<Option<(DType, Form)>> {
     let mut timed = |dtype, what: String| {
         losses.add(path, format!("{what} become their integers"));
@@ -244,7 +247,7 @@ fn unit(unit: TimeUnit) -> Result<&'static str> {
     })
 }
 
-/// What makes an extension type of a field.
+/// The name and the metadata of the extension type of a field.
 #[derive(Default)]
 struct Extension<'a> {
     name: Option<&'a str>,
@@ -264,7 +267,8 @@ impl<'a> Extension<'a> {
         found
     }
 
-    /// Names what is not kept of a field: all metadata but those of an extension type that is `kept`.
+    /// Adds the metadata of a field to `losses`. `kept` says that its extension type is kept: then its name and
+    /// metadata are no losses.
     fn lost(&self, field: &Field<'_>, kept: bool, path: &str, losses: &mut Losses) {
         for pair in field.custom_metadata().unwrap_or_default() {
             let what = match pair.key().unwrap_or_default() {
@@ -284,7 +288,7 @@ impl<'a> Extension<'a> {
     }
 }
 
-/// Names the metadata of a field whose extension type is not known here.
+/// Adds all metadata of a field to `losses`, with its extension type.
 pub fn lost_metadata(field: &Field<'_>, path: &str, losses: &mut Losses) {
     Extension::of(field).lost(field, false, path, losses);
 }

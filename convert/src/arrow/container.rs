@@ -1,4 +1,4 @@
-//! The two containers of messages: files, which end with a list of their batches, and streams.
+//! Reads the two containers of messages: streams, and files, which end with a list of their batches.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,16 +16,17 @@ use super::message::{self, MAGIC, PREFIX, Place};
 use super::schema::Schema;
 use crate::{Losses, source};
 
-/// Keys and texts.
+/// Metadata: pairs of a key and a text.
 type Pairs<'m> = Vector<'m, ForwardsUOffset<KeyValue<'m>>>;
 
-/// Bytes in front of the messages of a file: the magic bytes, padded. As many as in front of a message.
+/// The number of bytes in front of the messages of a file: the magic bytes and their padding. The prefix of a message
+/// has the same size.
 pub const HEAD: u64 = PREFIX;
 
-/// Bytes behind the footer: its length, and the magic bytes.
+/// The number of bytes after the footer: its length, and the magic bytes.
 const TAIL: u64 = 10;
 
-/// Looks through a file or a stream.
+/// Reads the schema of a file or a stream, and finds the columns in all batches.
 pub fn read<S: ReadAt + ?Sized>(source: &S) -> Result<Contents> {
     let (mut schema, mut messages, losses) = open(source, Schema::read)?;
     schema.losses.extend(losses);
@@ -37,7 +38,8 @@ pub fn read<S: ReadAt + ?Sized>(source: &S) -> Result<Contents> {
     batches.finish()
 }
 
-/// Reads the schema, with what is lost of its message; the messages behind it are read then.
+/// Passes the schema to `read` and returns the result. Also returns the messages after the schema, which are not read
+/// yet, and the losses: metadata of the footer, or of the message of the schema.
 pub fn open<S: ReadAt + ?Sized, T>(
     source: &S,
     read: impl FnOnce(&Stored<'_>, MetadataVersion, usize) -> Result<T>,
@@ -70,7 +72,7 @@ pub fn open<S: ReadAt + ?Sized, T>(
     Ok((schema, Messages::File(blocks.into_iter()), losses))
 }
 
-/// The messages behind the schema, one after the other: of a file, dictionaries first.
+/// The messages after the schema that were not read yet. In a file, dictionaries come first.
 #[derive(Clone, Debug)]
 pub enum Messages {
     File(std::vec::IntoIter<Range<u64>>),
@@ -78,7 +80,7 @@ pub enum Messages {
 }
 
 impl Messages {
-    /// Passes on the next message; none at the end.
+    /// Passes the next message to `read` and returns the result, or `None` at the end.
     pub fn next<S: ReadAt + ?Sized, T>(
         &mut self,
         source: &S,
@@ -101,7 +103,7 @@ impl Messages {
                 })?;
                 Ok(Some(told))
             }
-            // Without a mark, a stream ends where its file does.
+            // A stream may end without an end-of-stream marker.
             Self::Stream { at, size } if *at >= *size => Ok(None),
             Self::Stream { at, size } => {
                 if let Some((place, told)) = message::at(source, *at, *size, read)? {
@@ -119,7 +121,7 @@ impl Messages {
     }
 }
 
-/// Refuses what begins like another format of the family.
+/// Refuses files of version 1 of Feather by their first bytes.
 pub fn check_head(head: [u8; 6]) -> Result<()> {
     if head.starts_with(b"FEA1") {
         return Err(Error::data(
@@ -129,7 +131,7 @@ pub fn check_head(head: [u8; 6]) -> Result<()> {
     Ok(())
 }
 
-/// The footer of a file that ends as it should.
+/// Reads the bytes of the footer. Fails if the file does not end with the magic bytes.
 fn footer_bytes<S: ReadAt + ?Sized>(source: &S, size: u64) -> Result<Vec<u8>> {
     let Some(room) = size.checked_sub(HEAD + TAIL) else {
         return Err(Error::eof("a footer").at(size));
@@ -152,8 +154,8 @@ fn footer_bytes<S: ReadAt + ?Sized>(source: &S, size: u64) -> Result<Vec<u8>> {
     Ok(source::bytes(source, size - TAIL - len, len)?.into_owned())
 }
 
-/// Where the dictionaries are, and then the batches of records, in their order. All blocks must lie in front of the footer,
-/// and none over another: else a small file would be a large one.
+/// Returns the ranges of the dictionaries, then those of the record batches, each in the order of the footer. All
+/// ranges must end before the footer, and no two may overlap: otherwise, a small file could describe huge tensors.
 fn blocks(footer: &Footer<'_>, end: u64) -> Result<Vec<Range<u64>>> {
     let range = |block: &Block| {
         let start = u64::try_from(block.offset()).ok()?;
@@ -182,7 +184,8 @@ fn no_schema() -> Error {
     Error::syntax("expected the schema of a stream, found none")
 }
 
-/// The schema that a stream begins with, and what is lost of its message.
+/// Passes the schema of the first message of a stream to `read` and returns the result. Adds the metadata of the
+/// message to `losses`.
 pub fn schema<T>(
     message: &Message<'_>,
     place: &Place,
@@ -199,7 +202,7 @@ pub fn schema<T>(
     Ok(schema)
 }
 
-/// Adds what a message behind the schema holds; nothing, if it is a dictionary.
+/// Adds the record batch of a message after the schema to `batches`. Skips a dictionary.
 pub fn batch<S: ReadAt + ?Sized>(
     message: &Message<'_>,
     place: &Place,
@@ -208,7 +211,7 @@ pub fn batch<S: ReadAt + ?Sized>(
 ) -> Result<()> {
     match message.header_type() {
         MessageHeader::RecordBatch => {}
-        // The columns that refer to it are no tensors.
+        // Columns that refer to a dictionary are not read as tensors.
         MessageHeader::DictionaryBatch => return Ok(()),
         other => {
             let found = other.variant_name().unwrap_or("of an unknown kind");
@@ -230,7 +233,8 @@ pub fn batch<S: ReadAt + ?Sized>(
 /// The key of the metadata in which Arrow 0.17 named the codec of a batch. Later versions have a field for it.
 const EARLY_CODEC: &str = "ARROW:experimental_compression";
 
-/// The codec that is named in the metadata. The compressed buffers have the same form as in later versions.
+/// Returns the codec that Arrow 0.17 named in the metadata, if there is one. The compressed buffers have the same form
+/// as in later versions.
 pub fn early_codec(pairs: Option<Pairs<'_>>) -> Result<Option<Codec>> {
     let Some(pairs) = pairs else { return Ok(None) };
     let Some(pair) = pairs.iter().find(|pair| pair.key() == Some(EARLY_CODEC)) else {
@@ -249,8 +253,8 @@ pub fn early_codec(pairs: Option<Pairs<'_>>) -> Result<Option<Codec>> {
     }
 }
 
-/// A codec that is named in the schema is refused: no version of Arrow wrote it there, so it is not known which batches
-/// are compressed.
+/// Refuses a codec that the metadata of the schema name. No version of Arrow wrote it there, so it is unknown which
+/// batches are compressed.
 fn refused_in_schema(codec: Option<Codec>) -> Result<()> {
     match codec {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! What is in a file or a batch: the columns, and where their rows are.
+//! The contents of a file or a batch: its columns, and where their rows are.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,18 +17,18 @@ use crate::exported::Metadata;
 use crate::records::TABLE;
 use crate::{Losses, nested};
 
-/// Columns that are found by their paths.
+/// The columns of a file or a batch, which can be looked up by their paths.
 #[derive(Debug)]
 pub struct Contents {
     schema: Arc<Schema>,
     pub rows: usize,
     pub metadata: Option<Metadata>,
-    /// Whether it was written from a nested value.
+    /// Whether the file says that it was written from a nested value.
     pub nested: bool,
     pub is_table: bool,
     pub losses: Losses,
     pub infos: Vec<TensorInfo>,
-    /// The column of each, and what its rows hold.
+    /// For each of `infos`, the number of its column and the layout of its rows.
     cells: Vec<(usize, Arc<Cells>)>,
     found: Vec<Found>,
     by_path: HashMap<String, Leaf>,
@@ -37,13 +37,13 @@ pub struct Contents {
 /// A column that can be read.
 #[derive(Clone, Copy, Debug)]
 pub enum Leaf {
-    /// Which of the infos it has.
+    /// The index of the tensor in `infos`.
     Tensor(usize),
-    /// Of which column.
+    /// The number of the column, and the layout of its strings.
     Strings(usize, Strings),
 }
 
-/// Batches in the making of contents.
+/// The batches that were read so far. [`finish`](Self::finish) makes [`Contents`] of them.
 pub struct Batches {
     schema: Arc<Schema>,
     rows: u64,
@@ -59,7 +59,7 @@ impl Batches {
         Self { schema, rows: 0, found, losses }
     }
 
-    /// Names what is lost of a batch.
+    /// Adds a loss of a batch.
     pub fn lose(&mut self, what: &str) {
         self.losses.add("", what);
     }
@@ -85,7 +85,7 @@ impl Batches {
             .map_err(|_| Error::limit(format!("{rows} rows fit no memory")))?;
         let mut metadata = schema.metadata.clone();
         let is_mark = |(key, text): &(String, String)| key == LAYOUT && text == ONE_ROW;
-        // Rows that were put together since are rows.
+        // If another program has concatenated files of one row, the mark is still there, but there are several rows.
         let one_row = rows == 1 && metadata.iter().flatten().any(is_mark);
         if one_row && let Some(texts) = &mut metadata {
             texts.retain(|pair| !is_mark(pair));
@@ -150,12 +150,14 @@ impl Contents {
         &self.schema.columns
     }
 
-    /// The rows of a column.
+    /// Returns the buffers of a column, for each batch.
     pub fn pieces(&self, column: usize) -> &[Piece] {
         self.found.get(column).map_or(&[], |found| &found.pieces)
     }
 
-    /// A tensor by its number: what it is, what its rows hold, and these.
+    /// Returns the description of a tensor, the layout of its rows, and the buffers that hold them. `number` is its
+    /// index in
+    /// `infos`.
     pub fn tensor(&self, number: usize) -> Result<(&TensorInfo, &Arc<Cells>, &[Piece])> {
         let found = self.infos.get(number).zip(self.cells.get(number));
         let found = found.map(|(info, (column, cells))| (info, cells, self.pieces(*column)));
@@ -167,14 +169,15 @@ impl Contents {
         leaf.ok_or_else(|| Error::data("there is no column of this name").in_field(path))
     }
 
-    /// Whether a column is there: neither of a type that is no tensor, nor with nulls.
+    /// Returns whether a column is read: its type is known, and it has no nulls.
     pub fn is_kept(&self, column: &Column) -> bool {
         let has_nulls = self.found.get(column.number).is_some_and(|found| found.has_nulls);
         !has_nulls && !matches!(column.kind, Kind::Lost(_))
     }
 }
 
-/// A column as a tensor, of so many rows or of what is in its one cell.
+/// Describes a column as a tensor. `rows` is its first dimension. If it is `None`, the tensor is the only cell of the
+/// column.
 fn info(path: &str, cells: &Cells, rows: Option<usize>) -> Result<TensorInfo> {
     let shape: Shape = rows.into_iter().chain(cells.shape.iter().copied()).collect();
     let order = if rows.is_none() && cells.is_column_major() { Order::F } else { Order::C };

@@ -1,4 +1,4 @@
-//! The elements of columns, as tensors have them.
+//! Reads the elements of columns, and converts them to the form that they have in tensors.
 
 use tenarc::io::ReadAt;
 use tenarc::tensor::{Order, TensorInfo};
@@ -9,12 +9,12 @@ use super::cells::{Cells, Form};
 use crate::order;
 use crate::support::STEP;
 
-/// Whether there are as many bytes as rows need.
+/// Returns whether no buffer has a codec. Then the elements cannot take much more memory than the file.
 pub fn are_plain(pieces: &[Piece]) -> bool {
     pieces.iter().flat_map(|piece| &piece.buffers).all(super::body::Buffer::is_plain)
 }
 
-/// Hands over the elements of a tensor, a whole number of them at a time.
+/// Passes the elements of a tensor to `put` in blocks. Each block holds a whole number of elements.
 pub fn blocks<S: ReadAt + ?Sized>(
     source: &S,
     info: &TensorInfo,
@@ -44,7 +44,7 @@ pub fn blocks<S: ReadAt + ?Sized>(
     })
 }
 
-/// Hands over elements as they lie.
+/// Passes elements to `put` in the order in which they are stored.
 fn stored<S: ReadAt + ?Sized>(
     source: &S,
     cells: &Cells,

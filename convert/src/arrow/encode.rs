@@ -1,4 +1,4 @@
-//! The metadata of messages, as flatbuffers.
+//! Encodes the metadata of messages, and the footer, as flatbuffers.
 
 use arrow_ipc::{
     Block, BoolArgs, Buffer, Endianness, Field, FieldArgs, FieldNode, FixedSizeListArgs,
@@ -20,7 +20,7 @@ pub fn schema(plan: &Plan<'_>) -> Vec<u8> {
     message(out, MessageHeader::Schema, schema.as_union_value(), 0)
 }
 
-/// A batch of so many rows, with the length of its body.
+/// Encodes the metadata of a batch with this number of rows. `body` is the length of its body.
 pub fn batch(rows: i64, nodes: &[FieldNode], buffers: &[Buffer], body: i64) -> Vec<u8> {
     let mut out = Builder::new();
     let nodes = out.create_vector(nodes);
@@ -129,7 +129,8 @@ fn field<'f>(out: &mut Builder<'f>, column: &Column<'_>) -> WIPOffset<Field<'f>>
     }
 }
 
-/// The shape as the elements lie: in column-major order, the last dimension comes first.
+/// Returns the shape in the order in which the elements are stored. If they are in column-major order, the last
+/// dimension comes first.
 fn fixed_shape(cells: &Cells<'_>) -> FixedShape {
     let mut shape = cells.cell.clone();
     let permutation = cells.permuted.then(|| (0..shape.len()).rev().collect());

@@ -1,4 +1,4 @@
-//! From an archive to a file: what of a value are columns, and what is not.
+//! Writes a value of an archive as columns.
 
 use std::fmt;
 use std::io::Write;
@@ -12,11 +12,11 @@ use super::write;
 use crate::exported::{Exported, Keep};
 use crate::{Losses, Options, Stored, nested};
 
-/// A value of an archive as columns to be saved under names: its paths, joined by dots.
+/// A value of an archive, to be written as columns. The name of a column is the path of its tensor, joined by dots.
 ///
-/// Tensors are read as they are written, with checksums verified, one at a time. Sequences of numbers that are
-/// stored as one block are tensors of one dimension. Arrays of texts, of one for each row, are columns too. Texts in a
-/// map under `__metadata__` are the metadata.
+/// Each tensor is read when it is written, one at a time. Its checksums are verified. Sequences of numbers that are
+/// stored as one block are tensors of one dimension. Arrays of texts that have one text for each row become columns,
+/// too. The texts in a map under `__metadata__` become the metadata of the file.
 ///
 /// ```
 /// use tenarc_convert::arrow::{ArrowFile, Export, Options};
@@ -45,51 +45,51 @@ impl fmt::Debug for Export<'_> {
 }
 
 impl<'a> Export<'a> {
-    /// Looks through the metadata of a value, without reading its tensors.
+    /// Finds the tensors and texts of a value, without reading the tensors.
     ///
     /// # Errors
-    /// Where the archive is damaged, the value is itself a tensor or anything else than a struct, a map
-    /// or an array, and where two columns would have one name.
+    /// If the archive is damaged, if the value is not a struct, a map or an array, or if two columns would have the
+    /// same name.
     pub fn new(value: &'a dyn Stored) -> Result<Self> {
         Exported::of(value, Keep::TextArrays).map(Self)
     }
 
-    /// The tensors and their names, in the order of the value's fields.
+    /// Returns the tensors and their names, in the order of the value's fields.
     pub fn tensors(&self) -> &[(String, Deferred<'a>)] {
         &self.0.tensors
     }
 
-    /// The arrays of texts and their names, in the order of the value's fields.
+    /// Returns the arrays of texts and their names, in the order of the value's fields.
     pub fn texts(&self) -> &[(String, Vec<String>)] {
         &self.0.texts
     }
 
-    /// The texts under `__metadata__`, in their order.
+    /// Returns the keys and texts under `__metadata__`, in their order.
     pub fn metadata(&self) -> Option<&[(String, String)]> {
         self.0.metadata.as_deref()
     }
 
-    /// What of the value is neither a tensor nor an array of texts.
+    /// Returns the parts of the value that are neither tensors nor arrays of texts.
     pub fn losses(&self) -> &Losses {
         &self.0.losses
     }
 
-    /// Saves the columns as a file; what was not kept, where that is accepted. Metadata of the options take the
-    /// place of the value's.
+    /// Saves the columns as a file. If the options accept losses, returns what was lost. Metadata of the options
+    /// replace those of the value.
     ///
     /// # Errors
-    /// As [`save_with`](super::save_with), and where there are [`losses`](Self::losses) that are not
-    /// accepted.
+    /// The errors of [`save_with`](super::save_with). Also if there are [`losses`](Self::losses) and the options do not
+    /// accept them.
     pub fn save(&self, path: impl AsRef<Path>, options: &Options) -> Result<Losses> {
         let path = path.as_ref();
         self.saved(options, |options| write::save(path, &self.0.tensors, self.columns(), options))
     }
 
-    /// As [`save`](Self::save), to any writer.
+    /// Like [`save`](Self::save), but writes to any writer.
     ///
     /// # Errors
-    /// As [`to_writer_with`](super::to_writer_with), and where there are [`losses`](Self::losses) that
-    /// are not accepted.
+    /// The errors of [`to_writer_with`](super::to_writer_with). Also if there are [`losses`](Self::losses) and the
+    /// options do not accept them.
     pub fn to_writer<W: Write>(&self, writer: W, options: &Options) -> Result<Losses> {
         self.saved(options, |options| {
             write::to_writer(writer, &self.0.tensors, self.columns(), options)

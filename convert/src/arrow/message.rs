@@ -1,4 +1,4 @@
-//! Messages: metadata, which are a flatbuffer, and a body behind them.
+//! Reads messages. A message consists of metadata, which are a flatbuffer, and a body.
 //!
 //! ("Encapsulated message format" in Arrow's columnar format, version 1.5.)
 
@@ -11,20 +11,20 @@ use tenarc::{Error, Result};
 
 use crate::source;
 
-/// What a file begins and ends with.
+/// The bytes with which a file begins and ends.
 pub const MAGIC: [u8; 6] = *b"ARROW1";
 
-/// What a message begins with.
+/// The continuation marker, with which a message begins.
 pub const CONTINUATION: [u8; 4] = [0xff; 4];
 
-/// Bytes in front of the metadata: the continuation marker, and their length.
+/// The number of bytes in front of the metadata: the continuation marker, and the length of the metadata.
 pub const PREFIX: u64 = 8;
 pub type Prefix = [u8; 8];
 
-/// What the metadata of a message may take.
+/// The most bytes that the metadata of a message may have.
 const MAX_METADATA: u64 = 100_000_000;
 
-/// Length of the metadata behind a prefix; none at the end of a stream.
+/// Returns the length of the metadata that a prefix states. Returns `None` if the prefix marks the end of a stream.
 pub fn metadata_len(prefix: Prefix) -> Result<Option<u64>> {
     let [a, b, c, d, len @ ..] = prefix;
     if [a, b, c, d] != CONTINUATION {
@@ -47,7 +47,8 @@ pub fn check_len(len: u64) -> Result<()> {
     Ok(())
 }
 
-/// What a flatbuffer may make of its bytes: they can be referred to again and again.
+/// Returns the limits for a flatbuffer of `len` bytes. It can refer to the same bytes many times, so a small one could
+/// describe a huge structure.
 fn verifier(len: usize) -> VerifierOptions {
     VerifierOptions {
         max_depth: 64,
@@ -57,7 +58,7 @@ fn verifier(len: usize) -> VerifierOptions {
     }
 }
 
-/// A message, and the length of its body.
+/// Verifies the metadata of a message. Returns the message and the length of its body.
 pub fn message(metadata: &[u8]) -> Result<(Message<'_>, u64)> {
     let message = arrow_ipc::root_as_message_with_opts(&verifier(metadata.len()), metadata)
         .map_err(|error| refused("a message", &error))?;
@@ -94,7 +95,7 @@ fn refused(what: &str, error: &InvalidFlatbuffer) -> Error {
         | InvalidFlatbuffer::ApparentSizeTooLarge => {
             Error::limit(format!("metadata that make much more of {what} than their bytes"))
         }
-        // Further lines tell where in the schema of flatbuffers.
+        // The further lines only say in which table of the flatbuffer the error is.
         error => {
             let why = error.to_string();
             let why = why.lines().next().unwrap_or_default().trim_end_matches('.');
@@ -103,15 +104,17 @@ fn refused(what: &str, error: &InvalidFlatbuffer) -> Error {
     }
 }
 
-/// Where a message is.
+/// The position of a message: the ranges of its metadata and its body.
 #[derive(Clone, Debug)]
 pub struct Place {
     pub metadata: Range<u64>,
     pub body: Range<u64>,
 }
 
-/// The message at a position, which must end at `end` or before; none at the end of a stream. What it
-/// is, is told by `read`.
+/// Reads the message at the offset `at`, which must end at `end` or before, and passes it to `read`. Returns where the
+/// message is, and the result of `read`. Returns `None` if there is an end-of-stream marker.
+/// Reads the message at the offset `at`, which must end at `end` or before, and passes it to `read`. Returns where the
+/// message is, and the result of `read`. Returns `None` if there is an end-of-stream marker.
 pub fn at<S: ReadAt + ?Sized, T>(
     source: &S,
     at: u64,

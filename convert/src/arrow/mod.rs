@@ -1,5 +1,5 @@
-//! Files and streams of [Arrow](https://arrow.apache.org/docs/format/Columnar.html)'s IPC format: tensors in
-//! columns and tables of records, read, written, and converted to archives and back.
+//! Reads and writes files and streams of [Arrow](https://arrow.apache.org/docs/format/Columnar.html)'s IPC format, and
+//! converts them to archives and back. Their columns are read as tensors, or as the fields of a table of records.
 //!
 //! ```
 //! use ndarray::{Array1, Array2};
@@ -34,20 +34,20 @@
 //! | a column of | is read as |
 //! |---|---|
 //! | integers, floats, bools | a tensor `[rows]` |
-//! | lists of fixed size of these, also in each other | a tensor `[rows, size, …]` |
-//! | `arrow.fixed_shape_tensor` | a tensor `[rows, shape…]`, of the shape that its permutation makes |
+//! | lists of fixed size of these, which may be nested | a tensor `[rows, size, …]` |
+//! | `arrow.fixed_shape_tensor` | a tensor `[rows, shape…]`, with its dimensions in the order of its permutation |
 //! | `arrow.bool8` | a tensor of bools |
 //! | byte strings of fixed size | a tensor of `u8`, `[rows, size]` |
 //! | timestamps, dates, times, durations | a tensor of their integers; the unit is a [`Loss`](super::Loss) |
-//! | texts, byte strings | an array of them |
+//! | texts, byte strings | an array of texts or byte strings |
 //! | structs | a map |
-//! | anything else; anything with nulls | a loss: it is left out. Conversions read such a file as a table |
+//! | any other type, or any column with nulls | a loss: it is left out. Conversions read such a file as a table |
 //!
-//! Record batches are put together along the first dimension. Buffers that are compressed, by LZ4 or zstd, are
-//! decompressed as they are read.
+//! Record batches are concatenated along the first dimension. Buffers may be compressed with LZ4 or zstd.
 //!
-//! Tensors of one length along their first dimension are written as columns of its rows; others whole, each in
-//! the cell of a single row: see [`Layout`]. Either way the same tensors are read back.
+//! If all tensors have the same first dimension, each is written as a column with a row for each index of that
+//! dimension. Otherwise, the file has a single row, and each cell holds a whole tensor: see [`Layout`]. Either way, the
+//! same tensors are read back.
 
 mod batch;
 mod body;
@@ -90,31 +90,33 @@ use plan::Texts;
 use tenarc::tensor::ToTensor;
 use tenarc::{Archive, Error, Result};
 
-/// Opens a file or a stream, to read what is asked for of it: see [`ArrowFile::new`].
+/// Opens a file or a stream: see [`ArrowFile::new`].
 ///
 /// # Errors
-/// Where the file cannot be read, or is neither.
+/// If the file cannot be opened. Also the errors of [`ArrowFile::new`].
 pub fn open(path: impl AsRef<Path>) -> Result<ArrowFile<File>> {
     ArrowFile::open(path.as_ref())
 }
 
-/// Saves named tensors as a file, or as a stream if the name ends in `.arrows`, in place of what is at `path`.
+/// Saves named tensors as a file, or as a stream if the name ends in `.arrows`. Replaces the file at `path` if there is
+/// one.
 ///
-/// The file appears whole or not at all, as with [`tenarc::save`]. Tensors of several types
-/// go together as `&dyn ToTensor`. Of [`Deferred`](tenarc::tensor::Deferred) ones, nothing is in memory but what is being
-/// written.
+/// The file appears complete or not at all, as with [`tenarc::save`]. Tensors of several types can be passed as
+/// `&dyn ToTensor`. Of [`Deferred`](tenarc::tensor::Deferred) tensors, only the part that is being written is in
+/// memory.
 ///
 /// # Errors
-/// Where a tensor cannot be kept as it is, two have one name, one is named `__metadata__`, or the file
-/// cannot be written.
+/// If a tensor cannot be kept as it is, if two tensors have the same name, if one has the name `__metadata__`, or if
+/// the file cannot be written.
 pub fn save<N: AsRef<str>, T: ToTensor>(path: impl AsRef<Path>, tensors: &[(N, T)]) -> Result<()> {
     save_with(path, tensors, &Options::default()).map(drop)
 }
 
-/// As [`save`], with options; what was not kept, where that is accepted.
+/// Like [`save`], with options. If they accept losses, returns what was lost.
 ///
 /// # Errors
-/// As [`save`]; and where the options ask for [rows](Layout::Rows) of tensors that have not the same number.
+/// The errors of [`save`]. Also if the layout is [`Layout::Rows`] and the first dimensions of the tensors are not all
+/// the same.
 pub fn save_with<N: AsRef<str>, T: ToTensor>(
     path: impl AsRef<Path>,
     tensors: &[(N, T)],
@@ -123,10 +125,10 @@ pub fn save_with<N: AsRef<str>, T: ToTensor>(
     write::save(path.as_ref(), tensors, Texts::default(), options)
 }
 
-/// Writes named tensors as a stream, to any writer; nothing seeks.
+/// Writes named tensors as a stream, to any writer. It need not be able to seek.
 ///
 /// # Errors
-/// As [`save`], where the writer fails.
+/// The errors of [`save`]. Also if the writer fails.
 pub fn to_writer<W: Write, N: AsRef<str>, T: ToTensor>(
     writer: W,
     tensors: &[(N, T)],
@@ -134,10 +136,10 @@ pub fn to_writer<W: Write, N: AsRef<str>, T: ToTensor>(
     to_writer_with(writer, tensors, &Options::default()).map(drop)
 }
 
-/// As [`to_writer`], with options; what was not kept, where that is accepted.
+/// Like [`to_writer`], with options. If they accept losses, returns what was lost.
 ///
 /// # Errors
-/// As [`to_writer`] and [`save_with`].
+/// The errors of [`to_writer`] and [`save_with`].
 pub fn to_writer_with<W: Write, N: AsRef<str>, T: ToTensor>(
     writer: W,
     tensors: &[(N, T)],
@@ -146,7 +148,7 @@ pub fn to_writer_with<W: Write, N: AsRef<str>, T: ToTensor>(
     write::to_writer(writer, tensors, Texts::default(), options)
 }
 
-/// Arrow among the formats.
+/// The conversions of Arrow's IPC format.
 pub(crate) struct Arrow;
 
 impl Codec for Arrow {

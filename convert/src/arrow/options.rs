@@ -1,20 +1,20 @@
-//! How files are written.
+//! Options for writing files and streams.
 
 use std::path::Path;
 
 use crate::Options;
 
-/// How tensors are laid out in columns.
+/// The way in which tensors become columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Layout {
-    /// In rows, if all tensors have the same first dimension; else in one row.
+    /// [`Rows`](Self::Rows) if all tensors have the same first dimension, [`OneRow`](Self::OneRow) otherwise.
     #[default]
     Auto,
-    /// Each tensor is a column of its rows: along its first dimension.
+    /// The column of a tensor has a row for each index of its first dimension, which all tensors must have in common.
     Rows,
-    /// Each tensor is whole in the cell of a single row, whatever its dimensions. `tenarc.layout` in the
-    /// metadata says so, so that the same tensors are read back.
+    /// There is a single row, and each of its cells holds a whole tensor. Tensors may have any shapes. The key
+    /// `tenarc.layout` in the metadata marks such a file, so that readers of this crate return the same tensors.
     OneRow,
 }
 
@@ -29,7 +29,7 @@ pub enum Container {
 }
 
 impl Container {
-    /// A stream if the name ends in `.arrows`, else a file.
+    /// Returns [`Stream`](Self::Stream) if the name ends in `.arrows`, otherwise [`File`](Self::File).
     #[must_use]
     pub fn of_name(path: &Path) -> Self {
         let is_stream = path.extension().is_some_and(|extension| extension == "arrows");
@@ -37,7 +37,7 @@ impl Container {
     }
 }
 
-/// For Arrow's files and streams.
+/// Options for files and streams of Arrow.
 ///
 /// ```
 /// use ndarray::{Array1, Array2};
@@ -55,23 +55,23 @@ impl Container {
 /// # Ok::<(), tenarc::Error>(())
 /// ```
 impl Options {
-    /// How tensors are laid out in columns.
+    /// Sets the way in which tensors become columns. The default is [`Layout::Auto`].
     #[must_use]
     pub fn with_layout(mut self, layout: Layout) -> Self {
         self.layout = layout;
         self
     }
 
-    /// Whether a file or a stream is written. By default, a save to a name that ends in `.arrows` writes a stream
-    /// and any other a file; to a writer, a stream is written.
+    /// Sets whether a file or a stream is written. By default, the name decides: a stream is saved if it ends in
+    /// `.arrows`, a file otherwise. A writer gets a stream by default.
     #[must_use]
     pub fn with_container(mut self, container: Container) -> Self {
         self.container = Some(container);
         self
     }
 
-    /// How many rows go into a record batch, one at least; by default, all go into one. Tensors that do not
-    /// lie in memory as they are written are fetched once for each batch.
+    /// Sets the number of rows in a record batch, which is at least one. By default, tensors are written as one batch.
+    /// A tensor that is not in memory in the form in which it is written is read again for each batch.
     #[must_use]
     pub fn with_rows_per_batch(mut self, rows: usize) -> Self {
         self.rows_per_batch = Some(rows.max(1));

@@ -1,15 +1,15 @@
-//! What columns take in a body, which is all that is known of those that are passed over.
+//! The buffers of columns that are left out. A reader must know how many there are to skip them.
 
 use arrow_ipc::{Field, MetadataVersion, Type, UnionMode};
 use tenarc::{Error, Result};
 
-/// Buffers of a column, and the columns inside of it.
+/// The number of buffers of a column, and the columns inside of it.
 ///
 /// ("Buffer listing for each layout" in Arrow's columnar format.)
 #[derive(Debug)]
 pub struct Physical {
     pub buffers: usize,
-    /// Whether further buffers follow, as many as the batch says.
+    /// Whether further buffers follow. The batch says how many.
     pub variadic: bool,
     pub children: Vec<Physical>,
 }
@@ -17,7 +17,7 @@ pub struct Physical {
 impl Physical {
     pub fn of(field: &Field<'_>, version: MetadataVersion) -> Result<Self> {
         let of = |buffers, variadic| Ok(Self { buffers, variadic, children: Vec::new() });
-        // A dictionary is elsewhere; what is here are numbers of its entries.
+        // The column holds indices into the dictionary, which is in another message.
         if field.dictionary().is_some() {
             return of(2, false);
         }
@@ -35,7 +35,7 @@ impl Physical {
             | Type::FixedSizeBinary => return of(2, false),
             Type::Binary | Type::Utf8 | Type::LargeBinary | Type::LargeUtf8 => return of(3, false),
             Type::BinaryView | Type::Utf8View => return of(2, true),
-            // Up to version 4, all but nulls had a bitmap of nulls, unions too.
+            // Up to version 4 of the metadata, all types but nulls had a bitmap of nulls, even unions.
             Type::RunEndEncoded => usize::from(version == MetadataVersion::V4),
             Type::Struct_ | Type::FixedSizeList => 1,
             Type::List | Type::LargeList | Type::Map => 2,

@@ -1,4 +1,5 @@
-//! Batches as the crate `arrow-ipc` reads them: in memory, decompressed, and checked where the crate trusts them.
+//! Prepares batches for the crate `arrow-ipc`: reads them into memory, decompresses them, and checks what the crate
+//! does not check.
 
 use std::ops::Range;
 
@@ -16,27 +17,27 @@ use super::batch::Walk;
 use super::body::Codec;
 use crate::support::{STEP, alloc_budget, reserve};
 
-/// What buffers in memory start at multiples of.
+/// The alignment of buffers in memory.
 const ALIGNMENT: usize = 64;
 
-/// The most rows that a column may have without bytes for them, as `SPEC.md` limits them in section 3.1.
+/// The most rows that a column may have if its rows take no bytes. `SPEC.md` has the same limit in section 3.1.
 const MAX_ROWS: u64 = 1 << 24;
 
-/// A batch whose buffers are in memory.
+/// A batch in memory, whose buffers are not compressed.
 pub struct Plain {
-    /// The flatbuffer that says where they are.
+    /// The flatbuffer of the batch or dictionary. It says where the buffers are in the body.
     pub metadata: Vec<u8>,
     pub body: arrow_buffer::Buffer,
 }
 
 impl Plain {
-    /// The batch, or the dictionary.
+    /// Returns the batch or the dictionary from the flatbuffer.
     pub fn root<'a, T: Follow<'a, Inner = T> + Verifiable + 'a>(&'a self) -> Result<T> {
         flatbuffers::root::<T>(&self.metadata).map_err(|error| Error::syntax(error.to_string()))
     }
 }
 
-/// Reads the buffers of a batch, or of the one in a dictionary, with columns of these types.
+/// Reads the buffers of a batch whose columns have these types. If `dictionary` is given, the batch holds its values.
 pub fn read<'a, S: ReadAt + ?Sized>(
     batch: &RecordBatch<'_>,
     types: impl Iterator<Item = &'a DataType>,
@@ -109,14 +110,14 @@ fn too_large() -> Error {
     Error::limit("a batch takes more memory than is allowed")
 }
 
-/// How many bytes each number takes in the buffers of some columns; 1 for all but offsets, views and keys, where the crate
-/// panics if a number is cut.
+/// The size of the numbers in each buffer of some columns, in bytes. If a buffer of offsets, views or keys ends within
+/// a number, the crate panics. All other buffers have the size 1.
 struct Widths<I> {
     of: Vec<u64>,
-    /// How many buffers the next columns of views have besides.
+    /// For each of the next columns of views, the number of its further buffers.
     counts: I,
     version: MetadataVersion,
-    /// How many buffers there are.
+    /// The number of buffers of the batch.
     most: usize,
 }
 
@@ -172,7 +173,7 @@ impl<I: Iterator<Item = i64>> Widths<I> {
     }
 }
 
-/// A few bytes must not stand for more rows than can be walked over.
+/// Checks that a small file does not describe more rows than a reader can go through.
 fn check_rows(rows: i64, nulls: i64, most: u64) -> Result<()> {
     if !(0..=rows).contains(&nulls) {
         return Err(Error::syntax(format!("{nulls} nulls in {rows} rows")));

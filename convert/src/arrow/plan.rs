@@ -1,4 +1,4 @@
-//! What is written: columns, and how many rows they have.
+//! Decides how tensors and texts are written: as which columns, and with how many rows.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use super::widen;
 use crate::exported::{METADATA, Metadata, check_keys};
 use crate::{Losses, Options, order};
 
-/// A file that is laid out.
+/// The layout of a file that is to be written.
 pub struct Plan<'a> {
     pub columns: Vec<Column<'a>>,
     pub rows: usize,
@@ -19,7 +19,8 @@ pub struct Plan<'a> {
     pub metadata: Option<Metadata>,
 }
 
-/// Columns of texts that go with tensors, and where each column stands among the others.
+/// Columns of texts that are written beside tensors. `starts` has the position of each column in the value, by name.
+/// The columns of the file are in the order of these positions.
 #[derive(Clone, Copy, Default)]
 pub struct Texts<'a> {
     pub texts: &'a [(String, Vec<String>)],
@@ -40,13 +41,13 @@ pub enum Data<'a> {
 pub struct Cells<'a> {
     tensor: &'a dyn ToTensor,
     meta: TensorMeta,
-    /// What the elements are in the column.
+    /// The dtype of the elements in the column.
     pub dtype: DType,
-    /// The shape in each row; of a single element without dimensions, the column is one of plain elements.
+    /// The shape of each row. If it has no dimensions, the column is not a list.
     pub cell: Vec<usize>,
-    /// Elements in a row.
+    /// The number of elements in a row.
     pub count: usize,
-    /// Whether they are written in column-major order.
+    /// Whether the elements of the row are written in column-major order.
     pub permuted: bool,
 }
 
@@ -131,7 +132,8 @@ fn metadata(texts: Option<&[(String, String)]>, one_row: bool) -> Result<Option<
     Ok(metadata)
 }
 
-/// What elements become in a column; none if the tensor is left out.
+/// Returns the dtype that the elements get in the column, or `None` if the tensor is left out. Adds what is lost to
+/// `losses`.
 fn dtype(name: &str, dtype: &DType, losses: &mut Losses) -> Option<DType> {
     match dtype {
         DType::Bool | DType::F16 | DType::F32 | DType::F64 => Some(dtype.clone()),
@@ -151,7 +153,8 @@ fn dtype(name: &str, dtype: &DType, losses: &mut Losses) -> Option<DType> {
 }
 
 impl<'a> Cells<'a> {
-    /// None where the elements of a row are more than a list of fixed size can have.
+    /// Lays out a tensor as a column of `rows` rows, or in a single cell if `rows` is `None`. Returns `None` if a row
+    /// has more elements than a list of fixed size can have.
     fn new(
         tensor: &'a dyn ToTensor,
         meta: TensorMeta,
@@ -179,31 +182,31 @@ impl<'a> Cells<'a> {
         Ok(Some(Self { tensor, meta, dtype, cell, count, permuted }))
     }
 
-    /// Whether elements must be brought into row-major order.
+    /// Returns whether the elements are in column-major order and must be converted to row-major order.
     fn is_turned(&self) -> bool {
         !self.permuted && self.meta.order == Order::F && self.meta.shape.len() > 1
     }
 
-    /// What is read back.
+    /// Returns the dtype, shape and order that a reader of the file must find.
     pub fn expected(&self) -> TensorMeta {
         let order = if self.permuted { Order::F } else { Order::C };
         TensorMeta { dtype: self.dtype.clone(), shape: self.meta.shape.clone(), order }
     }
 
-    /// Bytes that so many rows take in a column.
+    /// Returns how many bytes the rows take in the column, or `None` if there are too many.
     pub fn byte_len(&self, rows: usize) -> Option<usize> {
         let count = rows.checked_mul(self.count)?;
         if self.dtype == DType::Bool { Some(count.div_ceil(8)) } else { self.dtype.byte_len(count) }
     }
 
-    /// Hands over some rows as they stand in a column.
+    /// Passes some rows to `put`, in the form that they have in the column.
     pub fn write(
         &self,
         rows: std::ops::Range<usize>,
         put: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let mut packed = Packed { dtype: &self.meta.dtype, part: Vec::new(), bits: Vec::new() };
-        // Of a whole tensor, dtypes and shapes fit memory.
+        // The length of the whole tensor fits a `usize`, so these offsets do as well.
         let at = |row: usize| self.meta.dtype.byte_len(row.saturating_mul(self.count));
         let (start, end) = at(rows.start).zip(at(rows.end)).unwrap_or((0, usize::MAX));
         let len = self.tensor.byte_len(&self.meta).unwrap_or(usize::MAX);
@@ -238,15 +241,16 @@ fn other_length(expected: usize) -> Error {
     Error::data(format!("expected {expected} bytes of a tensor, found another number"))
 }
 
-/// Elements on their way into a column.
+/// Converts elements to the form that they have in the column: bools are packed into bits, and floats that Arrow does
+/// not have become `f32`.
 struct Packed<'a> {
     dtype: &'a DType,
-    /// Less than an element; of bools, less than eight.
+    /// The bytes that wait for the next block: less than one element, or less than eight bools.
     part: Vec<u8>,
     bits: Vec<u8>,
 }
 
-/// Elements that are packed or widened at once.
+/// The most bytes of a tensor that are converted at once. It is a multiple of eight.
 const STEP: usize = 64 << 10;
 
 impl Packed<'_> {

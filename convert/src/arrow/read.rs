@@ -1,4 +1,4 @@
-//! Reading a file or a stream at any position.
+//! Reads a file, or a stream whose source can be read at any position.
 
 use std::fmt;
 use std::fs::File;
@@ -22,13 +22,14 @@ use crate::nested::{Key, Node};
 use crate::support::alloc_budget;
 use crate::{Losses, Names, TensorFile};
 
-/// Arrow's columns in a file or a stream that can be read at any position: a [file](super::open), bytes in
-/// memory, or anything else that is [`ReadAt`]. Also a batch of a stream: see [`Batches`](super::Batches).
+/// The columns of a file or a stream of Arrow's IPC format. The source is a [file](super::open), bytes in memory, or
+/// any other [`ReadAt`]. [`Batches`](super::Batches) returns each batch of a stream as an `ArrowFile`, too.
 ///
-/// Opening reads the metadata of all batches, and bitmaps of nulls where there are any, and checks them; rows
-/// are read when they are asked for. All methods take `&self`, so that several threads can read at once.
+/// Opening reads and checks the metadata of all batches, and the bitmaps of nulls. Rows are read when they are
+/// requested. All methods take `&self`, so several threads can read at once.
 ///
-/// Columns have the names of fields; those inside of structs, the names that lead there, joined by dots.
+/// The name of a column is that of its field. If the field is inside of a struct, the names on the way to it are joined
+/// by dots.
 pub struct ArrowFile<S> {
     source: S,
     contents: Contents,
@@ -52,12 +53,13 @@ impl ArrowFile<File> {
 }
 
 impl<S: ReadAt> ArrowFile<S> {
-    /// Reads what a file or a stream says of its columns, and checks it.
+    /// Reads and checks the schema and the metadata of all batches.
     ///
     /// # Errors
-    /// Where reading fails; where there is neither a file nor a stream of Arrow's IPC format, of version 1.0 or
-    /// later, or it contradicts itself; where columns are big-endian, two have one name, or one is of a
-    /// type that is not known here.
+    /// - If reading fails.
+    /// - If the source is neither a file nor a stream of Arrow's IPC format, or is damaged. Messages of Arrow before
+    /// 0.15 are   not read.
+    /// - If columns are big-endian, two columns have the same name, or one has an unknown type.
     pub fn new(source: S) -> Result<Self> {
         let contents = container::read(&source)?;
         Ok(Self::of(source, contents, Limits::default()))
@@ -67,76 +69,79 @@ impl<S: ReadAt> ArrowFile<S> {
         Self { source, contents, limits }
     }
 
-    /// Limits the dimensions and bytes of each tensor, and the bytes of each column of strings. By default,
-    /// strings and what is compressed may take 16 GiB, and a tensor that is not as many bytes as there are.
+    /// Sets the most dimensions and bytes of a tensor, and the most bytes of a column of strings. By default, a column
+    /// of strings or a compressed tensor may take 16 GiB. The bytes of other tensors are not limited, because they are
+    /// all in the file.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// What the file is read from.
+    /// Returns the source of the file.
     pub fn source(&self) -> &S {
         &self.source
     }
 
-    /// The number of rows, in all batches together.
+    /// Returns the number of rows of all batches together.
     pub fn rows(&self) -> usize {
         self.contents.rows
     }
 
-    /// All columns that are tensors, in their order. The path of each is its name.
+    /// Returns descriptions of all columns that are tensors, in their order. The path of each is its name.
     pub fn tensors(&self) -> &[TensorInfo] {
         &self.contents.infos
     }
 
-    /// Whether the columns are rather those of records, which [`TableFile`](super::TableFile) reads: the file was made of a table,
-    /// or a column has nulls or is of a type that is no tensor, such as lists.
+    /// Returns whether the file should be read as a table of records, by [`TableFile`](super::TableFile). This is so if
+    /// the file was written from a table, if a column has nulls, or if the type of a column, for example lists of any
+    /// length, is not read here.
     pub fn is_table(&self) -> bool {
         self.contents.is_table
     }
 
-    /// The texts that belong to the schema, in their order; `None` where there are none.
+    /// Returns the keys and texts in the metadata of the schema, in their order, or `None` if the schema has no
+    /// metadata.
     pub fn metadata(&self) -> Option<&[(String, String)]> {
         self.contents.metadata.as_deref()
     }
 
-    /// What of the file is in none of what this type gives: columns with nulls and of types that are no tensors,
-    /// units of times, and what is said of columns beside their types.
+    /// Returns the parts of the file that no method of this type returns: columns with nulls or of other types, the
+    /// units of times, and the metadata of columns.
     pub fn losses(&self) -> &Losses {
         &self.contents.losses
     }
 
-    /// The tensor of that name, without its elements.
+    /// Returns a description of the tensor of this name: its dtype, shape and order.
     ///
     /// # Errors
-    /// Where there is none.
+    /// If there is no tensor of this name.
     pub fn info(&self, name: &str) -> Result<&TensorInfo> {
         self.contents.tensor(self.number(name)?).map(|(info, ..)| info)
     }
 
-    /// The tensor of that name as any type that can be read from one.
+    /// Reads the tensor of this name as any type that implements [`FromTensor`].
     ///
     /// # Errors
-    /// As [`dyn_tensor`](Self::dyn_tensor), and where its dtype or number of dimensions is another.
+    /// The errors of [`dyn_tensor`](Self::dyn_tensor). Also if the type expects another dtype or number of dimensions.
     pub fn tensor<T: for<'de> FromTensor<'de>>(&self, name: &str) -> Result<T> {
         self.dyn_tensor(name)?.into_tensor().map_err(|error| error.in_field(name))
     }
 
-    /// The tensor of that name, whatever its dtype: all rows one behind the other.
+    /// Reads the tensor of this name, whatever its dtype. The rows of all batches are concatenated.
     ///
     /// # Errors
-    /// Where there is no such tensor, it cannot be read or decompressed, or is larger than the limits allow.
+    /// If there is no tensor of this name, if it cannot be read or decompressed, or if it exceeds the limits.
     pub fn dyn_tensor(&self, name: &str) -> Result<DynTensor> {
         let number = self.number(name)?;
         self.read(number).map_err(|error| error.in_field(name))
     }
 
-    /// The column of that name as texts.
+    /// Reads the column of texts of this name.
     ///
     /// # Errors
-    /// Where there is no such column of texts, it cannot be read, takes more memory than the limits allow, or
-    /// holds something else than UTF-8.
+    /// If there is no column of texts of this name, if it cannot be read, if it takes more memory than the limits
+    /// allow, or if a text is not UTF-8.
     pub fn texts(&self, name: &str) -> Result<Vec<String>> {
         let mut texts = Vec::new();
         self.strings(name, true, &mut |string| {
@@ -145,11 +150,11 @@ impl<S: ReadAt> ArrowFile<S> {
         Ok(texts)
     }
 
-    /// The column of that name as byte strings.
+    /// Reads the column of byte strings of this name.
     ///
     /// # Errors
-    /// Where there is no such column of byte strings, it cannot be read, or takes more memory than the limits
-    /// allow.
+    /// If there is no column of byte strings of this name, if it cannot be read, or if it takes more memory than the
+    /// limits allow.
     pub fn byte_strings(&self, name: &str) -> Result<Vec<Vec<u8>>> {
         let mut strings = Vec::new();
         self.strings(name, false, &mut |string| strings.push(string.to_vec()))?;
@@ -175,12 +180,12 @@ impl<S: ReadAt> ArrowFile<S> {
         read.map_err(|error| error.in_field(name))
     }
 
-    /// Whether the file says that it was written from a nested value.
+    /// Returns whether the file says that it was written from a nested value.
     pub fn is_nested(&self) -> bool {
         self.contents.nested
     }
 
-    /// The columns that are there, as a part of a tree. What is no struct is added to `parts`, with its path.
+    /// Makes a node of each column that is not left out. Adds those that are not structs to `parts`, with their paths.
     fn branch<'a>(
         &'a self,
         columns: &'a [Column],
@@ -262,8 +267,8 @@ impl<S: ReadAt> ArrowFile<S> {
     }
 }
 
-/// A map of its columns by name, structs as maps inside, and its metadata, if there are any, under `__metadata__`. Columns are
-/// read as they are written: tensors in steps, of texts and byte strings those of one batch.
+/// The value is a map from names to columns, in which structs are maps. If the file has metadata, they are under
+/// `__metadata__`. A column is read when it is written: a tensor in blocks, strings one batch at a time.
 impl<S: ReadAt> TensorFile for ArrowFile<S> {
     fn value(&self, names: Names) -> Result<AsValue<'_>> {
         let mut parts = Vec::new();

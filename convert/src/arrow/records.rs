@@ -1,4 +1,4 @@
-//! Tables of archives as files and streams.
+//! Writes tables of archives as files and streams.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -18,8 +18,9 @@ use crate::honest::Honest;
 use crate::records::{self, Records, TABLE};
 use crate::{Losses, Options};
 
-/// Whether values of an archive are written as a table rather than as tensors: if they are sequences that are stored as
-/// columns, or if they are sequences of structs, and a table keeps all of what tensors would not.
+/// Returns whether values of an archive are written as a table rather than as tensors. They are if they are sequences
+/// that are stored as columns. They also are if they are sequences of structs that a table keeps completely and tensors
+/// do not.
 ///
 /// # Errors
 /// If an archive is damaged.
@@ -35,11 +36,14 @@ pub fn are_table<S: ReadAt + ?Sized>(segments: &[Segment<'_, S>]) -> Result<bool
     Ok(Records::of(segments.to_vec()).is_ok_and(|found| found.losses.is_empty()))
 }
 
-/// Writes segments that are one table, to any writer; what was not kept, where that is accepted. They must have one name. A
-/// segment becomes a record batch, or several if it has many rows. One is in memory at a time.
+/// Writes segments that are one table to any writer. All segments must have the same name. If the options accept
+/// losses, returns what was lost. A segment becomes a record batch, or several if it has many rows. One batch at a time
+/// is in memory.
 ///
 /// # Errors
-/// If the segments are no table or damaged, if something cannot be kept and losses are not accepted, or if the writer fails.
+/// - If the segments are not a table, or are damaged.
+/// - If something cannot be kept, and the options do not accept losses.
+/// - If the writer fails.
 pub fn segments_to_writer<S: ReadAt + ?Sized, W: Write>(
     segments: Vec<Segment<'_, S>>,
     writer: W,
@@ -53,7 +57,7 @@ pub fn segments_to_writer<S: ReadAt + ?Sized, W: Write>(
     Ok(records.losses)
 }
 
-/// Converts an archive, if it is a table.
+/// Converts an archive if it is a table. Returns `None` if it is not.
 pub fn from_archive(
     archive: &Archive<File>,
     to: &Path,
@@ -69,7 +73,7 @@ pub fn from_archive(
     records::from_archive(archive, to, options, write, check).map(Some)
 }
 
-/// The file has as many rows as were written.
+/// Checks that the file has as many rows as were written.
 fn check(file: &File, (): (), rows: u64) -> Result<()> {
     let file = TableFile::new(file)?;
     match file.rows()? {

@@ -1,4 +1,4 @@
-//! What columns there are, and what each of them is read as.
+//! Reads the schema: which columns there are, and as what each of them is read.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use super::physical::Physical;
 use crate::Losses;
 use crate::exported::{Metadata, check_keys};
 
-/// The key of the metadata that says how tensors are laid out, and what it says of those that are each in
-/// one cell of a single row.
+/// The key of the metadata that says how tensors are laid out. Its value is [`ONE_ROW`] if each tensor is in one cell
+/// of a single row.
 pub const LAYOUT: &str = "tenarc.layout";
 pub const ONE_ROW: &str = "one row";
 
-/// Columns, and what is said of them together.
+/// The columns, and the metadata that belong to all of them.
 #[derive(Debug)]
 pub struct Schema {
     pub columns: Vec<Column>,
-    /// How many columns there are, with those inside of others.
+    /// The number of columns, including those inside of structs.
     pub count: usize,
     pub metadata: Option<Metadata>,
     pub losses: Losses,
@@ -32,7 +32,7 @@ pub struct Schema {
 pub struct Column {
     pub number: usize,
     pub name: String,
-    /// The names that lead there, joined by dots.
+    /// The names of the structs around the column, and its own, joined by dots.
     pub path: String,
     pub kind: Kind,
 }
@@ -42,18 +42,18 @@ pub enum Kind {
     Tensor(Arc<Cells>),
     Strings(Strings),
     Struct(Vec<Column>),
-    /// Is passed over.
+    /// A column that is left out. Readers skip its buffers.
     Lost(Physical),
 }
 
-/// Texts, or byte strings.
+/// A column of texts, or of byte strings if `text` is false.
 #[derive(Clone, Copy, Debug)]
 pub struct Strings {
     pub text: bool,
     pub layout: Offsets,
 }
 
-/// How it is said where each string is.
+/// How a column states the position of each string: by offsets of 32 bits, by offsets of 64 bits, or by views.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offsets {
     Small,
@@ -77,7 +77,7 @@ impl Strings {
 }
 
 impl Schema {
-    /// `len` is that of the metadata in which the schema stands.
+    /// Reads a schema. `len` is the length of the metadata or the footer that holds it.
     pub fn read(schema: &Stored<'_>, version: MetadataVersion, len: usize) -> Result<Self> {
         match schema.endianness() {
             Endianness::Little => {}
@@ -88,7 +88,8 @@ impl Schema {
         }
         let metadata = schema.custom_metadata().map(texts);
         check_keys(metadata.as_deref().unwrap_or_default())?;
-        // One long name stands in the paths of all columns that are inside.
+        // The name of a struct is repeated in the paths of all columns inside of it, so one long name could take much
+        // memory.
         let left = len.saturating_mul(16).max(1 << 16);
         let mut reader = Reader { count: 0, left, version, losses: Losses::default() };
         let columns = match schema.fields() {
@@ -109,7 +110,7 @@ fn texts(pairs: Pairs<'_>) -> Metadata {
 
 struct Reader {
     count: usize,
-    /// Bytes that paths may still take.
+    /// The number of bytes that further paths may take.
     left: usize,
     version: MetadataVersion,
     losses: Losses,

@@ -1,4 +1,4 @@
-//! Reading a stream batch by batch.
+//! Reads a stream batch by batch.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -16,11 +16,11 @@ use super::schema::Schema;
 use crate::Losses;
 use crate::support::{alloc_budget, read_all};
 
-/// Memory that is asked for at once on a mere claim.
+/// The most bytes that are allocated before the first of them has been received.
 const STEP: usize = 64 << 10;
 
-/// The record batches of a stream, or of a file that is read like one, from any reader: each by itself, and one
-/// in memory at a time.
+/// The record batches of a stream, read from any reader. A file can be read like a stream. One batch at a time is in
+/// memory.
 ///
 /// ```
 /// use tenarc_convert::TensorFile as _;
@@ -45,9 +45,9 @@ const STEP: usize = 64 << 10;
 /// # Ok::<(), tenarc::Error>(())
 /// ```
 ///
-/// Behind the mark that ends a stream nothing is read.
+/// Nothing is read after the end-of-stream marker.
 pub struct Batches<R> {
-    /// None once it has ended, or failed.
+    /// `None` after the end of the stream, or after an error.
     reader: Option<Counted<R>>,
     schema: Arc<Schema>,
     limits: Limits,
@@ -59,7 +59,7 @@ impl<R> fmt::Debug for Batches<R> {
     }
 }
 
-/// The body of a batch, at its position in the stream.
+/// The body of a batch, which is in memory. Its offsets are those of the stream.
 pub struct Body {
     start: u64,
     bytes: Vec<u8>,
@@ -85,24 +85,24 @@ impl ReadAt for Body {
 }
 
 impl<R: Read> Batches<R> {
-    /// Reads the schema that a stream begins with.
+    /// Reads the schema at the start of the stream.
     ///
     /// # Errors
-    /// Where the reader fails or ends, and as [`ArrowFile::new`].
+    /// If the reader fails, or ends before the schema does. Also the errors of [`ArrowFile::new`].
     pub fn new(reader: R) -> Result<Self> {
         Self::with_limits(reader, Limits::default())
     }
 
-    /// As [`new`](Self::new), with limits: each batch may take as many bytes as they allow to be allocated, by
-    /// default 16 GiB; then [`ArrowFile::with_limits`] applies to it.
+    /// Like [`new`](Self::new), with limits. They limit the bytes of each message, which are 16 GiB by default. They
+    /// also apply to the tensors of each batch, as if set by [`ArrowFile::with_limits`].
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// The errors of [`new`](Self::new).
     pub fn with_limits(reader: R, limits: Limits) -> Result<Self> {
         let mut reader = Counted { reader, at: 0 };
         let mut prefix = reader.prefix()?;
         if let Some(first) = prefix {
-            // A file begins with as many bytes as stand in front of a message.
+            // The head of a file has the size of a prefix. A message follows it.
             let [head @ .., _, _] = first;
             container::check_head(head)?;
             if head == MAGIC {
@@ -146,21 +146,21 @@ impl<R: Read> Iterator for Batches<R> {
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.read().transpose();
         if !matches!(next, Some(Ok(_))) {
-            // Nothing is known of what follows.
+            // It is unknown where the next message starts.
             self.reader = None;
         }
         next
     }
 }
 
-/// A reader that knows where it is.
+/// A reader that counts the bytes it has read.
 struct Counted<R> {
     reader: R,
     at: u64,
 }
 
 impl<R: Read> Counted<R> {
-    /// What stands in front of a message; none where there is nothing more.
+    /// Reads the prefix of a message. Returns `None` at the end of the input.
     fn prefix(&mut self) -> Result<Option<Prefix>> {
         let mut prefix = Prefix::default();
         let start = self.at;
@@ -177,7 +177,7 @@ impl<R: Read> Counted<R> {
         }
     }
 
-    /// The message behind a prefix; none at the end.
+    /// Reads the message after a prefix, and passes it to `read`. Returns `None` at the end of the stream.
     fn message<T>(
         &mut self,
         prefix: Option<Prefix>,
@@ -201,7 +201,7 @@ impl<R: Read> Counted<R> {
             .map_err(|error| error.at(start))
     }
 
-    /// So many bytes, if they are allowed; memory follows those received.
+    /// Reads `len` bytes. Fails if there are more than `most`. Memory grows as bytes are received.
     fn bytes(&mut self, len: u64, most: u64, what: &str) -> Result<Vec<u8>> {
         if len > most {
             let what = format!("{what} of {len} bytes, {most} are allowed");
@@ -211,7 +211,7 @@ impl<R: Read> Counted<R> {
         let mut left = usize::try_from(len).unwrap_or(usize::MAX);
         while left > 0 {
             let done = bytes.len();
-            // Doubling, but never beyond what there will be.
+            // Each step doubles the memory, but never exceeds the length.
             let step = left.min(done.max(STEP));
             bytes.try_reserve_exact(step).map_err(|_| {
                 Error::limit(format!("out of memory: {step} more bytes to read")).at(self.at)

@@ -1,4 +1,4 @@
-//! Columns of texts and byte strings.
+//! Reads columns of texts and byte strings.
 
 use tenarc::io::ReadAt;
 use tenarc::{Error, Result};
@@ -6,11 +6,13 @@ use tenarc::{Error, Result};
 use super::batch::Piece;
 use super::schema::{Offsets, Strings};
 
-/// Bytes of a view, and how many of a string may stand in it.
+/// The size of a view, in bytes.
 const VIEW: usize = 16;
+
+/// The most bytes of a string that is stored in its view.
 const INLINE: usize = 12;
 
-/// Hands over the strings of a piece, which together may take so many bytes.
+/// Passes the strings of a piece to `put`. Subtracts the bytes that they take from `left`, and fails if there are more.
 pub fn each<S: ReadAt + ?Sized>(
     piece: &Piece,
     strings: Strings,
@@ -45,7 +47,7 @@ pub fn each<S: ReadAt + ?Sized>(
     })
 }
 
-/// A signed number of one of the two widths, little-endian.
+/// Decodes a signed little-endian number of 4 or 8 bytes.
 fn word(bytes: &[u8]) -> i64 {
     match (bytes.try_into(), bytes.try_into()) {
         (Ok(small), _) => i32::from_le_bytes(small).into(),
@@ -82,7 +84,7 @@ fn views<S: ReadAt + ?Sized>(
             put(rest.get(..len).unwrap_or_default())?;
             continue;
         }
-        // Behind the first four bytes of the string: which buffer, and where in it.
+        // The first four bytes of the string are followed by the number of the buffer and the offset in it.
         let number = |at: usize| rest.get(at..at + 4).map(word);
         let string = number(4).zip(number(8)).and_then(|(buffer, start)| {
             let start = usize::try_from(start).ok()?;
@@ -94,7 +96,7 @@ fn views<S: ReadAt + ?Sized>(
         if string.get(..4) != rest.get(..4) {
             return Err(Error::data("a view that begins with other bytes than its string"));
         }
-        // One place can be viewed again and again.
+        // Many views can refer to the same bytes, so each string counts.
         charge(left, len as u64)?;
         put(string)?;
     }

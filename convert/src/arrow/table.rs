@@ -1,4 +1,4 @@
-//! Tables: files and streams whose columns are those of records.
+//! Reads files and streams as tables of records.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -22,7 +22,7 @@ use crate::Losses;
 use crate::records::{Plan, Rows, TABLE};
 use crate::support::alloc_budget;
 
-/// A file or a stream of Arrow's IPC format as a table of records, of which a record batch is read at a time.
+/// A file or a stream of Arrow's IPC format as a table of records. One record batch at a time is read.
 ///
 /// ```
 /// use tenarc::{Archive, OArchive};
@@ -48,7 +48,7 @@ pub struct TableFile<S> {
     schema: SchemaRef,
     messages: Messages,
     plans: Vec<Plan>,
-    /// Which columns of the file they are.
+    /// For each plan, the number of its column in the file.
     roots: Vec<usize>,
     losses: Losses,
 }
@@ -66,7 +66,7 @@ impl TableFile<File> {
     /// Opens a file or a stream: see [`new`](Self::new).
     ///
     /// # Errors
-    /// As [`new`](Self::new), and if the file cannot be opened.
+    /// If the file cannot be opened. Also the errors of [`new`](Self::new).
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         Self::new(open_file(path)?.0).map_err(|error| error.in_file(path))
@@ -74,14 +74,15 @@ impl TableFile<File> {
 }
 
 impl<S: ReadAt> TableFile<S> {
-    /// Reads what the columns are.
+    /// Reads the schema.
     ///
     /// # Errors
-    /// If the source cannot be read, is neither a file nor a stream of Arrow or is damaged; and if two fields of a struct have
-    /// one name.
+    /// - If the source cannot be read.
+    /// - If the source is neither a file nor a stream of Arrow, or is damaged.
+    /// - If two columns, or two fields of a struct, have the same name.
     pub fn new(source: S) -> Result<Self> {
         let (schema, messages, mut losses) = container::open(&source, |stored, version, len| {
-            // Checks what the conversion trusts.
+            // The conversion in the next line trusts the schema, so it is checked first.
             Checked::read(stored, version, len)?;
             try_fb_to_schema(*stored).map_err(failed)
         })?;
@@ -100,7 +101,7 @@ impl<S: ReadAt> TableFile<S> {
         }
         let mut plans = Plan::of_fields(kept, "", &mut losses)?;
         roots = plans.iter().filter_map(|plan| roots.get(plan.number).copied()).collect();
-        // No other columns are read.
+        // Only the columns that are kept are decoded, so plans are numbered among these.
         plans.iter_mut().enumerate().for_each(|(number, plan)| plan.number = number);
         for key in schema.metadata().keys().filter(|key| *key != TABLE) {
             losses.note(format!("the metadata `{}` of the file are left out", key.escape_debug()));
@@ -108,10 +109,11 @@ impl<S: ReadAt> TableFile<S> {
         Ok(Self { source, schema: schema.into(), messages, plans, roots, losses })
     }
 
-    /// The rows of each record batch, one batch after the other. They are in memory while they live.
+    /// Returns an iterator over the rows of each record batch. The rows of a batch are in memory until they are
+    /// dropped.
     ///
     /// # Errors
-    /// Each batch that cannot be read is an error, and the last one.
+    /// If a batch cannot be read, its item is an error, and the iterator ends.
     pub fn batches(&self) -> impl Iterator<Item = Result<Rows>> + '_ {
         let mut decoder = Decoder::new(&self.schema, &self.roots);
         let mut messages = Some(self.messages.clone());
@@ -126,7 +128,7 @@ impl<S: ReadAt> TableFile<S> {
                     Err(error) => Err(error),
                 };
                 if batch.is_err() {
-                    // Nothing is known of what follows.
+                    // Nothing after an error is read.
                     messages = None;
                 }
                 return Some(batch);
@@ -134,7 +136,7 @@ impl<S: ReadAt> TableFile<S> {
         })
     }
 
-    /// The number of rows that the batches claim.
+    /// Returns the number of rows that the metadata of the batches state.
     pub(super) fn rows(&self) -> Result<u64> {
         let (mut messages, mut rows) = (self.messages.clone(), 0u64);
         while let Some(found) = messages.next(&self.source, |message, _| {
@@ -148,23 +150,24 @@ impl<S: ReadAt> TableFile<S> {
 }
 
 impl<S> TableFile<S> {
-    /// What of the columns cannot be kept.
+    /// Returns what cannot be kept of the columns.
     pub fn losses(&self) -> &Losses {
         &self.losses
     }
 
-    /// The number of columns that are kept.
+    /// Returns the number of columns that are kept.
     pub(super) fn columns(&self) -> usize {
         self.plans.len()
     }
 
-    /// The name that the table had in the archive of which the file was made.
+    /// Returns the name that the table had in the archive from which the file was written.
     pub fn table(&self) -> Option<&str> {
         self.schema.metadata().get(TABLE).map(String::as_str)
     }
 }
 
-/// What of a type has no counterpart, or is nothing that the crate reads without trusting what the file claims.
+/// Returns a name of the values in a column of this type if the column is left out: if an archive has no counterpart
+/// for them, or if the crate would trust what a damaged file says of them.
 fn unread(of: &DataType) -> Option<&'static str> {
     let decimal = |precision: u8, scale: i8, most: u8| {
         let is_known = (1..=most).contains(&precision) && scale.unsigned_abs() <= most;
@@ -193,14 +196,14 @@ fn unread(of: &DataType) -> Option<&'static str> {
     }
 }
 
-/// Decodes batches, and remembers dictionaries.
+/// Decodes batches, and keeps the dictionaries that later batches refer to.
 struct Decoder<'a> {
     schema: &'a SchemaRef,
     roots: &'a [usize],
     /// The columns that are kept.
     kept: Schema,
     dictionaries: HashMap<i64, ArrayRef>,
-    /// Bytes that dictionaries may still take.
+    /// The number of bytes that further dictionaries may take.
     left: u64,
 }
 
@@ -217,7 +220,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// A batch; none if the message is a dictionary.
+    /// Decodes the batch in a message. Returns `None` if the message is a dictionary, and keeps the dictionary.
     fn message<S: ReadAt + ?Sized>(
         &mut self,
         message: &Message<'_>,
@@ -249,7 +252,7 @@ impl<'a> Decoder<'a> {
             .map_err(failed)
     }
 
-    /// The type of the values in the dictionary of this number; none if no column that is kept refers to it.
+    /// Returns the type of the values in a dictionary, or `None` if no column that is kept refers to the dictionary.
     fn values_of(&self, id: i64) -> Option<DataType> {
         #[expect(deprecated, reason = "the crate offers nothing else yet")]
         let fields = self.kept.fields_with_dict_id(id);
@@ -259,12 +262,12 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Takes in a dictionary, or what is added to one.
+    /// Decodes a dictionary, or values that are added to one.
     fn dictionary(&mut self, plain: &Plain, version: MetadataVersion) -> Result<()> {
         let dictionary: DictionaryBatch<'_> = plain.root()?;
         let (id, known) = (dictionary.id(), &mut self.dictionaries);
         read_dictionary(&plain.body, dictionary, &self.kept, known, &version).map_err(failed)?;
-        // Each addition copies the whole.
+        // An addition copies the whole dictionary, so its full size counts each time.
         let len = known.get(&id).map_or(0, |values| values.get_array_memory_size() as u64);
         self.left = self
             .left

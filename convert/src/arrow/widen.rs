@@ -1,14 +1,14 @@
-//! Floats that Arrow does not have, as singles, which represent all of them exactly.
+//! Converts floats that Arrow does not have to `f32`, which represents all of their values exactly.
 
 use half::bf16;
 use tenarc::DType;
 
-/// Whether elements can become singles.
+/// Returns whether the elements are floats that Arrow does not have: bfloat16, or floats of 8 bits.
 pub fn can_widen(dtype: &DType) -> bool {
     *dtype == DType::BF16 || dtype.decode_f8(0).is_some()
 }
 
-/// Appends elements, of which there are a whole number, as singles.
+/// Appends the elements to `out` as `f32`. `elements` must hold a whole number of them.
 pub fn widen(dtype: &DType, elements: &[u8], out: &mut Vec<u8>) {
     if *dtype == DType::BF16 {
         for element in elements.as_chunks().0 {
@@ -21,10 +21,10 @@ pub fn widen(dtype: &DType, elements: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The single equal to a decoded float of 8 bits.
+/// Returns the `f32` that equals a decoded float of 8 bits.
 #[allow(clippy::cast_possible_truncation)]
 fn single(element: f64) -> f32 {
-    // The language does not define the bits of a NaN after a conversion.
+    // Rust does not define the bits of a NaN after a conversion.
     if element.is_nan() { f32::NAN } else { element as f32 }
 }
 

@@ -1,4 +1,5 @@
-//! Writing files and streams: laid out first, then written column by column, then read back.
+//! Writes files and streams. The layout is planned first, then the columns are written one by one. A saved file is read
+//! back and checked.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -19,13 +20,13 @@ use crate::honest::Honest;
 use crate::support::WRITE_STEP;
 use crate::{Losses, Options, made};
 
-/// What buffers start at multiples of, as Arrow recommends.
+/// The alignment of buffers, as Arrow recommends it.
 const ALIGNMENT: u64 = 64;
 
-/// Small pieces are written together.
+/// The size of the buffer that collects small writes.
 const BUFFER: usize = 64 << 10;
 
-/// Whether texts take more bytes than offsets of 32 bits can tell.
+/// Returns whether texts are too long together for offsets of 32 bits.
 pub fn is_large(texts: &[String]) -> bool {
     texts.iter().map(|text| text.len() as u64).sum::<u64>() > i32::MAX as u64
 }
@@ -62,7 +63,7 @@ pub fn to_writer<W: Write, N: AsRef<str>, T: ToTensor>(
     Ok(losses)
 }
 
-/// Every column is there as it was meant.
+/// Reads the metadata of a file back, and checks that all tensors have the planned names, dtypes, shapes and orders.
 fn check(plan: &Plan<'_>, file: &File) -> Result<()> {
     let found = ArrowFile::new(file)?;
     let tensors = found.tensors().iter().map(|info| (info.path(), info.meta().clone()));
@@ -107,7 +108,7 @@ fn write(plan: &Plan<'_>, container: Container, writer: &mut dyn Write) -> Resul
     Ok(())
 }
 
-/// A writer that knows where it is.
+/// A writer that counts the bytes it has written.
 struct Out<'w> {
     writer: &'w mut dyn Write,
     at: u64,
@@ -128,7 +129,8 @@ impl Out<'_> {
         self.put(zeros.get(..len).unwrap_or_default())
     }
 
-    /// Writes the metadata of a message, so long that what follows is aligned; the bytes that takes.
+    /// Writes the prefix and the metadata of a message, padded so that its body is aligned. Returns the number of bytes
+    /// written.
     fn message(&mut self, metadata: &[u8]) -> Result<u64> {
         let start = self.at;
         let end = (start + PREFIX).saturating_add(metadata.len() as u64);
@@ -182,7 +184,7 @@ impl Out<'_> {
     }
 }
 
-/// Where the buffers of a body are.
+/// The nodes of a batch, and the positions of the buffers in its body.
 struct Layout {
     nodes: Vec<FieldNode>,
     buffers: Vec<Buffer>,
@@ -209,7 +211,7 @@ impl Layout {
         }
     }
 
-    /// So many slots, of which none is null.
+    /// Adds a node of `count` slots. None of them is null, so its bitmap of nulls is empty.
     fn node(&mut self, count: u64) -> Result<()> {
         self.nodes.push(FieldNode::new(signed(count)?, 0));
         self.buffer(0)
