@@ -156,8 +156,7 @@ impl Contents {
     }
 
     /// Returns the description of a tensor, the layout of its rows, and the buffers that hold them. `number` is its
-    /// index in
-    /// `infos`.
+    /// index in `infos`.
     pub fn tensor(&self, number: usize) -> Result<(&TensorInfo, &Arc<Cells>, &[Piece])> {
         let found = self.infos.get(number).zip(self.cells.get(number));
         let found = found.map(|(info, (column, cells))| (info, cells, self.pieces(*column)));

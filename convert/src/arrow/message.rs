@@ -113,8 +113,6 @@ pub struct Place {
 
 /// Reads the message at the offset `at`, which must end at `end` or before, and passes it to `read`. Returns where the
 /// message is, and the result of `read`. Returns `None` if there is an end-of-stream marker.
-/// Reads the message at the offset `at`, which must end at `end` or before, and passes it to `read`. Returns where the
-/// message is, and the result of `read`. Returns `None` if there is an end-of-stream marker.
 pub fn at<S: ReadAt + ?Sized, T>(
     source: &S,
     at: u64,

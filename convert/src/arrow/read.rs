@@ -58,7 +58,7 @@ impl<S: ReadAt> ArrowFile<S> {
     /// # Errors
     /// - If reading fails.
     /// - If the source is neither a file nor a stream of Arrow's IPC format, or is damaged. Messages of Arrow before
-    /// 0.15 are   not read.
+    ///   0.15 are not read.
     /// - If columns are big-endian, two columns have the same name, or one has an unknown type.
     pub fn new(source: S) -> Result<Self> {
         let contents = container::read(&source)?;

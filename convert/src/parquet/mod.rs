@@ -1,7 +1,9 @@
-//! [Parquet](https://parquet.apache.org/docs/file-format/) files: tables of records, converted to archives and back.
+//! Converts [Parquet](https://parquet.apache.org/docs/file-format/) files, which hold tables of records, to archives
+//! and back.
 //!
-//! A Parquet file has rows in groups. In an archive, it is a [table](tenarc::Archive::table): each row group is a sequence
-//! of structs, and all of them have one name. An archive stores such a sequence as columns, too.
+//! A Parquet file consists of row groups. In an archive, it becomes a [table](tenarc::Archive::table): each row group
+//! is a value, which is a sequence of structs, and all of these values have the same name. An archive can store such a
+//! sequence as columns, like Parquet.
 //!
 //! ```
 //! use serde::{Deserialize, Serialize};
@@ -32,7 +34,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `docs/from-parquet.md` in this crate says what becomes of each type.
+//! `docs/from-parquet.md` in this crate lists how each type is converted.
 
 mod options;
 mod pages;
@@ -49,7 +51,7 @@ pub use options::Compression;
 pub use read::{ParquetFile, open, to_archive};
 pub use write::{from_archive, segments_to_writer, to_writer};
 
-/// The error of the library as ours.
+/// Converts an error of the library.
 fn failed(error: ParquetError) -> Error {
     match error {
         ParquetError::External(error) => match error.downcast::<std::io::Error>() {

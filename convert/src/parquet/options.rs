@@ -1,23 +1,23 @@
-//! How files are written.
+//! Options for writing Parquet files.
 
 use parquet::basic;
 
 use crate::Options;
 
-/// How the pages of a Parquet file are compressed.
+/// The codec that compresses the pages of a Parquet file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Compression {
-    /// Not at all.
+    /// Pages are not compressed.
     None,
-    /// Snappy, which every reader knows.
+    /// Snappy, which all readers support.
     #[default]
     Snappy,
-    /// gzip, which takes less room and more time.
+    /// gzip, which makes smaller files than Snappy and takes more time.
     Gzip,
-    /// LZ4 as raw blocks, which is fast.
+    /// LZ4 in raw blocks, which is fast.
     Lz4,
-    /// Zstandard, with a level from 1 to 22: the least room.
+    /// Zstandard, which makes the smallest files, with a level from 1 to 22.
     #[cfg(feature = "parquet-zstd")]
     #[cfg_attr(docsrs, doc(cfg(feature = "parquet-zstd")))]
     Zstd(i32),
@@ -39,7 +39,7 @@ impl Compression {
     }
 }
 
-/// For Parquet files.
+/// Options for Parquet files.
 ///
 /// ```
 /// use tenarc_convert::Options;
@@ -49,15 +49,15 @@ impl Compression {
 /// # let _ = options;
 /// ```
 impl Options {
-    /// How the pages of a Parquet file are compressed: with [Snappy](Compression::Snappy) by default.
+    /// Sets how the pages of a Parquet file are compressed. The default is [Snappy](Compression::Snappy).
     #[must_use]
     pub fn with_page_compression(mut self, compression: Compression) -> Self {
         self.page_compression = compression;
         self
     }
 
-    /// How many rows go into a row group, one at least. By default, each value of the table becomes a row group. A value of
-    /// more than 1,048,576 rows becomes several.
+    /// Sets the number of rows in a row group, which is at least one. By default, each value of the table becomes a row
+    /// group, or several if it has more than 1,048,576 rows.
     #[must_use]
     pub fn with_rows_per_group(mut self, rows: usize) -> Self {
         self.rows_per_group = Some(rows.max(1));

@@ -1,4 +1,4 @@
-//! Pages of a row group, checked where the library believes what they claim.
+//! Reads the pages of a row group, and checks lengths that the library trusts.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl<R: ChunkReader + 'static> RowGroups for Group<R> {
     }
 }
 
-/// The pages of a column in the one row group.
+/// The pages of a column in one row group, as an iterator of one item.
 struct Once(Option<Box<dyn PageReader>>);
 
 impl Iterator for Once {
@@ -92,15 +92,15 @@ impl<R: ChunkReader> PageReader for Checked<R> {
     }
 }
 
-/// Checks the lengths of texts that are stored as differences: the library allocates memory for as many as a page claims.
-/// None if the page does not hold them.
+/// Checks the lengths of texts that are stored as differences. The library allocates memory for as many lengths as a
+/// page states. Returns `None` if the page does not hold so many.
 fn check(page: &Page, column: &ColumnDescPtr) -> Option<()> {
     let encoding = match page {
         Page::DataPage { encoding, .. } | Page::DataPageV2 { encoding, .. } => *encoding,
         Page::DictionaryPage { .. } => return Some(()),
     };
     let times = match encoding {
-        // Lengths of prefixes, then those of suffixes.
+        // The lengths of prefixes are followed by those of suffixes.
         Encoding::DELTA_BYTE_ARRAY => 2,
         Encoding::DELTA_LENGTH_BYTE_ARRAY => 1,
         _ => return Some(()),
@@ -110,7 +110,7 @@ fn check(page: &Page, column: &ColumnDescPtr) -> Option<()> {
     (0..times).try_for_each(|_| differences(&mut bytes, most))
 }
 
-/// What follows the levels of a data page.
+/// Returns the bytes after the repetition and definition levels of a data page.
 fn values<'a>(page: &'a Page, column: &ColumnDescPtr) -> Option<&'a [u8]> {
     match page {
         Page::DataPage { buf, num_values, rep_level_encoding, def_level_encoding, .. } => {
@@ -141,10 +141,11 @@ fn values<'a>(page: &'a Page, column: &ColumnDescPtr) -> Option<&'a [u8]> {
     }
 }
 
-/// The most numbers in a block that are read. Writers make blocks of 128 to 2,048.
+/// The most numbers that a block may have. Writers make blocks of 128 to 2,048.
 const MAX_BLOCK: u64 = 1 << 15;
 
-/// Passes over integers in the encoding `DELTA_BINARY_PACKED`. None if there are more than `most`, or not as many as they claim.
+/// Skips integers in the encoding `DELTA_BINARY_PACKED`. Returns `None` if their header states more than `most`
+/// integers, or more than there are.
 fn differences(bytes: &mut &[u8], most: u64) -> Option<()> {
     let block = varint(bytes)?;
     let parts = varint(bytes)?;
@@ -190,7 +191,7 @@ mod tests {
 
     #[test]
     fn numbers_are_there_that_are_claimed() {
-        // An example of the specification: 1 to 5, in a block of 128 in 4 parts.
+        // An example of the specification: the numbers 1 to 5, in a block of 128 numbers that has 4 parts.
         let five = [&[0x80, 1, 4, 5, 2][..], &[2, 0, 0, 0, 0]].concat();
         let mut rest = &five[..];
         differences(&mut rest, 5).unwrap();

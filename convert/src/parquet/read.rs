@@ -1,4 +1,4 @@
-//! Parquet files to archives.
+//! Reads Parquet files, and converts them to archives.
 
 use std::fmt;
 use std::fs::File;
@@ -25,10 +25,10 @@ use crate::Losses;
 use crate::records::{self, Plan, Rows, TABLE};
 use crate::support::alloc_budget;
 
-/// Rows that are decoded at once.
+/// The number of rows that are decoded at once.
 const BATCH: usize = 8192;
 
-/// A Parquet file, of which a row group is read at a time.
+/// An opened Parquet file. One row group at a time is read.
 ///
 /// ```
 /// use tenarc_convert::parquet::{self, ParquetFile};
@@ -54,7 +54,7 @@ pub struct ParquetFile<S> {
     source: Source<S>,
     metadata: ArrowReaderMetadata,
     plans: Vec<Plan>,
-    /// Which columns of the file they are.
+    /// For each plan, the number of its column in the file.
     roots: Vec<usize>,
     losses: Losses,
 }
@@ -71,17 +71,19 @@ impl<S> fmt::Debug for ParquetFile<S> {
 /// Opens a Parquet file: see [`ParquetFile::new`].
 ///
 /// # Errors
-/// If the file cannot be read, or is no Parquet file.
+/// If the file cannot be opened. Also the errors of [`ParquetFile::new`].
 pub fn open(path: impl AsRef<Path>) -> Result<ParquetFile<File>> {
     let path = path.as_ref();
     ParquetFile::new(open_file(path)?.0).map_err(|error| error.in_file(path))
 }
 
 impl<S: ReadAt + Send + Sync + 'static> ParquetFile<S> {
-    /// Reads the description of the columns, which is at the end of the file.
+    /// Reads the footer of the file, which describes its columns and row groups.
     ///
     /// # Errors
-    /// If the source cannot be read, is no Parquet file or is damaged; and if two fields of a struct have one name.
+    /// - If the source cannot be read.
+    /// - If the source is not a Parquet file, or is damaged.
+    /// - If two columns, or two fields of a struct, have the same name.
     pub fn new(source: S) -> Result<Self> {
         let source = Source::new(source).map_err(Error::io)?;
         let metadata = guarded(|| {
@@ -92,7 +94,7 @@ impl<S: ReadAt + Send + Sync + 'static> ParquetFile<S> {
         let fields = metadata.schema().fields().iter().map(AsRef::as_ref);
         let mut plans = Plan::of_fields(fields, "", &mut losses)?;
         let roots = plans.iter().map(|plan| plan.number).collect();
-        // No other columns are read.
+        // Only the columns that are kept are decoded, so plans are numbered among these.
         plans.iter_mut().enumerate().for_each(|(number, plan)| plan.number = number);
         let texts = metadata.metadata().file_metadata().key_value_metadata();
         for text in texts.into_iter().flatten() {
@@ -104,10 +106,12 @@ impl<S: ReadAt + Send + Sync + 'static> ParquetFile<S> {
         Ok(Self { source, metadata, plans, roots, losses })
     }
 
-    /// The rows of a row group. They are in memory while this lives.
+    /// Reads and decodes a row group. All of its rows are in memory until they are dropped.
     ///
     /// # Errors
-    /// If there is no such row group, it cannot be read or is damaged, or is compressed with a codec that is not supported.
+    /// - If the file has no row group of this number.
+    /// - If the row group cannot be read, or is damaged.
+    /// - If it is compressed with a codec that is not supported.
     pub fn rows(&self, group: usize) -> Result<Rows> {
         let groups = self.row_groups();
         if group >= groups {
@@ -126,7 +130,7 @@ impl<S: ReadAt + Send + Sync + 'static> ParquetFile<S> {
         Ok(rows)
     }
 
-    /// Decodes a row group.
+    /// Decodes a row group in batches of [`BATCH`] rows.
     fn batches(&self, group: usize) -> Result<Vec<RecordBatch>> {
         let metadata = self.metadata.metadata();
         let groups = Group {
@@ -161,9 +165,9 @@ impl<S: ReadAt + Send + Sync + 'static> ParquetFile<S> {
     }
 }
 
-/// Calls the library, which panics at some files that are damaged: that is an error like any other.
+/// Calls the library, which panics on some damaged files. Returns the panic as an error.
 ///
-/// What `read` builds is dropped when it panics, and it changes nothing else. So nothing half-made is left.
+/// If `read` panics, everything it has built is dropped, and it changes nothing else. So no incomplete state is left.
 fn guarded<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -172,7 +176,7 @@ fn guarded<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
     })
 }
 
-/// Columns must be where the file is, or the library panics.
+/// Checks that all columns are inside of the file. If one is not, the library panics.
 fn check_places(metadata: &ParquetMetaData, len: u64) -> Result<()> {
     let columns = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
     for column in columns {
@@ -189,38 +193,39 @@ fn check_places(metadata: &ParquetMetaData, len: u64) -> Result<()> {
 }
 
 impl<S> ParquetFile<S> {
-    /// The number of row groups.
+    /// Returns the number of row groups.
     pub fn row_groups(&self) -> usize {
         self.metadata.metadata().num_row_groups()
     }
 
-    /// What of the columns cannot be kept.
+    /// Returns what cannot be kept of the columns.
     pub fn losses(&self) -> &Losses {
         &self.losses
     }
 
-    /// The name that the table had in the archive of which the file was made.
+    /// Returns the name that the table had in the archive from which the file was written.
     pub fn table(&self) -> Option<&str> {
         let texts = self.metadata.metadata().file_metadata().key_value_metadata()?;
         texts.iter().find(|text| text.key == TABLE)?.value.as_deref()
     }
 
-    /// The number of rows that a row group claims.
+    /// Returns the number of rows that the footer states for a row group.
     pub(super) fn rows_of(&self, group: usize) -> u64 {
         let groups = self.metadata.metadata().row_groups();
         groups.get(group).map_or(0, |group| u64::try_from(group.num_rows()).unwrap_or(0))
     }
 }
 
-/// Converts a Parquet file to an archive with a table, a value for each row group; what was not kept, where that is
-/// accepted.
+/// Converts a Parquet file to an archive with a table. Each row group becomes a value. If the options accept losses,
+/// returns what was lost.
 ///
-/// One row group at a time is in memory. The archive has checksums, whatever the options say. It is read back and
-/// verified by them before it takes its name.
+/// One row group at a time is in memory. The archive always has checksums, even if the options turn them off. Before it
+/// appears under its name, it is read back and its checksums are verified.
 ///
 /// # Errors
-/// If the file cannot be read, is no Parquet file or is damaged, if something cannot be kept and losses are not accepted,
-/// or the archive cannot be written.
+/// - If the file cannot be read, is not a Parquet file, or is damaged.
+/// - If something cannot be kept, and the options do not accept losses.
+/// - If the archive cannot be written.
 pub fn to_archive(
     from: impl AsRef<Path>,
     to: impl AsRef<Path>,

@@ -1,4 +1,4 @@
-//! Where the bytes of a Parquet file come from.
+//! The source of a Parquet file, in the form that the library requires.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -10,7 +10,8 @@ use tenarc::io::ReadAt;
 
 use crate::source::read_exact;
 
-/// A file, or bytes in memory. The library asks for ranges that the file claims: none is read that is not there.
+/// A file, or bytes in memory. The library requests ranges that the file states. A range that exceeds the file is an
+/// error.
 pub struct Source<S> {
     source: Arc<S>,
     len: u64,
@@ -39,7 +40,7 @@ impl<S: ReadAt + Send + Sync> ChunkReader for Source<S> {
     type T = io::BufReader<From<S>>;
 
     fn get_read(&self, start: u64) -> Result<Self::T> {
-        // Heads of pages are read by this, which are short.
+        // The library reads the headers of pages from this reader. They are short, so the buffer is small.
         Ok(io::BufReader::with_capacity(1 << 10, From { source: self.clone(), at: start }))
     }
 
@@ -60,7 +61,7 @@ impl<S: ReadAt + Send + Sync> ChunkReader for Source<S> {
     }
 }
 
-/// The bytes from a position on.
+/// A reader of the bytes from an offset on.
 pub struct From<S> {
     source: Source<S>,
     at: u64,

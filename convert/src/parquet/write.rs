@@ -1,4 +1,4 @@
-//! Archives to Parquet files.
+//! Writes tables of archives as Parquet files.
 
 use std::fs::File;
 use std::io::Write;
@@ -17,18 +17,19 @@ use crate::Losses;
 use crate::honest::Honest;
 use crate::records::{self, Records, TABLE, segments};
 
-/// Rows of a row group, if the caller has not chosen.
+/// The most rows of a row group by default.
 const ROWS: usize = 1 << 20;
 
-/// Converts a table of an archive to a Parquet file, a row group for each value; what was not kept, where that is
-/// accepted.
+/// Converts a table of an archive to a Parquet file. By default, each value of the table becomes a row group: see
+/// [`Options::with_rows_per_group`]. If the options accept losses, returns what was lost.
 ///
-/// A group of columns at a time is in memory, and what is written of a row group. Checksums are verified as columns are
-/// read. The file is read back and compared before it takes its name.
+/// Memory holds one batch of rows of the archive at a time, and the encoded pages of the current row group. Checksums
+/// of columns are verified when they are read. Before the file appears under its name, it is read back and compared.
 ///
 /// # Errors
-/// If the archive cannot be read, is damaged or has no such table, if something cannot be kept and losses are not accepted,
-/// or the file cannot be written.
+/// - If the archive cannot be read, is damaged, or has no such table.
+/// - If something cannot be kept, and the options do not accept losses.
+/// - If the file cannot be written.
 pub fn from_archive(
     from: impl AsRef<Path>,
     to: impl AsRef<Path>,
@@ -42,7 +43,7 @@ pub fn from_archive(
     records::from_archive(&archive, to.as_ref(), options, write, check).map_err(of_source)
 }
 
-/// The file has as many rows and row groups as were written.
+/// Checks that the file has as many rows and row groups as were written.
 fn check(file: &File, groups: usize, rows: u64) -> Result<()> {
     let file = ParquetFile::new(file.try_clone().map_err(Error::io)?)?;
     let found = (0..file.row_groups()).map(|group| file.rows_of(group)).sum::<u64>();
@@ -55,10 +56,11 @@ fn check(file: &File, groups: usize, rows: u64) -> Result<()> {
     Err(Error::damaged(what))
 }
 
-/// Writes a table of an archive as a Parquet file, to any writer; what was not kept, where that is accepted. Nothing seeks.
+/// Writes a table of an archive as a Parquet file to any writer, which need not be able to seek. If the options accept
+/// losses, returns what was lost.
 ///
 /// # Errors
-/// As [`from_archive`], and if the writer fails.
+/// The errors of [`from_archive`]. Also if the writer fails.
 pub fn to_writer<S: ReadAt, W: Write + Send>(
     archive: &Archive<S>,
     writer: W,
@@ -67,10 +69,10 @@ pub fn to_writer<S: ReadAt, W: Write + Send>(
     segments_to_writer(segments(archive, options.table.as_deref())?, writer, options)
 }
 
-/// As [`to_writer`], of segments that are one table. They must have one name.
+/// Like [`to_writer`], but writes segments that are one table. All of them must have the same name.
 ///
 /// # Errors
-/// As [`to_writer`].
+/// The errors of [`to_writer`].
 pub fn segments_to_writer<S: ReadAt + ?Sized, W: Write + Send>(
     segments: Vec<Segment<'_, S>>,
     writer: W,
@@ -84,7 +86,7 @@ pub fn segments_to_writer<S: ReadAt + ?Sized, W: Write + Send>(
     Ok(records.losses)
 }
 
-/// Writes the rows. The number of row groups.
+/// Writes all rows. Returns the number of row groups.
 fn write<S: ReadAt + ?Sized>(
     records: &Records<'_, S>,
     out: &mut (dyn Write + Send),
