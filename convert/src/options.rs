@@ -52,7 +52,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// Sets whether names of tensors are split at their dots. By default, the file decides.
+    /// Sets whether names of tensors are split at their dots. By default, they are split if the file says that it was
+    /// written from a nested value.
     #[must_use]
     pub fn with_names(mut self, names: Names) -> Self {
         self.names = names;
@@ -62,10 +63,11 @@ impl Options {
     /// Sets whether a conversion goes on if something cannot be kept. By default, it stops. If it goes on, it returns
     /// what was lost as [`Losses`](crate::Losses).
     ///
-    /// It depends on the format what can be lost:
+    /// What can be lost depends on the format:
     ///
-    /// - Column-major tensors are written in row-major order. Each of them is in memory twice meanwhile.
-    /// - If the format does not have the dtype of a tensor, elements get another dtype, or the tensor is left out.
+    /// - Column-major tensors are written in row-major order. All of such a tensor is in memory meanwhile, for some
+    ///   formats twice.
+    /// - If the format does not have the dtype of a tensor, the elements get another dtype, or the tensor is left out.
     /// - Values that are not tensors are left out.
     /// - Decimals of a Parquet file become `f64`.
     #[must_use]
@@ -74,15 +76,15 @@ impl Options {
         self
     }
 
-    /// Sets how an archive is written. It always has checksums, even if these options turn them off. Their
-    /// [`with_sync`](SaveOptions::with_sync) applies to files of other formats too.
+    /// Sets how an archive is written. The archive always has checksums, even if these options turn them off. The level
+    /// that [`SaveOptions::with_sync`] sets applies to files of other formats, too.
     #[must_use]
     pub fn with_save(mut self, options: SaveOptions) -> Self {
         self.save = options;
         self
     }
 
-    /// Sets how much is done to make a saved file survive a crash of the machine.
+    /// Sets what is synced to the disk when a file is saved, so that it survives a crash of the machine.
     #[must_use]
     pub fn with_sync(mut self, level: SyncLevel) -> Self {
         self.save = self.save.with_sync(level);
@@ -96,8 +98,8 @@ impl Options {
         self
     }
 
-    /// Sets texts that are written to the metadata of a safetensors or Arrow file, in this order. They replace the
-    /// texts that a value has under `__metadata__`.
+    /// Sets the keys and texts that are written to the metadata of a safetensors or Arrow file, in this order. They
+    /// replace those that a value has under `__metadata__`.
     #[must_use]
     pub fn with_metadata<K: Into<String>, V: Into<String>>(
         mut self,
@@ -124,11 +126,14 @@ impl Options {
         self
     }
 
-    /// The name of the table in the archive, for Parquet and Arrow. To a file, it is needed only if the archive has values of
-    /// several names. From one, it is by default the name that the table had in the archive that the file was made of. Other
-    /// files give their file name without its extension.
+    /// Sets the name of the table in the archive, for Parquet and Arrow.
     ///
-    /// An Arrow file is converted as a table whenever this is given, even if all its columns are tensors.
+    /// - A conversion from an archive needs it only if the values of the archive have several names.
+    /// - A conversion to an archive gives this name to the table. By default, the table gets the name that it had in
+    ///   the archive from which the file was written. If the file does not say it, the table gets the file name without
+    ///   its extension.
+    ///
+    /// If this is set, an Arrow file is always converted as a table, even if all of its columns are tensors.
     #[cfg(any(feature = "arrow", feature = "parquet"))]
     #[must_use]
     pub fn with_table(mut self, name: impl Into<String>) -> Self {
@@ -136,9 +141,12 @@ impl Options {
         self
     }
 
-    /// The dtype of the raw elements (`V2`, numpy's void) in npy and npz files that have as many bytes as its elements. numpy saves
-    /// arrays of bfloat16 and FP8 so, which are those of `ml_dtypes` and JAX, and its files do not say what they were. If
-    /// this is called several times, the first dtype of the right width counts. By default, such arrays are not read.
+    /// Sets the dtype of raw elements in npy and npz files: elements of numpy's type void, for example `V2`. It applies
+    /// to raw elements that have the same size as those of the dtype.
+    ///
+    /// numpy saves the bfloat16 and FP8 arrays of `ml_dtypes` and JAX as raw elements, so a file does not say which
+    /// dtype they had. If this is called several times, the first dtype of the right size is used. By default, such
+    /// arrays are not read.
     #[cfg(feature = "npy")]
     #[must_use]
     pub fn with_void(mut self, dtype: tenarc::DType) -> Self {
