@@ -17,14 +17,14 @@ use super::schema::{Column, Kind, Offsets, Strings};
 /// The number of bytes of a bitmap that are read at once.
 const STEP: usize = 64 << 10;
 
-/// What was found of a column in all batches.
+/// The buffers of a column in all batches.
 #[derive(Debug, Default)]
 pub struct Found {
     pub pieces: Vec<Piece>,
     pub has_nulls: bool,
 }
 
-/// A column in one batch.
+/// The buffers of a column in one batch.
 #[derive(Debug)]
 pub struct Piece {
     pub rows: u64,
@@ -70,7 +70,7 @@ fn codec(batch: &RecordBatch<'_>) -> Result<Option<Codec>> {
     }
 }
 
-/// Goes through the nodes and buffers of a batch in their order.
+/// The nodes and buffers of a batch, which are passed one by one in their order.
 pub struct Walk<'m, 's, S: ?Sized> {
     source: &'s S,
     codec: Option<Codec>,

@@ -146,8 +146,8 @@ fn whole(
     Ok(())
 }
 
-/// Like [`whole`], for a decoder. Also checks that the frame has `stated` bytes. At its end, the decoder verifies
-/// checksums. If more than [`STEP`] bytes follow those needed, they are not decoded, and the end is not checked.
+/// Like [`whole`], for a decoder. Also checks that the frame has `stated` bytes. The checksum can be verified only at
+/// this end. If more than [`STEP`] bytes follow those needed, they are not decoded, and the end is not checked.
 fn decoded(
     mut reader: impl Read,
     need: u64,

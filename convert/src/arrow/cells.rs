@@ -25,7 +25,7 @@ pub struct Cells {
 /// How elements are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// As in a tensor.
+    /// In the form that elements have in a tensor.
     Plain,
     /// One bit for each element.
     Bits,

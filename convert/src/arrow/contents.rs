@@ -168,7 +168,7 @@ impl Contents {
         leaf.ok_or_else(|| Error::data("there is no column of this name").in_field(path))
     }
 
-    /// Returns whether a column is read: its type is known, and it has no nulls.
+    /// Returns whether a column is read: its type is not left out, and it has no nulls.
     pub fn is_kept(&self, column: &Column) -> bool {
         let has_nulls = self.found.get(column.number).is_some_and(|found| found.has_nulls);
         !has_nulls && !matches!(column.kind, Kind::Lost(_))

@@ -47,7 +47,7 @@ pub struct Cells<'a> {
     pub cell: Vec<usize>,
     /// The number of elements in a row.
     pub count: usize,
-    /// Whether the elements of the row are written in column-major order.
+    /// Whether the elements of a row are written in column-major order.
     pub permuted: bool,
 }
 

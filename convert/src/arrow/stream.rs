@@ -146,7 +146,7 @@ impl<R: Read> Iterator for Batches<R> {
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.read().transpose();
         if !matches!(next, Some(Ok(_))) {
-            // It is unknown where the next message starts.
+            // After an error, it is unknown where the next message starts.
             self.reader = None;
         }
         next

@@ -63,7 +63,8 @@ pub fn to_writer<W: Write, N: AsRef<str>, T: ToTensor>(
     Ok(losses)
 }
 
-/// Reads the metadata of a file back, and checks that all tensors have the planned names, dtypes, shapes and orders.
+/// Reads the metadata of a file back. Checks the number of rows, and the names, dtypes, shapes and orders of all
+/// tensors.
 fn check(plan: &Plan<'_>, file: &File) -> Result<()> {
     let found = ArrowFile::new(file)?;
     let tensors = found.tensors().iter().map(|info| (info.path(), info.meta().clone()));
