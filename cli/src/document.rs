@@ -21,16 +21,16 @@ use crate::progress::Progress;
 use crate::text::{counted, quoted};
 use section::{Item, encoded};
 
-/// How inputs are read, from the options that all subcommands share.
+/// The options that decide how inputs are read. All subcommands share them.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
-    /// The format; `None`: it is detected.
+    /// The format. `None` means that it is detected.
     pub from: Option<Format>,
     /// Whether to read the complete values of a truncated archive.
     pub torn: bool,
     /// Whether not to verify the tensors of a truncated archive.
     pub no_verify: bool,
-    /// How the names of tensors in a file of another format are taken.
+    /// Whether the names of tensors in a file of another format are split at their dots.
     pub names: Names,
     /// The dtypes of raw elements in npy and npz files.
     pub void: Vec<DType>,
@@ -41,13 +41,14 @@ pub struct Document {
     pub name: String,
     pub format: Format,
     content: Content,
-    /// What of the file is not read.
+    /// The content of the file that is not read.
     lost: Losses,
 }
 
 enum Content {
     Archive(Box<Archive<Source>>),
-    /// CBOR messages one after the other, and where each ends: a message can be a single byte.
+    /// The bytes of CBOR messages, one after the other, and the offset at which each message ends. There can be many
+    /// messages, because a message can be a single byte.
     Messages(Vec<u8>, Vec<usize>),
     /// One value, whose tensors are read from a file of another format when they are needed.
     Opened(Box<Opened>),
@@ -84,19 +85,19 @@ impl Document {
         Self { name, format, content: Content::Opened(Box::new(opened)), lost }
     }
 
-    /// Names what of the file is not read.
+    /// Sets the content of the file that is not read.
     #[must_use]
     pub fn with_losses(mut self, lost: Losses) -> Self {
         self.lost = lost;
         self
     }
 
-    /// What of the file is not read.
+    /// Returns the content of the file that is not read.
     pub fn losses(&self) -> &Losses {
         &self.lost
     }
 
-    /// The archive, if the input is one.
+    /// Returns the archive, if the input is one.
     pub fn archive(&self) -> Option<&Archive<Source>> {
         match &self.content {
             Content::Archive(archive) => Some(archive),
@@ -104,7 +105,7 @@ impl Document {
         }
     }
 
-    /// The value and its reader, if the input is a file of another format that is read in place.
+    /// Returns the value and its reader, if the input is a file of another format that is read in place.
     pub fn opened(&self) -> Option<&Opened> {
         match &self.content {
             Content::Opened(opened) => Some(opened),
@@ -112,8 +113,8 @@ impl Document {
         }
     }
 
-    /// Reports on standard error what the file holds that is not read, in one line; and in another, what is left out
-    /// by design.
+    /// Prints one line to standard error about content of the file that is not read, and one about content that is left
+    /// out by design.
     pub fn report_losses(&self) {
         if let Some(lost) = formats::not_read(&self.lost) {
             say(&format!("{}: not read: {lost}", self.name));
@@ -141,12 +142,14 @@ impl Document {
         Ok(())
     }
 
-    /// Shows a progress bar for all that is read of the file from now on, which is read so many times.
+    /// Shows a progress bar for the bytes that are read from the file from now on. `passes` is the number of times that
+    /// the file will be read.
     pub fn show_progress(&self, what: &'static str, passes: u64) {
         self.add_progress_to(&Progress::new(self.byte_len().saturating_mul(passes), what));
     }
 
-    /// The number of bytes that the tensors take in the file whose path matches a pattern.
+    /// Returns the number of bytes in the file of all tensors whose path matches a pattern. Without patterns, all
+    /// tensors count.
     ///
     /// # Errors
     /// If a value is damaged.
@@ -165,7 +168,7 @@ impl Document {
         Ok(sum)
     }
 
-    /// Adds what is read of the file from now on to a progress bar that several files share.
+    /// Adds the bytes that are read from the file from now on to a progress bar, which several files can share.
     pub fn add_progress_to(&self, progress: &Progress) {
         match &self.content {
             Content::Archive(archive) => archive.source().add_progress_to(progress.clone()),
@@ -177,8 +180,8 @@ impl Document {
         }
     }
 
-    /// Sets the options for an archive with these values, or with most of them: alignment and tied tensors stay, and compressed
-    /// tensors can be copied as they are stored.
+    /// Sets the options of `target` for an archive with the values of this document, or with most of them. The
+    /// alignment stays, tied tensors stay tied, and compressed tensors can be copied as they are stored.
     ///
     /// # Errors
     /// If a value is damaged.
@@ -196,12 +199,13 @@ impl Document {
         Ok(())
     }
 
-    /// Whether two tensors in a file of another format are the same bytes of it.
+    /// Returns whether the input is a file of another format in which two tensors are the same bytes.
     pub fn has_tied_tensors(&self) -> bool {
         self.opened().is_some_and(|opened| opened.file().has_tied_tensors())
     }
 
-    /// The number of bytes that are read in place; 0 for messages, which are in memory already.
+    /// Returns the number of bytes that are read from the file when it is read once. It is 0 for messages, which are in
+    /// memory already.
     pub fn byte_len(&self) -> u64 {
         match &self.content {
             Content::Archive(archive) => archive.byte_len(),
@@ -210,7 +214,7 @@ impl Document {
         }
     }
 
-    /// The bytes of all messages, if the input was read as messages.
+    /// Returns the bytes of all messages, if the input was read as messages.
     pub fn messages(&self) -> Option<&[u8]> {
         match &self.content {
             Content::Messages(bytes, _) => Some(bytes),
@@ -218,7 +222,7 @@ impl Document {
         }
     }
 
-    /// The number of values.
+    /// Returns the number of values.
     pub fn len(&self) -> u64 {
         match &self.content {
             Content::Archive(archive) => archive.len(),
@@ -227,7 +231,7 @@ impl Document {
         }
     }
 
-    /// The value with the given number, from 0.
+    /// Returns the value with the given number, counted from 0.
     ///
     /// # Errors
     /// If there is no such value, or it is damaged.
@@ -251,7 +255,7 @@ impl Document {
                 let edge = |at: usize| ends.get(at).copied();
                 let start = at.checked_sub(1).and_then(edge).unwrap_or(0);
                 let bytes = bytes.get(start..edge(at).unwrap_or(start)).unwrap_or_default();
-                // This tag only says that the data are CBOR.
+                // This tag only marks the data as CBOR.
                 let bytes = bytes.strip_prefix(&SELF_DESCRIBED).unwrap_or(bytes);
                 let mut root = node::parse(bytes, &[])?;
                 let mut item = Item::Message(bytes);
@@ -278,7 +282,7 @@ impl Document {
         Failure::new(format!("no value {number}: the file holds {count}"))
     }
 
-    /// The chosen value, or all values if none is chosen.
+    /// Returns the chosen value, or all values if none is chosen.
     ///
     /// # Errors
     /// If there is no value of the chosen name or number.
@@ -289,7 +293,7 @@ impl Document {
         Ok(self.numbers(chosen)?.map(|number| self.section(number)))
     }
 
-    /// The number of the chosen value, or of all values.
+    /// Returns the number of the chosen value, or of all values.
     ///
     /// # Errors
     /// If there is no value of the chosen name or number.
@@ -299,7 +303,7 @@ impl Document {
         Ok(number..number + 1)
     }
 
-    /// The chosen value, or the only one.
+    /// Returns the chosen value, or the only one.
     ///
     /// # Errors
     /// If none is chosen and the file does not hold exactly one, or if there is no value of the chosen name
@@ -316,7 +320,8 @@ impl Document {
         }
     }
 
-    /// The number of the value with a name, or with a number. If several values have the name, the last one.
+    /// Returns the number of the value that is chosen by its name or its number. If several values have the name, it is
+    /// the last one.
     fn number(&self, chosen: &str) -> Result<u64> {
         if let Content::Archive(archive) = &self.content {
             for number in (0..archive.len()).rev() {
@@ -333,8 +338,8 @@ impl Document {
     }
 }
 
-/// Options for an archive in which compressed tensors can be copied as they are stored: see
-/// [`Section::compressed_chunks`].
+/// Sets the chunk length of an archive, so that compressed tensors with this chunk length can be copied as they are
+/// stored: see [`Section::compressed_chunks`].
 pub fn with_chunks(options: SaveOptions, chunk_len: Option<u64>) -> SaveOptions {
     match chunk_len {
         Some(len) => options.with_chunk_len(len),

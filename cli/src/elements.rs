@@ -19,17 +19,17 @@ pub enum Element {
     Complex(f64, f64, u8),
 }
 
-/// The number of bytes of an element. `None` if the elements are not whole bytes, or of unknown size.
+/// Returns the number of bytes of an element. `None` if the elements are not whole bytes, or of unknown size.
 pub fn size(dtype: &DType) -> Option<usize> {
     dtype.bits().filter(|bits| bits % 8 == 0).map(|bits| bits / 8)
 }
 
-/// Whether the elements can be decoded to numbers.
+/// Returns whether the elements can be decoded to numbers.
 pub fn is_decoded(dtype: &DType) -> bool {
     size(dtype).is_some_and(|size| decode(dtype, &[0; 16][..size.min(16)]).is_some())
 }
 
-/// Whether the elements are integers (or bools).
+/// Returns whether the elements are integers (or bools).
 pub fn is_integer(dtype: &DType) -> bool {
     use DType::{Bool, I8, I16, I32, I64, U8, U16, U32, U64};
     matches!(dtype, Bool | U8 | U16 | U32 | U64 | I8 | I16 | I32 | I64)
@@ -101,7 +101,7 @@ pub fn widen(dtype: &DType, bytes: &[u8], numbers: &mut Vec<f64>) {
 }
 
 impl Element {
-    /// The number in the fewest digits that identify it exactly.
+    /// Returns the number as text, with the fewest digits that identify it exactly.
     pub fn text(self) -> String {
         match self {
             Self::Bool(value) => value.to_string(),
@@ -115,7 +115,8 @@ impl Element {
         }
     }
 
-    /// The element as JSON. Complex numbers are pairs. Numbers that JSON does not have, such as NaN, are texts.
+    /// Returns the element as JSON. A complex number becomes a pair. A number that JSON lacks, such as NaN, becomes a
+    /// string.
     pub fn json(self) -> serde_json::Value {
         let number = |value: f64| match serde_json::Number::from_f64(value) {
             Some(number) => serde_json::Value::Number(number),
@@ -130,7 +131,7 @@ impl Element {
     }
 }
 
-/// An integer as a JSON number, or as a text if it has more than 64 bits.
+/// Returns an integer as a JSON number, or as a string if it has more than 64 bits.
 pub fn integer_json(value: i128) -> serde_json::Value {
     match (i64::try_from(value), u64::try_from(value)) {
         (Ok(value), _) => value.into(),

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use tenarc::error::Category;
 use tenarc_convert::Losses;
 
-/// The result of a run whose errors, if there were any, are reported already. A worse one is greater.
+/// The result of a run. Its errors, if any, are already printed. A worse status compares as greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
     /// Success; `diff` found no difference, `verify` no damage.
@@ -47,13 +47,13 @@ Exit status:
 pub struct Failure {
     pub kind: Kind,
     message: String,
-    /// The position in the input at which it happened, if it is known.
+    /// The offset in the input at which the error occurred, if it is known.
     pub offset: Option<u64>,
-    /// Whether it is about the output, which the message names: it is not the fault of an input.
+    /// Whether the error is about the output. Its message then names the output, not an input.
     of_output: bool,
 }
 
-/// What kind of failure it is, which decides about the exit status.
+/// The kind of a failure, which decides the exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The reader of the output closed the pipe.
@@ -62,7 +62,7 @@ pub enum Kind {
     Damage,
     /// A file cannot be read or written.
     Io,
-    /// Something would be lost, and the user can accept that.
+    /// Something would be lost. `tenarc convert --lossy` accepts the loss.
     Loss,
     /// Anything else.
     Other,
@@ -100,13 +100,13 @@ impl Failure {
         self
     }
 
-    /// As [`of`](Self::of), for the name of the output.
+    /// Like [`of`](Self::of), for the name of the output. The failure is marked as one of the output.
     #[must_use]
     pub fn of_output(self, name: &str) -> Self {
         Self { of_output: true, ..self.of(name) }
     }
 
-    /// Adds what the user can do.
+    /// Appends a hint about what the user can do.
     #[must_use]
     pub fn with_hint(mut self, hint: &str) -> Self {
         self.message.push_str(hint);
@@ -121,8 +121,8 @@ impl Failure {
         }
     }
 
-    /// What a run with several inputs becomes when one of them fails. `None` if it cannot go on with the next, because the
-    /// failure is about the output.
+    /// Returns the status of a run with several inputs after one of them failed in this way. `None` means that the run
+    /// must stop, because the failure is about the output.
     pub fn of_one_input(&self) -> Option<Status> {
         match self.kind {
             _ if self.of_output => None,
@@ -132,7 +132,8 @@ impl Failure {
         }
     }
 
-    /// An error of the library while a value was read and written to the output of this name.
+    /// Converts an error of the library that occurred while a value was read from an input and written to the output of
+    /// this name. An I/O error is about the output unless it is marked as an error of an input.
     pub fn while_writing(error: tenarc::Error, output: &str) -> Self {
         let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
         let of_output = source.is_some_and(|source| !is::<OfInput>(source));
@@ -142,7 +143,7 @@ impl Failure {
 
     /// Converts the failure to an error of the library, for callbacks that must return one.
     pub fn into_library(self) -> tenarc::Error {
-        // The message has the offset.
+        // The message contains the offset already.
         let Self { kind, message, of_output, .. } = self;
         match kind {
             Kind::Damage => tenarc::Error::damaged(message),
@@ -155,12 +156,12 @@ impl Failure {
     }
 }
 
-/// An error of the output, which names it.
+/// An I/O error of the output. Its message names the output.
 #[derive(Debug)]
 pub struct OfOutput(String);
 
 impl OfOutput {
-    /// A write error of the output of this name.
+    /// Creates a write error of the output of this name.
     pub fn error(error: &io::Error, name: &str) -> io::Error {
         let message = error.to_string();
         let named = message.contains(&format!("`{name}`")) || message.starts_with(name);
@@ -169,11 +170,11 @@ impl OfOutput {
     }
 }
 
-/// An error while an input was read.
+/// An I/O error of an input.
 #[derive(Debug)]
 pub struct OfInput(pub String);
 
-/// A loss that is not accepted.
+/// Marks an error as a loss that the user did not accept.
 #[derive(Debug)]
 struct OfLoss;
 
@@ -215,7 +216,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What the library's messages recommend to programs, and what a user of the command can do instead.
+/// Parts of the library's messages that advise programmers, and their replacements for users of the command.
 const RECOMMENDED: [(&str, &str); 5] = [
     ("Limits::with_max_alloc sets another limit", "--max-memory sets another limit"),
     ("use DecodeOptions::with_checksums(false) to read", "use --no-verify to read"),
@@ -224,12 +225,13 @@ const RECOMMENDED: [(&str, &str); 5] = [
     ("recover_to writes", "`tenarc recover -o` writes"),
 ];
 
-/// A message of the library, with recommendations for users of the command.
+/// Returns a message of the library. Its advice for programmers is replaced by advice for users of the command.
 pub fn for_users(error: &impl fmt::Display) -> String {
     let message = error.to_string();
     let mut message =
         RECOMMENDED.iter().fold(message, |message, (program, user)| message.replace(program, user));
-    // These are about memory. Other limits, such as that of dimensions, cannot be set.
+    // These parts occur in messages about the limit of memory. No option sets the other limits, such as that of
+    // dimensions.
     let of_memory = ["left of the limit", "the limit is", "bytes that are allowed"];
     let of_bytes = message.contains(" bytes") && message.contains(" are allowed");
     let is_of_memory = of_memory.iter().any(|part| message.contains(part)) || of_bytes;

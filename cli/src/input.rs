@@ -23,8 +23,8 @@ pub struct Input {
 }
 
 impl Input {
-    /// Opens an input. Standard input and pipes are first copied to an unnamed temporary file, as they cannot
-    /// be read at any position.
+    /// Opens an input. Standard input and pipes are first copied to an unnamed temporary file, because they cannot be
+    /// read at any position.
     ///
     /// # Errors
     /// If it cannot be read, or is a directory or a device.
@@ -54,7 +54,7 @@ impl Input {
         Ok(Self { file, name, path })
     }
 
-    /// The first `len` bytes, or all if there are fewer.
+    /// Reads the first `len` bytes, or all bytes if there are fewer.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -71,7 +71,7 @@ impl Input {
         Ok(start)
     }
 
-    /// A reader from the first byte.
+    /// Returns a reader from the first byte.
     ///
     /// # Errors
     /// If the file cannot be rewound.
@@ -80,7 +80,7 @@ impl Input {
         Ok(&self.file)
     }
 
-    /// All bytes, in memory.
+    /// Reads all bytes into memory.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -91,7 +91,7 @@ impl Input {
     }
 }
 
-/// A path for printing.
+/// Returns a path for printing.
 pub fn shown(path: &Path) -> String {
     if path == Path::new("-") {
         return "standard input".into();
@@ -118,7 +118,7 @@ fn spooled(reader: &mut dyn Read) -> io::Result<File> {
     Ok(file)
 }
 
-/// The file that an archive is read from. It can add what is read to a progress bar.
+/// The file that an archive is read from. It can add the bytes that are read to a progress bar.
 pub struct Source {
     file: File,
     progress: OnceLock<Progress>,
@@ -129,7 +129,7 @@ impl Source {
         Self { file, progress: OnceLock::new() }
     }
 
-    /// Adds what is read from now on to a progress bar.
+    /// Adds the bytes that are read from now on to a progress bar.
     pub fn add_progress_to(&self, progress: Progress) {
         // If there is a progress bar already, that one stays.
         let _ = self.progress.set(progress);
@@ -153,7 +153,8 @@ impl ReadAt for Source {
     }
 }
 
-/// A file of another format, as converters read it. Errors while it is read are those of an input.
+/// A file of another format, from which converters read tensors. It marks I/O errors of the file as errors of an input,
+/// so that they are not taken for errors of the output.
 pub struct OpenedInput<'a>(pub &'a Opened);
 
 impl Stored for OpenedInput<'_> {
@@ -185,7 +186,7 @@ mod tests {
 
     use super::*;
 
-    /// A file of one array that cannot be read.
+    /// An npy file whose array cannot be read.
     struct Broken(tenarc_convert::npy::NpyFile<Vec<u8>>);
 
     impl TensorFile for Broken {

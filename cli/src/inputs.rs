@@ -12,11 +12,11 @@ use crate::output::{HEADING, Out, say};
 use crate::paths::Globs;
 use crate::text::escaped;
 
-/// Calls `each` with every input. If one of several fails, this is reported, and the next one follows. The result is that
-/// of the input that failed worst.
+/// Calls `each` with every input. If one of several inputs fails, its error is printed, and the next input follows.
+/// Returns the worst status of all inputs.
 ///
 /// # Errors
-/// If the only input fails, or the output.
+/// If the only input fails, or if the output cannot be written.
 pub fn each(inputs: &[PathBuf], each: &mut dyn FnMut(&Path) -> Result<()>) -> Result<Status> {
     let mut worst = Status::Good;
     for input in inputs {
@@ -32,12 +32,12 @@ pub fn each(inputs: &[PathBuf], each: &mut dyn FnMut(&Path) -> Result<()>) -> Re
     Ok(worst)
 }
 
-/// Calls `each` with every file in a directory and below whose format is known, by its name or by how it starts. Links to
-/// files are followed, but no links to directories, which could lead round in circles. Returns how many files are of no
-/// known format.
+/// Calls `each` with every file of a known format in a directory and its subdirectories. The format is known from the
+/// name or the first bytes of the file. Links to files are followed. Links to directories are not followed, because
+/// they could form a cycle. Returns the number of files of unknown formats.
 ///
 /// # Errors
-/// If `each` fails. A directory that cannot be read goes to `each` too.
+/// If `each` fails. If a directory or a file cannot be read, the error is passed to `each`.
 pub fn below(
     directory: &Path,
     each: &mut dyn FnMut(&Path, Result<()>) -> Result<()>,
@@ -68,10 +68,11 @@ fn is_known(path: &Path) -> Result<bool> {
     formats::is_marked(path, &Input::open(path)?)
 }
 
-/// Checks that patterns have matched something in one of the inputs, if all of them were read.
+/// Checks that a pattern has matched something in one of the inputs. If one of several inputs could not be read,
+/// nothing is checked, because the match could be in that input.
 ///
 /// # Errors
-/// If they have not.
+/// If no pattern has matched.
 pub fn check(globs: &Globs, inputs: &[PathBuf], status: Status) -> Result<()> {
     match (globs.check(), inputs) {
         (Err(failure), [input]) => Err(failure.of(&shown(input))),
@@ -87,7 +88,7 @@ pub struct Headings {
 }
 
 impl Headings {
-    /// For this number of files.
+    /// Creates the headings for this number of files.
     pub fn new(files: usize) -> Self {
         Self { several: files > 1, begun: false }
     }
@@ -96,7 +97,7 @@ impl Headings {
         self.several
     }
 
-    /// Separates what follows from the file before.
+    /// Prints an empty line, except before the first file.
     ///
     /// # Errors
     /// If writing fails.
@@ -107,7 +108,7 @@ impl Headings {
         Ok(())
     }
 
-    /// Prints the name of a file, if there are several.
+    /// Prints the gap and, if there are several files, the name of this file.
     ///
     /// # Errors
     /// If writing fails.

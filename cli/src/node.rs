@@ -1,4 +1,5 @@
-//! The structure of a value as a tree of nodes. Of tensors it has dtype, shape and place, but not the elements.
+//! The structure of a value as a tree of nodes. The node of a tensor has its dtype, shape and position, but not its
+//! elements.
 
 mod parse;
 
@@ -27,7 +28,7 @@ pub enum Kind {
     Map(Vec<(Key, Node)>),
     Tag(u64, Box<Node>),
     Payload(Box<Payload>),
-    /// A sequence that is stored as columns. What is inside has no nodes.
+    /// A sequence that is stored as columns. Its items have no nodes.
     Columns(Box<Columns>),
 }
 
@@ -44,7 +45,7 @@ pub struct Key {
 pub struct Columns {
     /// The path of the sequence in its value.
     pub path: String,
-    /// The columns with a name, once they were asked for.
+    /// The columns that have a name. They are read when they are first needed.
     pub fields: OnceCell<Vec<Field>>,
 }
 
@@ -53,7 +54,7 @@ pub struct Columns {
 pub struct Field {
     /// The path of the column in the value.
     pub path: String,
-    /// What the rows are, as `SPEC.md` calls it.
+    /// The kind of the rows, as section 3.1 of `SPEC.md` names it.
     pub kind: &'static str,
     /// The column as a tensor, if it is one.
     pub tensor: Option<Node>,
@@ -67,33 +68,34 @@ pub struct Payload {
     pub shape: Vec<usize>,
     pub order: Order,
     pub byte_len: u64,
-    /// The number of its buffer. `None` if its bytes are in the metadata.
+    /// The number of its buffer. `None` if its bytes are in the metadata, or if `column` is set.
     pub buffer: Option<usize>,
-    /// The path of the column that it is, if that is not one whole buffer.
+    /// The path of the column, if the payload is a column that is not one whole buffer. Such a column is read by its
+    /// path.
     pub column: Option<String>,
 }
 
 impl Payload {
-    /// Whether it is listed as a tensor; byte strings are not.
+    /// Returns whether the payload is listed as a tensor. Byte strings are not listed.
     pub fn is_listed(&self) -> bool {
         self.form != Form::Bytes
     }
 
-    /// Dtype, shape and order for display: `f32 [64, 64]`.
+    /// Returns dtype, shape and order for display: `f32 [64, 64]`.
     pub fn label(&self) -> String {
         let order = if self.order == Order::F { " F" } else { "" };
         let dtype = crate::text::escaped(self.dtype.name());
         format!("{dtype} {}{order}", crate::text::shape(&self.shape))
     }
 
-    /// The number of elements. `None` if it does not fit in a `usize`.
+    /// Returns the number of elements. `None` if it does not fit in a `usize`.
     pub fn count(&self) -> Option<usize> {
         self.shape.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim))
     }
 }
 
 impl Node {
-    /// The node inside the tags, which do not change the structure of the value.
+    /// Returns the node inside the tags, which do not change the structure of the value.
     pub fn untagged(&self) -> &Node {
         let mut node = self;
         while let Kind::Tag(_, inner) = &node.kind {
@@ -109,7 +111,7 @@ impl Node {
         }
     }
 
-    /// The number of payloads in it.
+    /// Returns the number of payloads in the node. Columns are not counted.
     pub fn payload_count(&self) -> usize {
         match &self.kind {
             Kind::Leaf | Kind::Columns(_) => 0,
@@ -120,7 +122,7 @@ impl Node {
         }
     }
 
-    /// Whether it contains a sequence that is stored as columns.
+    /// Returns whether the node contains a sequence that is stored as columns.
     pub fn holds_columns(&self) -> bool {
         match &self.kind {
             Kind::Leaf | Kind::Payload(_) => false,
@@ -131,11 +133,11 @@ impl Node {
         }
     }
 
-    /// Whether it contains a payload.
+    /// Returns whether the node contains a payload or columns.
     pub fn holds_payload(&self) -> bool {
         match &self.kind {
             Kind::Leaf => false,
-            // Parts of columns may be in buffers.
+            // Buffers may hold parts of columns.
             Kind::Payload(_) | Kind::Columns(_) => true,
             Kind::Array(items) => items.iter().any(Node::holds_payload),
             Kind::Map(entries) => entries.iter().any(|(_, node)| node.holds_payload()),

@@ -1,4 +1,4 @@
-//! Where results go: to standard output, or to files that are replaced only when the new one is complete.
+//! Writes results to standard output or to files. An existing file is replaced only when the new one is complete.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -23,7 +23,7 @@ use crate::written::Written;
 /// The name of standard output in messages.
 const STDOUT: &str = "standard output";
 
-/// What a value is called in messages while it is not yet written to a file.
+/// The name in messages of a changed value that is not yet written to a file.
 pub const THE_VALUE: &str = "the changed value";
 
 /// Standard output, for text.
@@ -39,8 +39,8 @@ pub const BAD: Style = AnsiColor::Red.on_default();
 pub const FAINT: Style = Style::new().dimmed();
 
 impl Out {
-    /// With `Auto`, colours are on if standard output is a terminal that supports them and `NO_COLOR` is
-    /// not set.
+    /// Opens standard output. With `Auto`, colours are on if it is a terminal that supports them and `NO_COLOR` is not
+    /// set.
     pub fn new(choice: ColorChoice) -> Self {
         let coloured = match choice {
             ColorChoice::Auto => AutoStream::choice(&io::stdout()) != ColorChoice::Never,
@@ -53,7 +53,7 @@ impl Out {
         self.coloured
     }
 
-    /// The text in a style, if colours are on.
+    /// Returns the text in a style, if colours are on.
     pub fn styled(&self, style: Style, text: &str) -> String {
         if self.coloured { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
@@ -79,7 +79,7 @@ impl Out {
     }
 }
 
-/// An array in JSON, with one line for each element. Each element is printed as soon as it is known, so they are not
+/// Writes a JSON array with one line for each element. Each element is written at once, so that the elements are not
 /// collected in memory.
 #[derive(Default)]
 pub struct JsonLines {
@@ -103,8 +103,8 @@ impl JsonLines {
     }
 }
 
-/// Writes JSON that is safe on a terminal: characters that could control it are escaped, also those that
-/// JSON would allow.
+/// Writes JSON that is safe to print on a terminal. It escapes every character that could control the terminal, even if
+/// JSON allows that character.
 fn write_json(writer: &mut dyn Write, value: &impl Serialize) -> Result<()> {
     value.serialize(&mut serde_json::Serializer::with_formatter(writer, Escaping))?;
     Ok(())
@@ -142,10 +142,10 @@ impl Write for Out {
     }
 }
 
-/// Whether notes are silenced by `--quiet`.
+/// Whether `--quiet` was given. It silences notes and progress bars.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
-/// Silences notes.
+/// Silences notes and progress bars.
 pub fn be_quiet() {
     QUIET.store(true, Ordering::Relaxed);
 }
@@ -163,24 +163,25 @@ pub fn say(message: &str) {
 /// The target of a command that writes a file.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// `None`: standard output.
+    /// The path of the file. `None` means standard output.
     path: Option<PathBuf>,
     pub options: SaveOptions,
-    /// Whether values of archives cannot just be copied, because their tensors are to be stored in another way.
+    /// Whether the tensors of archives are stored anew, for example compressed. Otherwise, unchanged values are copied
+    /// without decoding them.
     pub recompresses: bool,
     finds_equal: bool,
-    /// Whether it is one of several outputs, which share a progress bar.
+    /// Whether this is one of several outputs of a command, which share a progress bar.
     pub is_part: bool,
-    /// How many bytes of tensors each file of a safetensors model may have.
+    /// The greatest number of bytes of tensors in each file of a sharded safetensors model.
     pub shard_size: Option<u64>,
     writing: Writing,
 }
 
 impl Target {
-    /// A target; `-` means standard output.
+    /// Creates a target. The path `-` means standard output.
     ///
     /// # Errors
-    /// If the file is there and must not be replaced.
+    /// If the file exists and `--no-clobber` was given.
     pub fn new(path: &Path, writing: Writing) -> Result<Self> {
         let path = (path != Path::new("-")).then(|| path.to_path_buf());
         let options = SaveOptions::default().with_sync(sync(writing));
@@ -198,7 +199,7 @@ impl Target {
     }
 
     /// # Errors
-    /// If the file is there and must not be replaced.
+    /// If the file exists and `--no-clobber` was given.
     fn check_free(&self) -> Result<()> {
         match self.path() {
             Some(path) if self.writing.no_clobber => refuse_to_replace(path),
@@ -207,7 +208,7 @@ impl Target {
     }
 
     /// # Errors
-    /// If a shard of the model with this stem is there, and must not be replaced.
+    /// If a shard of a model with this stem exists and `--no-clobber` was given.
     pub fn check_shards(&self, stem: &Path) -> Result<()> {
         let (Some(name), true) = (stem.file_name(), self.writing.no_clobber) else { return Ok(()) };
         let start = format!("{}-", name.to_string_lossy());
@@ -224,8 +225,8 @@ impl Target {
         Ok(())
     }
 
-    /// Writes a new file, in which `write` can seek, and replaces the old one. Returns `false` if the target is not a file,
-    /// but a pipe, a device or standard output.
+    /// Calls `write` with a new file, in which it can seek, and replaces the old file by the new one. Returns `false`
+    /// if the target is not a file but a pipe, a device or standard output. Then `write` is not called.
     ///
     /// # Errors
     /// If it cannot be written, or `write` fails.
@@ -242,7 +243,7 @@ impl Target {
         Ok(true)
     }
 
-    /// Sets how an archive is compressed. `None`: tensors stay as they are.
+    /// Sets how the tensors of an archive are compressed. `None` leaves them as they are.
     pub fn compress(&mut self, compression: Option<Compression>) {
         if let Some(compression) = compression {
             self.options = self.options.clone().with_compression(compression);
@@ -250,19 +251,20 @@ impl Target {
         }
     }
 
-    /// Stores equal tensors of an archive once.
+    /// Stores equal tensors of an archive once. Values of archives are then stored anew rather than copied.
     pub fn dedup(&mut self) {
         self.finds_equal(true);
         self.recompresses = true;
     }
 
-    /// Whether equal tensors of a value that is saved are found, so that they are stored once.
+    /// Sets whether equal tensors of a saved value are found, so that they are stored once.
     pub fn finds_equal(&mut self, on: bool) {
         self.options = self.options.clone().with_dedup(on);
         self.finds_equal = on;
     }
 
-    /// How often tensors are read to be written in this format: twice if equal ones must be found first.
+    /// Returns how many times tensors are read when they are written in this format: twice if equal tensors must be
+    /// found first, otherwise once.
     pub fn passes(&self, to: Format) -> u64 {
         1 + u64::from(self.finds_equal && to == Format::Archive)
     }
@@ -275,7 +277,7 @@ impl Target {
         self.path().map_or_else(|| STDOUT.into(), shown)
     }
 
-    /// A writer to the target. A file is replaced when the writer is finished.
+    /// Opens a writer to the target. A file is replaced only when the writer is finished.
     ///
     /// # Errors
     /// If the target cannot be opened for writing, or is a terminal.
@@ -317,7 +319,7 @@ pub fn refuse_to_replace(path: &Path) -> Result<()> {
     }
 }
 
-/// Standard output, unless it is a terminal, where binary data would be useless.
+/// Returns standard output, or an error if it is a terminal: binary data is useless there.
 fn not_a_terminal() -> Result<BufWriter<io::Stdout>> {
     if io::stdout().is_terminal() {
         let what = "standard output is a terminal: name a file with -o, or redirect the output";
@@ -344,7 +346,7 @@ enum To {
 }
 
 impl TargetWriter {
-    /// Writes what is buffered; a new file then replaces the old one.
+    /// Writes the buffered bytes. If the target is a file, the new file then replaces the old one.
     ///
     /// # Errors
     /// If writing or renaming fails.
@@ -353,7 +355,7 @@ impl TargetWriter {
         if let To::File(file) = self.to {
             let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
             let name = self.name;
-            // Another process may have created it meanwhile.
+            // Another process may have created the file meanwhile.
             self.target.check_free()?;
             file.commit(sync(self.target.writing))
                 .map_err(|error| Failure::from(error).of_output(&name))?;
@@ -441,10 +443,11 @@ impl ArchiveTarget {
         saved.map_err(|error| Failure::while_writing(error, &self.name))
     }
 
-    /// Writes the end of the archive. A new file is then read back, and replaces the old one.
+    /// Writes the end of the archive. If the target is a file, the new file is then read back and verified, and
+    /// replaces the old one.
     ///
     /// # Errors
-    /// If writing, reading or renaming fails, or something else was read than was written.
+    /// If writing, reading or renaming fails, or if the new file is damaged or has another number of values.
     pub fn finish(self) -> Result<()> {
         let of_output = |error: tenarc::Error| Failure::from(error).of_output(&self.name);
         match self.to {

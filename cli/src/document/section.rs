@@ -43,7 +43,8 @@ pub struct Section<'a> {
     /// The structure of the value.
     pub root: Node,
     infos: OnceCell<HashMap<String, TensorInfo>>,
-    /// The failure while the value was written. It is kept here, because an error of serde would keep its text only.
+    /// The failure that occurred while the value was written. It is kept here, because an error of serde keeps only its
+    /// text.
     pub fault: Cell<Option<Box<Failure>>>,
 }
 
@@ -53,7 +54,7 @@ pub(super) enum Item<'a> {
     Opened(OpenedInput<'a>),
     /// A changed value, and its name.
     Made(Box<Made<'a>>, Option<String>),
-    /// A value without columns: one that was decoded, or a message with columns.
+    /// A value with rows in place of columns: a decoded value, or a message with columns.
     Rows {
         /// The message.
         message: Option<&'a [u8]>,
@@ -64,7 +65,7 @@ pub(super) enum Item<'a> {
     },
 }
 
-/// A value as a message without columns.
+/// Encodes a value as a message without columns.
 pub(super) fn encoded(value: &Value) -> Result<Vec<u8>> {
     Ok(tenarc::ser::to_vec_with(value, EncodeOptions::default().with_typed_arrays(true))?)
 }
@@ -74,7 +75,7 @@ impl<'a> Section<'a> {
         Self { number, file, item, root, infos: OnceCell::new(), fault: Cell::default() }
     }
 
-    /// A value that was decoded.
+    /// Creates a section from a decoded value.
     ///
     /// # Errors
     /// If the paths in it are too long.
@@ -86,7 +87,7 @@ impl<'a> Section<'a> {
         Ok(Self::new(0, "", item, root))
     }
 
-    /// A changed value. `None` if it has columns, or tensors inside of tags.
+    /// Creates a section from a changed value. Returns `None` if the value has columns, or tensors inside tags.
     ///
     /// # Errors
     /// If the value cannot be written.
@@ -98,7 +99,7 @@ impl<'a> Section<'a> {
         Ok(Some(Self::new(0, "", item, root)))
     }
 
-    /// A part of this value that was decoded.
+    /// Creates a section from a decoded part of this value. It keeps the number and the name of this value.
     ///
     /// # Errors
     /// If the paths in it are too long.
@@ -111,7 +112,7 @@ impl<'a> Section<'a> {
         Ok(part)
     }
 
-    /// The node at `path`.
+    /// Returns the node at `path`.
     ///
     /// # Errors
     /// If there is no such node, or the path could mean several.
@@ -127,7 +128,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The segment, if the value is from an archive.
+    /// Returns the segment, if the value is from an archive.
     pub fn segment(&self) -> Option<&Segment<'a, Source>> {
         match &self.item {
             Item::Segment(segment) => Some(segment),
@@ -135,7 +136,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The encoded message, if the value is one.
+    /// Returns the encoded message, if the value is one.
     pub fn message(&self) -> Option<&'a [u8]> {
         match &self.item {
             Item::Message(bytes) | Item::Rows { message: Some(bytes), .. } => Some(bytes),
@@ -143,20 +144,20 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// How a payload is compressed. `None` if it is stored as it is.
+    /// Returns how a payload is compressed. `None` if it is not compressed.
     pub fn compressed(&self, payload: &Payload) -> Option<Compressed<'_>> {
         let buffer = self.segment()?.compressed(payload.buffer?)?;
         Some(Compressed { codec: buffer.codec(), stored: buffer.stored_len() })
     }
 
-    /// The length of the chunks in which tensors are compressed. `None` if none is.
+    /// Returns the length of the chunks in which tensors are compressed. `None` if no tensor is compressed.
     pub fn compressed_chunks(&self) -> Option<u64> {
         let segment = self.segment()?;
         let mut numbers = 0..segment.buffers().len();
         numbers.any(|number| segment.compressed(number).is_some()).then(|| segment.chunk_len())
     }
 
-    /// Whether a buffer is referred to twice, or tensors in a file of another format are the same.
+    /// Returns whether two tensors share a buffer, or the same bytes of a file of another format.
     ///
     /// # Errors
     /// If the metadata is damaged.
@@ -172,7 +173,7 @@ impl<'a> Section<'a> {
         Ok(buffers.len() < count)
     }
 
-    /// The file that its tensors are read from, if that is of another format.
+    /// Returns the file from which the tensors are read, if it is of another format.
     pub fn opened(&self) -> Option<&'a Opened> {
         match &self.item {
             Item::Opened(opened) => Some(opened.0),
@@ -180,7 +181,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The changed value, if it is one.
+    /// Returns the changed value, if the section is one.
     pub fn changed(&self) -> Option<&Made<'a>> {
         match &self.item {
             Item::Made(made, _) => Some(made),
@@ -188,8 +189,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The value in the form from which converters write it, if its tensors are in an archive or in a file of another
-    /// format.
+    /// Returns the value in the form that converters read. `None` for messages and decoded values.
     pub fn stored(&self) -> Option<&dyn Stored> {
         match &self.item {
             Item::Segment(segment) => Some(segment),
@@ -199,7 +199,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The encoded message, or the metadata of a segment or of an opened file.
+    /// Returns the encoded message, or the metadata of a segment or of an opened file.
     pub fn bytes(&self) -> &[u8] {
         match &self.item {
             Item::Segment(segment) => segment.metadata().unwrap_or_default(),
@@ -210,18 +210,19 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// All payloads, in the order of the value.
+    /// Returns all payloads, in the order of the value.
     ///
     /// # Errors
-    /// There are none, because the structure was parsed from the same bytes.
+    /// Never: the structure was parsed from the same bytes.
     pub fn payloads(&self) -> Result<Vec<Named<'_>>> {
         Ok(paths::payloads(&self.root, self.bytes())?)
     }
 
-    /// The library's descriptions of the tensors in a segment, by their paths. Columns are among them.
+    /// Returns the library's descriptions of the tensors in a segment, by their paths. Columns that are tensors are
+    /// included.
     ///
     /// # Errors
-    /// If the metadata is damaged, or no path leads to one of them only.
+    /// If the metadata is damaged, or if no path identifies one of the tensors.
     pub fn infos(&self) -> Result<&HashMap<String, TensorInfo>> {
         if let Some(infos) = self.infos.get() {
             return Ok(infos);
@@ -234,15 +235,15 @@ impl<'a> Section<'a> {
     /// Calls `each` with all tensors and columns, in the order of the value.
     ///
     /// # Errors
-    /// If no path leads to one of them only: then, `each` was not called. If `each` fails.
+    /// If no path identifies one of them: then `each` is not called. If `each` fails.
     pub fn each_listed<'s>(&'s self, each: &mut dyn FnMut(Listed<'s>) -> Result<()>) -> Result<()> {
         paths::each_listed(&self.root, self.bytes(), each)
     }
 
-    /// Calls `each` with all tensors, in the order of the value. Columns that are tensors are among them.
+    /// Calls `each` with all tensors, in the order of the value. Columns that are tensors are included.
     ///
     /// # Errors
-    /// If no path leads to one of them only: then, `each` was not called. If columns are damaged, or `each` fails.
+    /// If no path identifies one of them: then `each` is not called. If columns are damaged, or `each` fails.
     pub fn each_tensor<'s>(&'s self, each: &mut dyn FnMut(Named<'s>) -> Result<()>) -> Result<()> {
         self.each_listed(&mut |listed| match listed {
             Listed::Tensor(named) => each(named),
@@ -252,8 +253,8 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// The payloads in a part of the value: the number of the buffer, if it is in one, and the length in bytes.
-    /// Columns are what they have in buffers, and their item in the metadata.
+    /// Returns the payloads in a part of the value. For columns, these are their item in the metadata, and each payload
+    /// that they have in a buffer.
     ///
     /// # Errors
     /// If the metadata is damaged.
@@ -291,12 +292,12 @@ impl<'a> Section<'a> {
         Ok(())
     }
 
-    /// The encoded item of a node.
+    /// Returns the encoded item at the range of a node.
     pub fn item(&self, range: &Range<usize>) -> &[u8] {
         self.bytes().get(range.clone()).unwrap_or_default()
     }
 
-    /// The quoted name, or the number, as in `#2`.
+    /// Returns the quoted name of the value, or its number, such as `#2`, if it has no name.
     pub fn label(&self) -> String {
         match self.name() {
             Some(name) => quoted(name),

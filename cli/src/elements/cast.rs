@@ -6,9 +6,8 @@ use super::quad::{self, Rounding};
 use super::{Element, decode, size};
 use crate::failure::{Failure, Result};
 
-/// A conversion from one dtype to another. Numbers are rounded once, to the nearest float; if two are equally near, to
-/// the one whose last bit is 0. Integers must fit in the new dtype. A float can become an integer only if it is a whole
-/// number.
+/// A conversion from one dtype to another. Numbers are rounded once, to the nearest float (ties to even). Integers must
+/// fit in the new dtype. A float can become an integer only if it is a whole number.
 #[derive(Clone, Debug)]
 pub struct Cast {
     from: DType,
@@ -80,7 +79,8 @@ fn is_made(dtype: &DType) -> bool {
         )
 }
 
-/// How a number is rounded to a double on its way to a dtype. If the double is rounded again, it is rounded to odd.
+/// Returns how a number is rounded to a double before it is converted to a dtype. If the double is rounded again, it is
+/// rounded to odd.
 fn rounding(to: &DType) -> Rounding {
     match to {
         DType::F64 | DType::C128 => Rounding::Nearest,
@@ -123,7 +123,7 @@ fn put(element: Element, dtype: &DType, out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// The element as a real number. `None` if it is complex: its imaginary part would be lost.
+/// Returns the element as a real number. `None` if it is complex: its imaginary part would be lost.
 fn real(element: Element, rounding: Rounding) -> Option<f64> {
     Some(match element {
         Element::Int(value) => {
@@ -184,8 +184,8 @@ mod tests {
         let f32 = |value: f32| Some(value.to_le_bytes().to_vec());
         let single = 0x3ca4_8007u32.to_le_bytes();
         assert_eq!(cast(&DType::F32, &DType::BF16, single), bf16(0x3ca5));
-        // A little more than the middle of two floats. The difference is lost if the number is rounded to a wider float
-        // first, and then the result is wrong.
+        // Each number is slightly above the middle between two floats. If it were first rounded to a wider float, the
+        // difference from the middle would be lost, and the result would be wrong.
         let above = 1.0 + f64::powi(2.0, -11) + f64::powi(2.0, -40);
         assert_eq!(cast(&DType::F64, &DType::F16, above.to_le_bytes()), f16(1.0 + 1.0 / 1024.0));
         let above = (1i64 << 62) + (1 << 38) + 1;

@@ -1,9 +1,9 @@
-//! Floats of 128 bits, for which Rust has no stable type.
+//! Decodes floats of 128 bits, for which Rust has no stable type.
 
 /// How a number between two doubles is rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
-    /// The nearest double; if both are equally near, the one whose last bit is 0.
+    /// The nearest double (ties to even).
     Nearest,
     /// The double whose last bit is 1. It can be rounded again, to fewer bits, as if the number had been rounded once.
     Odd,
@@ -13,7 +13,7 @@ impl Rounding {
     /// Drops the last `count` bits, and rounds.
     pub fn drop_bits(self, number: u128, count: u32) -> u128 {
         let kept = number.checked_shr(count).unwrap_or(0);
-        // If all bits are dropped, nothing is kept.
+        // If all 128 bits are dropped, `kept` is 0.
         let dropped = number ^ kept.checked_shl(count).unwrap_or(0);
         match self {
             Self::Odd => kept | u128::from(dropped != 0),
@@ -42,18 +42,18 @@ pub fn to_double(bits: u128, rounding: Rounding) -> f64 {
             Rounding::Nearest => f64::INFINITY.to_bits(),
             Rounding::Odd => f64::MAX.to_bits(),
         },
-        // Also the numbers of 128 bits that have no leading 1: all of them are nearly zero.
+        // This includes the subnormal numbers of 128 bits: all of them are far below the smallest double.
         ..-1200 => match rounding {
             Rounding::Odd if bits << 1 != 0 => 1,
             _ => 0,
         },
         _ => {
             let mantissa = 1 << 112 | fraction;
-            // The lowest exponent is that of subnormal numbers, which have fewer bits.
+            // Doubles below this exponent are subnormal: they keep the exponent and have fewer bits.
             let lowest = exponent.max(-1022);
             let dropped = 60 + (lowest - exponent).unsigned_abs();
-            // The leading 1 adds 1 to the exponent. If the mantissa was rounded up to the next power of two, it adds
-            // another 1.
+            // The leading 1 of the mantissa adds 1 to the exponent. If the mantissa was rounded up to the next power of
+            // two, it adds another 1.
             let mantissa = rounding.drop_bits(mantissa, dropped) as u64;
             (u64::from((lowest + 1022).unsigned_abs()) << 52) + mantissa
         }
@@ -61,7 +61,7 @@ pub fn to_double(bits: u128, rounding: Rounding) -> f64 {
     f64::from_bits(sign | magnitude)
 }
 
-/// The number that a float of 128 bits represents, if it is whole and fits.
+/// Returns the number that a float of 128 bits represents, if it is whole and fits in an `i128`.
 pub fn to_integer(bits: u128) -> Option<i128> {
     if bits << 1 == 0 {
         return Some(0);
@@ -85,7 +85,7 @@ mod tests {
         to_double(bits, Rounding::Nearest).to_bits()
     }
 
-    /// A float of 128 bits: its exponent, and a fraction of 112 bits.
+    /// Encodes a float of 128 bits from its exponent and a fraction of 112 bits.
     fn quad(exponent: i32, fraction: u128) -> u128 {
         u128::from((exponent + 16383).unsigned_abs()) << 112 | fraction
     }
@@ -110,11 +110,11 @@ mod tests {
         assert_eq!(nearest(quad(0, HALF + 1)), one + 1);
         assert_eq!(nearest(quad(0, 3 * HALF)), one + 2);
         assert_eq!(nearest(quad(0, 3 * HALF - 1)), one + 1);
-        // Up to the next exponent, and to infinity.
+        // These round up to the next exponent and to infinity; the last one does not.
         assert_eq!(nearest(quad(0, (1 << 112) - 1)), 2f64.to_bits());
         assert_eq!(nearest(quad(1023, (1 << 112) - 1)), f64::INFINITY.to_bits());
         assert_eq!(nearest(quad(1023, (1 << 112) - HALF - 1)), f64::MAX.to_bits());
-        // Half of the smallest double, and a little more.
+        // Half of the smallest double rounds to 0. A little more rounds up.
         assert_eq!(nearest(quad(-1075, 0)), 0);
         assert_eq!(nearest(quad(-1075, 1)), 1);
         assert_eq!(nearest(quad(-1023, (1 << 112) - 1)), f64::MIN_POSITIVE.to_bits());

@@ -30,7 +30,7 @@ pub fn parse(bytes: &[u8], buffers: &[(u64, u64)]) -> Result<Node> {
     Ok(node)
 }
 
-/// Where each item ends in a sequence of items.
+/// Returns the end of each item in a sequence of items.
 ///
 /// # Errors
 /// If an item is not well-formed.

@@ -1,4 +1,4 @@
-//! Structures are parsed as the library parses them, and wrong bytes are refused.
+//! Checks that structures are parsed as the library parses them, and that damaged bytes are refused.
 
 use serde::Serialize;
 use tenarc::archive::SaveOptions;
@@ -31,7 +31,7 @@ fn sample() -> Archive<Vec<u8>> {
     Archive::new(out.finish().unwrap()).unwrap()
 }
 
-/// The tensors that `ls` lists.
+/// Returns the tensors that `ls` lists.
 fn tensors<'a>(root: &'a Node, encoded: &[u8]) -> Result<Vec<Named<'a>>> {
     let mut tensors = Vec::new();
     paths::each_listed(root, encoded, &mut |listed| {
@@ -57,14 +57,14 @@ fn lists_what_the_library_lists() {
         assert_eq!((*order, *byte_len), (expected.order(), expected.byte_len()));
         assert_eq!(buffer.map(|number| number as u64), expected.buffer());
         assert_eq!(found.path, expected.path());
-        // Either finds what the other names.
+        // Each of the two finds the tensor by the other's path.
         assert!(segment.info(&found.path).is_ok(), "{}", found.path);
         let node = paths::find(&root, segment.metadata().unwrap(), expected.path()).unwrap();
         assert!(std::ptr::eq(node, found.node));
     }
 }
 
-/// Map keys of every kind, those of CBOR's that no type of Rust is written as among them.
+/// Map keys of every kind. Some are CBOR items that no Rust type is encoded as.
 const KEYS: &[&[u8]] = &[
     b"\x61a",
     b"\x63a.b",
@@ -118,8 +118,8 @@ fn writes_paths_as_the_library_does() {
         let len = u8::try_from(entries.len()).unwrap();
         [&[0xb8, len][..], &entries.concat()].concat()
     };
-    // All of them in one map; pairs of them in two, the inner one beside a text that has a dot; and
-    // maps around each other.
+    // The values are one map with all keys, one map of such maps, and for each pair of keys two small maps that contain
+    // a map.
     let entry = |key: &[u8], value: &[u8]| [key, value].concat();
     let leaves: Vec<_> = KEYS.iter().map(|key| entry(key, &tensor)).collect();
     let nested: Vec<_> = KEYS.iter().map(|key| entry(key, &map(&leaves))).collect();
@@ -153,7 +153,7 @@ fn writes_paths_as_the_library_does() {
             assert!(node.payload().is_some(), "{path}");
         }
     }
-    // Those with one key in two places of a map.
+    // The refused values have one key twice in a map.
     assert_eq!(refused, KEYS.len());
 }
 
@@ -177,7 +177,7 @@ fn takes_whatever_bytes_without_a_panic() {
 #[test]
 fn refuses_paths_that_would_fill_memory() {
     let tensor = tenarc::to_vec(&Tensor(vec![1u8])).unwrap();
-    // One key of 1 MiB, and a million bytes of tensors under it.
+    // The value has one key of 1 MiB, and a million bytes of tensors under it.
     let mut bytes = b"\xa1\x7a\x00\x10\x00\x00".to_vec();
     bytes.resize(bytes.len() + (1 << 20), b'k');
     bytes.push(0x9f);
