@@ -1,4 +1,4 @@
-//! File formats. Each has a module that reads a file into a [`Document`] and writes values to a file.
+//! The file formats. Their modules read a file into a [`Document`], and write values to a file.
 
 pub mod archive;
 mod converted;
@@ -63,7 +63,8 @@ pub enum Format {
 pub struct Lossy(pub bool);
 
 impl Format {
-    /// The format in the library that converts it. `None` for those that hold any value.
+    /// Returns the corresponding format of tenarc-convert. `None` for archives, messages and Parquet, which that list
+    /// does not have.
     fn converted(self) -> Option<Converted> {
         Some(match self {
             Self::Archive | Self::Message | Self::Parquet => return None,
@@ -80,7 +81,7 @@ impl Format {
         })
     }
 
-    /// The file name extensions, in lower case, without the dot.
+    /// Returns the file name extensions, in lower case, without the dot.
     fn extensions(self) -> &'static [&'static str] {
         match self {
             Self::Archive => &["tenarc", "tarc"],
@@ -99,11 +100,11 @@ impl Format {
         }
     }
 
-    /// Whether the first bytes of a file are those of this format. Few other files start so.
+    /// Returns whether a file starts like this format. Few files of other formats start in the same way.
     fn starts(self, start: &[u8]) -> bool {
         match self {
             Self::Archive => start.starts_with(&archive::MAGIC),
-            // The header's length (8 bytes, little-endian, below 100 MB), then the header, which is JSON.
+            // The length of the header (8 bytes, little-endian, below 100 MB), then the header, which is JSON.
             Self::Safetensors => {
                 matches!(start, [_, _, _, len, 0, 0, 0, 0, b'{', ..] if *len < 6)
             }
@@ -112,7 +113,7 @@ impl Format {
             Self::Parquet => start.starts_with(b"PAR1"),
             Self::Tenbin => start.starts_with(b"~TenBin~"),
             Self::Gguf => start.starts_with(b"GGUF"),
-            // Newer files are zip files, of which only the name of a member says more.
+            // Newer PyTorch files are zip files, which only the names of their entries identify.
             Self::Torch => tenarc_convert::torch::is_legacy(start),
             _ => false,
         }
@@ -132,7 +133,7 @@ impl Format {
     }
 
     /// # Errors
-    /// If files of this format are only read.
+    /// If files of this format can only be read.
     pub fn check_writable(self) -> Result<()> {
         Err(Failure::new(match self {
             Self::Onnx => "cannot write ONNX models: write safetensors instead",
@@ -158,7 +159,7 @@ impl Format {
     }
 }
 
-/// The format that a file name stands for.
+/// Returns the format that the extension of a file name stands for.
 pub fn by_extension(path: &Path) -> Option<Format> {
     if is_index(path) {
         return Some(Format::Safetensors);
@@ -168,17 +169,18 @@ pub fn by_extension(path: &Path) -> Option<Format> {
     all.find(|format| format.extensions().contains(&&*extension))
 }
 
-/// Whether a file is named as the index of a sharded model: `model.safetensors.index.json`.
+/// Returns whether a file has the name of an index of a sharded model, such as `model.safetensors.index.json`.
 fn is_index(path: &Path) -> bool {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
     is_json && format!("{stem}.").contains(".safetensors.index.")
 }
 
-/// The format of an output that is an archive by default: the one that is asked for, or that of its name.
+/// Returns the format of an output: the requested format, or else the format of the file name. A name without extension
+/// means an archive.
 ///
 /// # Errors
-/// If the name has an extension that is not known, or the format is only read.
+/// If no format is requested and the extension of the name is unknown.
 pub fn of_output(path: &Path, to: Option<Format>) -> Result<Format> {
     let extension = path.extension().map(|end| end.to_string_lossy().into_owned());
     match (to.or_else(|| by_extension(path)), extension) {
@@ -192,7 +194,7 @@ pub fn of_output(path: &Path, to: Option<Format>) -> Result<Format> {
     }
 }
 
-/// The name of a format, as `--from` and `--to` take it.
+/// Returns the name of a format as `--from` and `--to` accept it.
 pub fn name(format: Format) -> String {
     format.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
@@ -224,7 +226,7 @@ pub fn only_for(
     Err(Failure::new(what))
 }
 
-/// Writes a target that is not an archive.
+/// Writes to a target that is not an archive.
 pub fn write_stream(
     target: &Target,
     write: &mut dyn FnMut(&mut dyn Write) -> Result<()>,
@@ -234,8 +236,8 @@ pub fn write_stream(
     writer.finish()
 }
 
-/// Calls `write` with a value without columns. Lists of numbers in a message are tensors. A value with columns is first written
-/// to a temporary archive as rows, so that they need not be in memory.
+/// Calls `write` with a value without columns. Lists of numbers in a message become tensors. A value with columns is
+/// first written to a temporary archive as rows, so that the rows need not all be in memory.
 fn as_rows<T>(section: &Section<'_>, write: impl FnOnce(&dyn Stored) -> Result<T>) -> Result<T> {
     if let Some(stored) = section.stored().filter(|_| !section.root.holds_columns()) {
         return write(stored);
@@ -253,18 +255,18 @@ fn as_rows<T>(section: &Section<'_>, write: impl FnOnce(&dyn Stored) -> Result<T
 /// The name of the temporary file in error messages.
 const TEMPORARY: &str = "a temporary file (TMPDIR sets the directory)";
 
-/// An unnamed temporary file, which the system removes when it is closed.
+/// Creates an unnamed temporary file, which the system removes when it is closed.
 fn temporary() -> Result<File> {
     tempfile::tempfile().of(format!("cannot create {TEMPORARY}"))
 }
 
-/// The start of messages about what a writer leaves out or changes.
+/// The start of messages about content that a writer leaves out or changes.
 const NOT_KEPT: &str = "cannot be kept";
-/// The start of messages about what a reader leaves out.
+/// The start of messages about content that a reader leaves out.
 pub const NOT_READ: &str = "not read";
 
-/// Reports what is left out or changed: each tensor that is left out in a line of its own, the rest in one line. `file` is
-/// the file that it is about, if that is not clear.
+/// Prints what is left out or changed: one line for each tensor that is left out, and one line for the rest. `file` is
+/// the name of the file, if the messages must name it.
 pub fn tell(losses: &Losses, file: Option<&str>, how: &str) {
     let file = file.map_or_else(String::new, |file| format!("{file}: "));
     let (tensors, others): (Vec<_>, Vec<_>) =
@@ -281,21 +283,21 @@ pub fn tell(losses: &Losses, file: Option<&str>, how: &str) {
     note(losses, &file);
 }
 
-/// What a file holds that is not read, in short; none if all is.
+/// Returns a short description of the content of a file that is not read. `None` if all of it is read.
 pub fn not_read(losses: &Losses) -> Option<String> {
     let listed: Vec<_> = losses.listed().iter().collect();
     let beyond = losses.count().saturating_sub(listed.len() as u64);
     (!listed.is_empty()).then(|| in_short(&listed, beyond))
 }
 
-/// Tells of what is left out by design, in one line.
+/// Prints one line about content that is left out by design.
 pub fn note(losses: &Losses, file: &str) {
     if !losses.notes().is_empty() && !is_quiet() {
         say(&format!("{file}note: {}", losses.notes().join("; ")));
     }
 }
 
-/// The first of some losses, and how many more there are.
+/// Returns the first few losses as text, and the number of the others.
 fn in_short(losses: &[&Loss], beyond: u64) -> String {
     const SHOWN: usize = 3;
     let shown: Vec<String> = losses.iter().take(SHOWN).map(ToString::to_string).collect();

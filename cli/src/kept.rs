@@ -1,4 +1,4 @@
-//! The part of a value that holds the tensors whose path matches a pattern, and nothing else.
+//! Reduces a value to the tensors whose path matches a pattern.
 
 use tenarc::inspect::Paths;
 
@@ -9,7 +9,7 @@ use crate::paths::{self, Globs};
 use crate::text::quoted;
 use crate::written::{Written, WrittenKey};
 
-/// The tensors of a value whose path matches, at the same paths. `None` if there are none.
+/// Returns the tensors of a value whose path matches, at the same paths. `None` if no tensor matches.
 ///
 /// # Errors
 /// If only some columns of a table match, or the metadata is damaged.
@@ -77,7 +77,8 @@ impl<'a> Walk<'a, '_> {
     }
 }
 
-/// What is left of a list. If an item before it is left out, it becomes a map by positions, so that paths stay the same.
+/// Returns the kept items of a list. If an item before a kept one is left out, the list becomes a map from positions to
+/// items, so that paths stay the same.
 fn list(found: Vec<(usize, Written<'_>)>) -> Option<Written<'_>> {
     if found.is_empty() {
         return None;

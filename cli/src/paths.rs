@@ -1,7 +1,7 @@
 //! Paths, which name the parts of a value.
 //!
-//! They are the paths of the library, which `tenarc::inspect` writes and looks up: keys and positions joined by dots. If such a
-//! path could mean several parts, a JSON Pointer (RFC 6901) is used instead.
+//! Paths are written and looked up by `tenarc::inspect`: keys and positions joined by dots. If such a path could mean
+//! several parts, a JSON Pointer (RFC 6901) is used instead.
 
 use std::cell::Cell;
 
@@ -22,17 +22,17 @@ pub struct Named<'a> {
 }
 
 impl<'a> Named<'a> {
-    /// A column, if it is a tensor.
+    /// Returns a column as a payload with its path, if the column is a tensor.
     pub fn of_field(field: &'a Field) -> Option<Self> {
         let node = field.tensor.as_ref()?;
         Some(Self { path: field.path.clone(), node, payload: node.payload()? })
     }
 }
 
-/// All payloads of a value, in the order of the value. `encoded` is what `root` was parsed from.
+/// Returns all payloads of a value, in the order of the value. `encoded` must be the bytes that `root` was parsed from.
 ///
 /// # Errors
-/// If `encoded` is something else.
+/// If `encoded` is not well-formed.
 pub fn payloads<'a>(root: &'a Node, encoded: &[u8]) -> tenarc::Result<Vec<Named<'a>>> {
     let paths = of(encoded)?;
     let mut found = Vec::new();
@@ -44,18 +44,18 @@ pub fn payloads<'a>(root: &'a Node, encoded: &[u8]) -> tenarc::Result<Vec<Named<
     Ok(found)
 }
 
-/// What `ls` lists: a tensor, or columns.
+/// An entry in the list of `ls`: a tensor, or a sequence that is stored as columns.
 #[derive(Debug)]
 pub enum Listed<'a> {
     Tensor(Named<'a>),
     Columns(&'a Columns),
 }
 
-/// Calls `each` with all tensors and columns of a value, in the order of the value. They are not collected: paths of
-/// many small tensors are much longer than these.
+/// Calls `each` with all tensors and columns of a value, in the order of the value. They are not collected in memory,
+/// because the paths of many small tensors are much longer than the tensors.
 ///
 /// # Errors
-/// If no path leads to one of them only: then, `each` was not called. If `each` fails.
+/// If no path identifies one of them: then `each` is not called. If `each` fails.
 pub fn each_listed<'a>(
     root: &'a Node,
     encoded: &[u8],
@@ -98,10 +98,10 @@ pub fn each_listed<'a>(
     done
 }
 
-/// Tells each sequence that is stored as columns its path.
+/// Sets the path of each sequence that is stored as columns. `encoded` must be the bytes that `root` was parsed from.
 ///
 /// # Errors
-/// If `encoded` is not what `root` was parsed from.
+/// If `encoded` is not well-formed.
 pub fn tell_columns(root: &mut Node, encoded: &[u8]) -> tenarc::Result<()> {
     if !root.holds_columns() {
         return Ok(());
@@ -133,15 +133,15 @@ fn tell(node: &mut Node, steps: &mut Vec<String>, paths: &Paths) {
     }
 }
 
-/// The paths of an encoded value.
+/// Returns the paths of an encoded value.
 ///
 /// # Errors
-/// If it is not well-formed.
+/// If the value is not well-formed.
 pub fn of(encoded: &[u8]) -> tenarc::Result<Paths> {
     Paths::of(encoded, limits())
 }
 
-/// Calls `each` with every node, parents first.
+/// Calls `each` with every node and the steps of its path. A parent comes before its children.
 pub fn walk<'a>(
     node: &'a Node,
     steps: &mut Vec<String>,
@@ -168,11 +168,11 @@ pub fn walk<'a>(
     }
 }
 
-/// Checks that the paths of all payloads together are not much longer than the value. They could be, because a long
-/// key is repeated in the path of everything under it.
+/// Checks that the paths of all payloads together are not much longer than the value. They could be, because a long key
+/// is repeated in every path below it.
 ///
 /// # Errors
-/// If they are.
+/// If they are much longer.
 pub fn check(root: &Node) -> Result<()> {
     let most = root.range.len().saturating_mul(16).max(1 << 20);
     let mut left = Some(most);
@@ -200,7 +200,7 @@ fn measure(node: &Node, len: usize, left: &mut Option<usize>) {
     }
 }
 
-/// The node at `path`. `encoded` is what `root` was parsed from.
+/// Returns the node at `path`. `encoded` must be the bytes that `root` was parsed from.
 ///
 /// # Errors
 /// If there is no such node, or the path could mean several.
@@ -221,7 +221,7 @@ pub fn find<'a>(root: &'a Node, encoded: &[u8], path: &str) -> Result<&'a Node> 
     Ok(found)
 }
 
-/// The last node that does not start after `start`. Nodes are in the order of their bytes.
+/// Returns the last node that does not start after `start`. Nodes are in the order of their bytes.
 fn last<T>(nodes: &[T], node: impl Fn(&T) -> &Node, start: usize) -> Option<&Node> {
     let behind = nodes.partition_point(|inside| node(inside).range.start <= start);
     nodes.get(behind.checked_sub(1)?).map(node)
@@ -254,7 +254,7 @@ impl Globs {
         self.compiled.is_empty()
     }
 
-    /// Checks that any path has matched. If none has, the patterns are probably mistyped.
+    /// Checks that at least one path has matched. If none has, the patterns are probably mistyped.
     ///
     /// # Errors
     /// If there are patterns, and no path has matched.
@@ -266,19 +266,19 @@ impl Globs {
         Err(Failure::new(format!("nothing matches {}", patterns.join(" or "))))
     }
 
-    /// Whether one of the patterns matches. This does not count as a use of the pattern.
+    /// Returns whether one of the patterns matches. This does not mark the patterns as used.
     pub fn matches(&self, path: &str) -> bool {
         self.compiled.iter().any(|glob| glob.is_match(path))
     }
 
-    /// Whether one of the patterns matches.
+    /// Returns whether one of the patterns matches. A match marks the patterns as used.
     pub fn any(&self, path: &str) -> bool {
         let found = self.matches(path);
         self.used.set(self.used.get() || found);
         found
     }
 
-    /// Like [`any`](Self::any), but without patterns every path is admitted.
+    /// Like [`any`](Self::any), but admits every path if there are no patterns.
     pub fn admits(&self, path: &str) -> bool {
         self.is_empty() || self.any(path)
     }

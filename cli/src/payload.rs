@@ -35,7 +35,7 @@ impl Section<'_> {
         failed.map_or(read.of(self.file), Err)
     }
 
-    /// All bytes of a payload, in memory.
+    /// Reads all bytes of a payload into memory.
     ///
     /// # Errors
     /// If the bytes cannot be read, if the checksum does not match, or if there is not enough memory.
@@ -49,7 +49,7 @@ impl Section<'_> {
         Ok(bytes)
     }
 
-    /// Some bytes of a payload. Of an archive, the chunks that contain them are verified.
+    /// Reads some bytes of a payload. In an archive, the chunks that contain them are verified.
     ///
     /// # Errors
     /// If the bytes cannot be read, or are outside of the payload.
@@ -82,7 +82,7 @@ impl Section<'_> {
         Ok(bytes)
     }
 
-    /// Some bytes of a payload that can only be read from its start, such as a compressed one. Reading stops
+    /// Reads some bytes of a payload that can only be read from its start, such as a compressed one. Reading stops
     /// after the last wanted byte.
     fn read_up_to(&self, node: &Node, wanted: Range<usize>) -> Result<Vec<u8>> {
         let (mut at, mut bytes) = (0, Vec::new());
@@ -92,7 +92,7 @@ impl Section<'_> {
             let range = start.min(block.len())..end.min(block.len());
             bytes.extend_from_slice(block.get(range).unwrap_or_default());
             at += block.len();
-            // Stops reading: the rest is not needed.
+            // The error stops the reading, because the rest is not needed.
             if enough(&bytes) { Err(Failure::closed()) } else { Ok(()) }
         });
         match read {

@@ -7,8 +7,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output::is_quiet;
 
-/// A progress bar that counts bytes up to a total. It is shown only if standard error is a terminal and `--quiet` was not
-/// given. Clones share one bar, which goes when the last of them does.
+/// A progress bar that counts bytes up to a total. It is shown only if standard error is a terminal and `--quiet` was
+/// not given. Clones share one bar, which is removed when the last clone is dropped.
 #[derive(Clone)]
 pub struct Progress(Arc<Bar>);
 
@@ -18,11 +18,11 @@ struct Bar {
     is_over: AtomicBool,
 }
 
-/// The bar that is shown.
+/// The bar that is shown now.
 static SHOWN: Mutex<Weak<Bar>> = Mutex::new(Weak::new());
 
 impl Progress {
-    /// A new bar, which takes the place of the one that is shown.
+    /// Creates a bar, which replaces the one that is shown.
     pub fn new(total: u64, what: &'static str) -> Self {
         let bar = if is_quiet() { ProgressBar::hidden() } else { ProgressBar::new(total) };
         let template = "{msg} {bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
@@ -44,7 +44,7 @@ impl Progress {
         }
     }
 
-    /// Counts more bytes. The bar stays at its end if some bytes are read more often than was expected.
+    /// Counts more bytes. If more bytes are read than expected, the bar stays at its end.
     pub fn add(&self, bytes: u64) {
         self.set(self.0.bar.position().saturating_add(bytes));
     }

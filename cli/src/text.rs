@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Makes text safe to print: characters that could move the cursor, change colours or the direction of
-/// writing are escaped.
+/// Makes text safe to print: escapes characters that could move the cursor, change colours or change the direction of
+/// writing.
 pub fn escaped(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unsafe) {
         return Cow::Borrowed(text);
@@ -20,7 +20,7 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// Whether a character is a control character, or an invisible one that can change how other text looks.
+/// Returns whether a character is a control character, or an invisible one that can change how other text looks.
 pub fn is_unsafe(char: char) -> bool {
     char.is_control()
         || matches!(char,
@@ -29,7 +29,7 @@ pub fn is_unsafe(char: char) -> bool {
             | '\u{e0000}'..='\u{e007f}')
 }
 
-/// A text in quotes.
+/// Returns a text in quotes. Characters that are not safe to print are escaped.
 pub fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -44,7 +44,7 @@ pub fn quoted(text: &str) -> String {
     quoted
 }
 
-/// A number of bytes in a suitable unit, such as `1.5 MiB`.
+/// Formats a number of bytes in a suitable unit, such as `1.5 MiB`.
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if count < 1024 {
@@ -64,7 +64,7 @@ pub fn bytes(count: u64) -> String {
     format!("{size:.1} {unit}")
 }
 
-/// Dimensions, such as `[2, 3]`.
+/// Formats dimensions, such as `[2, 3]`.
 pub fn shape(dims: &[usize]) -> String {
     let mut text = String::from("[");
     for (at, dim) in dims.iter().enumerate() {
@@ -76,7 +76,7 @@ pub fn shape(dims: &[usize]) -> String {
     text
 }
 
-/// A float in few digits, for tables.
+/// Formats a float in few digits, for tables.
 pub fn short(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return if value.is_nan() { "NaN".into() } else { format!("{value}") };
@@ -90,14 +90,14 @@ pub fn short(value: f64) -> String {
     text.trim_end_matches('.').to_owned()
 }
 
-/// A float in at most eight characters, for tables with many columns.
+/// Formats a float in at most eight characters, for tables with many columns.
 pub fn brief(value: f64) -> String {
     let size = value.abs();
     let digits = match size {
         _ if !value.is_finite() || value == 0.0 => return short(value),
         _ if !(1e-3..99_999.5).contains(&size) => {
             let text = format!("{value:.2e}");
-            // Of exponents with three digits, there is room for a digit less.
+            // With a three-digit exponent, there is no room for digits after the point.
             return if text.len() > 8 { format!("{value:.0e}") } else { text };
         }
         _ if size < 1.0 => 4,
@@ -113,7 +113,7 @@ pub fn brief(value: f64) -> String {
     }
 }
 
-/// `1 tensor`, `2 tensors`.
+/// Returns a number with a noun, which is in the plural if needed: `1 tensor`, `2 tensors`.
 pub fn counted(count: u64, what: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {what}{plural}")

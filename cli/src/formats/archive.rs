@@ -1,4 +1,4 @@
-//! tenarc archives.
+//! Reads and writes tenarc archives.
 
 use tenarc::Archive;
 
@@ -37,7 +37,7 @@ pub fn read(input: Input, reading: &Reading) -> Result<Document> {
     Ok(Document::of_archive(name, Format::Archive, archive))
 }
 
-/// Copies segments, and saves other values.
+/// Copies unchanged segments to an archive, and saves all other values.
 ///
 /// # Errors
 /// If a value cannot be read, or the target cannot be written.
@@ -53,7 +53,7 @@ pub fn write(values: &mut Values<'_>, target: &Target) -> Result<()> {
     out.finish()
 }
 
-/// A message about the bytes after the last end mark, if there are any.
+/// Returns a message about the bytes after the last end mark, if there are any.
 pub fn unfinished(archive: &Archive<Source>) -> Option<String> {
     let count = archive.unfinished_bytes();
     let what = "follow the last end mark: an append is in progress or was interrupted";

@@ -1,4 +1,4 @@
-//! Formats that the library converts.
+//! Reads and writes the formats that tenarc-convert converts.
 
 use std::fs::File;
 use std::io::{self, Seek as _, Write};
@@ -45,7 +45,7 @@ pub fn read(format: Format, of: Converted, input: Input, reading: &Reading) -> R
     Document::of_messages(input.name, format, messages)
 }
 
-/// Writes values. A target file is read back and compared, and replaced only if all of them were written.
+/// Writes values. The new file is read back and compared. It replaces the target only if all values were written.
 ///
 /// # Errors
 /// If a value cannot be read, if this format cannot hold it and `lossy` is off, or if the target cannot be written.
@@ -98,11 +98,12 @@ fn all(
     })
 }
 
-/// The size of shards of a model that is named by its index, if no other is given: as transformers wrote them for years.
+/// The size of shards if the output is named as an index and no size is given. transformers wrote shards of this size
+/// for years.
 const SHARD_SIZE: u64 = 5_000_000_000;
 
-/// Writes a model in several files with an index. If it fits one file, and the output is not named as an index, writes
-/// that file.
+/// Writes a model in several files with an index. If the model fits in one file and the output is not named as an
+/// index, writes only that file.
 fn sharded(value: &dyn Stored, target: &Target, options: &Options) -> Result<()> {
     let Some(path) = target.path() else {
         return Err(Failure::new("shards are several files: name the output"));
@@ -124,7 +125,7 @@ fn sharded(value: &dyn Stored, target: &Target, options: &Options) -> Result<()>
         name.push(".index.json");
         name.into()
     };
-    // Without `.index.json` and `.safetensors`.
+    // The stem has neither `.index.json` nor `.safetensors`.
     target.check_shards(&index.with_extension("").with_extension("").with_extension(""))?;
     let options = options.clone().with_save(target.options.clone());
     let lost = export.save_sharded(&index, most, &options);
@@ -150,21 +151,21 @@ fn save(of: Converted, value: &dyn Stored, target: &Target, options: &Options) -
             Ok(())
         });
     }
-    // The writer of npz seeks, which a pipe cannot.
+    // The writer of npz files seeks, and a pipe cannot seek.
     let mut spooled = temporary()?;
     put(&spooled, Path::new(&name))?;
     spooled.rewind()?;
     write_stream(target, &mut |writer| Ok(io::copy(&mut spooled, writer).map(drop)?))
 }
 
-/// Calls `write` with the only value, in a form that the format can take.
+/// Calls `write` with the only value, in a form that the format can hold.
 fn only(
     of: Converted,
     values: &mut Values<'_>,
     write: &mut dyn FnMut(&dyn Stored) -> Result<()>,
 ) -> Result<()> {
     values.only(&mut |section| match section.stored() {
-        // These have no place for columns.
+        // These formats cannot hold columns.
         _ if matches!(of, Converted::Npy | Converted::Tenbin) => as_rows(section, |value| {
             if of == Converted::Npy && !value.is_tensor()? {
                 let what = "an npy file holds exactly one tensor: use `tenarc get` to save one";

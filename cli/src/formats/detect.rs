@@ -1,7 +1,7 @@
-//! Which format a file has, or what else it is.
+//! Detects the format of a file, and says what to do with common files that cannot be read.
 //!
-//! What the first bytes say counts more than the name of the file, as downloads and caches rename files. Formats without a
-//! mark at their start are known by the name only: almost any bytes are CBOR or MessagePack.
+//! The first bytes of a file count more than its name, because downloads and caches rename files. Formats without magic
+//! bytes are recognised by the name only: almost any bytes are valid CBOR or MessagePack.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ const START: usize = 512;
 /// CBOR's tag for "this is CBOR" (RFC 8949, section 3.4.6).
 pub const SELF_DESCRIBED: [u8; 3] = [0xd9, 0xd9, 0xf7];
 
-/// Files that are not read: how they start, what they are, and what to do.
+/// Files that are not read: their first bytes, what they are, and what the user can do.
 const FOREIGN: [(&[u8], &str); 2] = [
     (
         b"\x89HDF\r\n\x1a\n",
@@ -57,7 +57,7 @@ pub fn detect(path: &Path, input: &Input) -> Result<Format> {
         return Err(refused(what));
     }
     match named {
-        // These formats have no mark at their start, so only the name tells them.
+        // These formats have no magic bytes, so only the name identifies them.
         Some(format @ (Format::Message | Format::Json | Format::Msgpack | Format::Onnx)) => {
             return Ok(format);
         }
@@ -73,18 +73,19 @@ pub fn detect(path: &Path, input: &Input) -> Result<Format> {
     if start.starts_with(&SELF_DESCRIBED) {
         return Ok(Format::Message);
     }
-    // A stream of Arrow starts with these four bytes. Other files rarely do, but they are a weak mark, so they come last.
+    // An Arrow stream starts with these four bytes. They are weak evidence, because other files can start with them
+    // too, so they are checked late.
     if start.starts_with(&[0xff; 4]) {
         return Ok(Format::Arrow);
     }
-    // A file whose name and start do not fit together is opened by its name: the error of the reader says what is wrong
-    // with it.
+    // The first bytes identify no format, so the name decides. If the content does not fit the name, the error of the
+    // reader says what is wrong.
     named.or_else(|| is_json(&start).then_some(Format::Json)).ok_or_else(|| {
         refused("unknown file format: name it with --from, if it is one of those that `tenarc --help` lists")
     })
 }
 
-/// Whether the first bytes alone say that an input is of a format that is read.
+/// Returns whether the first bytes of an input, or the entries of a zip file, identify a format that can be read.
 ///
 /// # Errors
 /// If the input cannot be read.
@@ -94,12 +95,12 @@ pub fn is_marked(path: &Path, input: &Input) -> Result<bool> {
     Ok(is_zip || Format::value_variants().iter().any(|format| format.starts(&start)))
 }
 
-/// What a zip file is, by the names of its members.
+/// Detects the format of a zip file from the names of its entries.
 fn zip(path: &Path, input: &Input) -> Result<Format> {
     let refused = |what: &str| Err(Failure::of_kind(Kind::Io, what));
     let file = input.file.try_clone().of(&input.name)?;
     let named = by_extension(path).filter(|named| matches!(named, Format::Npz | Format::Torch));
-    // If the list of members is damaged, the reader says how.
+    // If the list of entries is damaged, the reader reports the damage.
     let Ok(npz) = Npz::new(file) else { return Ok(named.unwrap_or(Format::Npz)) };
     let holds = |name: &str| {
         npz.members().iter().any(|member| {
@@ -116,7 +117,7 @@ fn zip(path: &Path, input: &Input) -> Result<Format> {
     refused(OTHER_ZIP)
 }
 
-/// Whether the text starts an object or an array.
+/// Returns whether the bytes are text that starts with a JSON object or array.
 fn is_json(start: &[u8]) -> bool {
     let text = start.trim_ascii_start();
     let printable = text.iter().all(|&byte| byte >= b' ' || byte.is_ascii_whitespace());

@@ -1,4 +1,4 @@
-//! CBOR messages: one item for each value, one after the other.
+//! Writes CBOR messages: one item for each value, one after the other.
 
 use super::{Values, write_stream};
 use crate::failure::Result;

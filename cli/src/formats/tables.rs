@@ -1,5 +1,5 @@
-//! Tables of records in Parquet and Arrow files. They are read as a temporary archive with a value for each row group or record
-//! batch.
+//! Reads and writes tables of records in Parquet and Arrow files. A table is read into a temporary archive, with one
+//! value for each row group or record batch.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -22,17 +22,17 @@ use crate::output::Target;
 use crate::written::Written;
 
 /// # Errors
-/// If the input cannot be read, or is no Parquet file.
+/// If the input cannot be read, or is not a Parquet file.
 pub fn read_parquet(input: Input) -> Result<Document> {
     let file = ParquetFile::new(input.file)?;
     let groups = (0..file.row_groups()).map(|group| file.rows(group));
     document(input.name, Format::Parquet, file.table(), file.losses(), groups)
 }
 
-/// Reads an Arrow file, if it holds a table rather than tensors.
+/// Reads an Arrow file that holds a table. Returns `None` if it holds tensors.
 ///
 /// # Errors
-/// If the input cannot be read, or is no Arrow file.
+/// If the input cannot be read, or is not an Arrow file.
 pub fn read_arrow(input: &Input) -> Result<Option<Document>> {
     if !ArrowFile::new(&input.file)?.is_table() {
         return Ok(None);
@@ -60,7 +60,7 @@ fn document(
     Ok(Document::of_archive(input, format, archive).with_losses(losses.clone()))
 }
 
-/// Writes values as the record batches of an Arrow file if they are a table, and otherwise as tensors.
+/// Writes values to an Arrow file: as record batches if they are a table, and otherwise as tensors.
 ///
 /// # Errors
 /// If a value cannot be read, if the format cannot hold them and `lossy` is off, or if the target cannot be written.
@@ -73,7 +73,7 @@ pub fn write_arrow(
     match values.segments() {
         Some(segments) if arrow::are_table(&segments)? => write_batches(&segments, target, lossy),
         None if values.are_messages() => {
-            // Whether they are a table shows in the archive. Its values are segments.
+            // Whether messages are a table is only known from segments, so they are first saved to a temporary archive.
             let held = Document::of_archive(TEMPORARY.into(), Format::Archive, archive_of(values)?);
             write_arrow(of, &mut Values::of(&held, None)?, target, lossy)
         }
@@ -103,7 +103,8 @@ fn write_batches(segments: &[Segment<'_, Source>], target: &Target, lossy: Lossy
 /// Writes values as row groups of a Parquet file.
 ///
 /// # Errors
-/// If they are no table, if the format cannot hold them and `lossy` is off, or if the target cannot be written.
+/// If the values are not a table, if the format cannot hold them and `lossy` is off, or if the target cannot be
+/// written.
 pub fn write_parquet(values: &mut Values<'_>, target: &Target, lossy: Lossy) -> Result<()> {
     let options = Options::default().with_losses(lossy.0);
     let mut writer = target.writer()?;
@@ -116,7 +117,7 @@ pub fn write_parquet(values: &mut Values<'_>, target: &Target, lossy: Lossy) -> 
     writer.finish()
 }
 
-/// Values in a temporary archive.
+/// Saves values to a temporary archive.
 fn archive_of(values: &mut Values<'_>) -> Result<Archive<Source>> {
     archive(|out| {
         values.each(&mut |value| {
@@ -133,7 +134,7 @@ fn archive_of(values: &mut Values<'_>) -> Result<Archive<Source>> {
     })
 }
 
-/// A temporary archive.
+/// Creates a temporary archive. `save` adds its values.
 fn archive(
     save: impl FnOnce(&mut OArchive<BufWriter<&File>>) -> Result<()>,
 ) -> Result<Archive<Source>> {

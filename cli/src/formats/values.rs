@@ -1,4 +1,4 @@
-//! The values that a command writes, in whatever format.
+//! The values that a command writes, in any format.
 
 use std::io::BufWriter;
 
@@ -17,34 +17,35 @@ use crate::written::Written;
 pub enum Valued<'a> {
     /// A value of an input.
     Whole(&'a Section<'a>),
-    /// A changed one, and its name.
+    /// A changed value, and its name.
     Changed(Option<&'a str>, Written<'a>),
 }
 
-/// Takes the values one after the other.
+/// A function that is called with each value.
 type Put<'p> = dyn FnMut(Valued<'_>) -> Result<()> + 'p;
 
-/// Hands over the values one after the other.
+/// A function that calls the given [`Put`] with each value.
 type Each<'s> = dyn FnMut(&mut Put<'_>) -> Result<()> + 's;
 
-/// Values to be written, one after the other. Each is made when it is written, so that only one is in memory.
+/// Values to be written, one after the other. Each value is created when it is written, so that only one is in memory.
 pub struct Values<'s> {
     each: Box<Each<'s>>,
-    /// There are no fewer than this.
+    /// The least number of values.
     at_least: u64,
-    /// The same values, if they are those of an archive.
+    /// The segments of the values, if all values are from one archive.
     segments: Option<Vec<Segment<'s, Source>>>,
-    /// Whether they are messages, which may be rows of a table.
+    /// Whether the values are messages, which may be rows of a table.
     are_messages: bool,
 }
 
 impl<'s> Values<'s> {
-    /// Values that `each` makes. It is called once.
+    /// Creates values from a function that passes each of them to its argument. `at_least` is the least number of
+    /// values.
     pub fn new(at_least: u64, each: impl FnMut(&mut Put<'_>) -> Result<()> + 's) -> Self {
         Self { each: Box::new(each), at_least, segments: None, are_messages: false }
     }
 
-    /// The chosen value of a document, or all values.
+    /// Returns the chosen value of a document, or all its values.
     ///
     /// # Errors
     /// If there is no such value.
@@ -66,25 +67,25 @@ impl<'s> Values<'s> {
     /// Calls `put` with each value.
     ///
     /// # Errors
-    /// If one cannot be read, or `put` fails.
+    /// If a value cannot be read, or `put` fails.
     pub fn each(&mut self, put: &mut Put<'_>) -> Result<()> {
         (self.each)(put)
     }
 
-    /// The same values, if they are those of an archive.
+    /// Returns the segments of the values, if all values are from one archive. The second call returns `None`.
     pub fn segments(&mut self) -> Option<Vec<Segment<'s, Source>>> {
         self.segments.take()
     }
 
-    /// Whether they are messages, which may be rows of a table.
+    /// Returns whether the values are messages, which may be rows of a table.
     pub fn are_messages(&self) -> bool {
         self.are_messages
     }
 
-    /// Calls `put` with the only value, for formats that hold no more.
+    /// Calls `put` with the only value, for formats that hold just one.
     ///
     /// # Errors
-    /// If there are none or several, and if `put` fails.
+    /// If there is no value, if there are several, or if `put` fails.
     pub fn only(&mut self, put: &mut dyn FnMut(&Section<'_>) -> Result<()>) -> Result<()> {
         let one = || Failure::new("the output format holds one value: choose it with --segment");
         if self.at_least > 1 {
@@ -100,7 +101,7 @@ impl<'s> Values<'s> {
         if seen { Ok(()) } else { Err(one()) }
     }
 
-    /// Writes the values to a target. Formats other than archives may not hold them.
+    /// Writes the values to a target. A format other than an archive may be unable to hold them.
     ///
     /// # Errors
     /// If the format cannot hold the values, or writing fails.
@@ -115,8 +116,8 @@ impl<'s> Values<'s> {
 }
 
 impl Valued<'_> {
-    /// Calls `put` with the value, for formats other than archives. A changed value goes through a temporary archive only if
-    /// it has columns, or tensors inside of tags.
+    /// Calls `put` with the value, for formats other than archives. A changed value is first saved to a temporary
+    /// archive only if it has columns, or tensors inside tags.
     ///
     /// # Errors
     /// If `put` fails, or the value cannot be read.
@@ -133,7 +134,7 @@ impl Valued<'_> {
     }
 }
 
-/// A temporary archive of a value.
+/// Saves a value to a temporary archive.
 pub fn temporary_archive(name: Option<&str>, value: &Written<'_>) -> Result<Archive<Source>> {
     let file = temporary()?;
     let mut out = OArchive::new(BufWriter::with_capacity(1 << 20, &file))?;
