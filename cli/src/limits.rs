@@ -1,4 +1,4 @@
-//! What an input may make the command do.
+//! The limits on what an input can make the command do.
 
 use std::sync::OnceLock;
 
@@ -6,13 +6,13 @@ use tenarc::de::{DecodeOptions, Limits};
 
 static MAX_MEMORY: OnceLock<u64> = OnceLock::new();
 
-/// Sets how many bytes of memory a value may take, as `--max-memory` says.
+/// Sets how many bytes of memory a value may take, from `--max-memory`.
 pub fn set_max_memory(bytes: u64) {
     // It is set once, from the command line.
     let _ = MAX_MEMORY.set(bytes);
 }
 
-/// The library's limits, with the one of `--max-memory`.
+/// Returns the library's limits. `--max-memory` replaces the limit of memory.
 pub fn limits() -> Limits {
     match MAX_MEMORY.get() {
         Some(bytes) => Limits::default().with_max_alloc(*bytes),
@@ -20,7 +20,7 @@ pub fn limits() -> Limits {
     }
 }
 
-/// How archives are read.
+/// Returns the options for decoding archives.
 pub fn decoding() -> DecodeOptions {
     DecodeOptions::default().with_limits(limits())
 }

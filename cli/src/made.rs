@@ -1,4 +1,4 @@
-//! Changed values that can be written to any format, without a file between.
+//! Changed values that can be written in any format, without a temporary file.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
@@ -15,15 +15,15 @@ use crate::node::{Kind, Node};
 use crate::output::THE_VALUE;
 use crate::written::{Written, is_numeric};
 
-/// A changed value: its metadata, and where its tensors are read.
+/// A changed value: its metadata, and the sources of its tensors.
 pub struct Made<'a> {
     metadata: Vec<u8>,
-    /// The length of each buffer, behind a zero in place of its position.
+    /// The offset and the length of each buffer. The offset is always 0, because the buffers are not in a file.
     buffers: Vec<(u64, u64)>,
     sources: Vec<Source<'a>>,
 }
 
-/// A tensor of an input.
+/// A tensor of an input, and the cast to its new dtype, if there is one.
 #[derive(Clone)]
 struct Source<'a> {
     section: &'a Section<'a>,
@@ -32,8 +32,8 @@ struct Source<'a> {
 }
 
 impl<'a> Made<'a> {
-    /// Makes the metadata of a value, without reading tensors. `None` if it has columns, or tensors inside of tags: these
-    /// have no single source.
+    /// Creates the metadata of a value without reading its tensors. Returns `None` if the value has columns, or tensors
+    /// inside tags: these have no single source.
     ///
     /// # Errors
     /// If the value cannot be written.
@@ -42,7 +42,7 @@ impl<'a> Made<'a> {
         let (asked, numbers) = (Asked::default(), Arc::new(Mutex::new(Vec::new())));
         let chosen = {
             let (asked, numbers) = (asked.clone(), numbers.clone());
-            // It is called for each tensor while that is being written, and for lists of numbers.
+            // This is called for each tensor while that tensor is being written, and also for lists of numbers.
             move |_: &tenarc::tensor::TensorInfo| {
                 let number = asked.lock().ok().and_then(|asked| *asked);
                 if let (Some(number), Ok(mut numbers)) = (number, numbers.lock()) {
@@ -80,7 +80,7 @@ impl Stored for Made<'_> {
             let what = format!("buffer {buffer} is not a tensor of the value");
             return Err(tenarc::Error::damaged(what));
         };
-        // The error of `put` is kept, as a failure would not have its source.
+        // The error of `put` is kept here, because a failure would lose its source.
         let mut refused = None;
         let mut put = |block: &[u8]| {
             put(block).map_err(|error| {
@@ -99,7 +99,7 @@ impl Stored for Made<'_> {
     }
 }
 
-/// The tensors of a value, in its order. `None` if some have no single source.
+/// Returns the tensors of a value, in its order. `None` if some have no single source.
 fn sources<'a>(value: &Written<'a>) -> Result<Option<Vec<Source<'a>>>> {
     fn add<'a>(value: &Written<'a>, found: &mut Vec<Source<'a>>) -> Result<bool> {
         match value {
@@ -145,10 +145,10 @@ fn sources<'a>(value: &Written<'a>) -> Result<Option<Vec<Source<'a>>>> {
     Ok(add(value, &mut found)?.then_some(found))
 }
 
-/// The number of the tensor that is being written.
+/// The number of the tensor that is being written. `None` between tensors.
 type Asked = Arc<Mutex<Option<usize>>>;
 
-/// A value that tells which of its tensors is being written.
+/// A value that records in `asked` which of its tensors is being written.
 struct Telling<'v, 'a> {
     value: &'v Written<'a>,
     asked: &'v Asked,
@@ -170,7 +170,7 @@ struct Part<'v, 'a> {
 }
 
 impl Part<'_, '_> {
-    /// Writes a tensor, and tells its number meanwhile.
+    /// Writes a tensor, and records its number meanwhile.
     fn tensor<S: Serializer>(self, serializer: S) -> Result<S::Ok, S::Error> {
         let number = self.whole.next.replace_with(|next| *next + 1);
         self.tell(Some(number));

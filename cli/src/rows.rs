@@ -1,4 +1,5 @@
-//! Sequences that are stored as columns, tables, and what a path on the command line names in them.
+//! Reads tables and sequences that are stored as columns, and finds the parts of them that a path on the command line
+//! names.
 
 use std::ops::Range;
 
@@ -13,10 +14,10 @@ use crate::input::Source;
 use crate::node::{Columns, Field, Form, Kind, Node, Payload};
 use crate::text::quoted;
 
-/// As many rows are decoded at once.
+/// The number of rows that are decoded at once.
 pub const BLOCK: usize = 256;
 
-/// What a path on the command line names.
+/// The part of an input that a path on the command line names.
 pub enum Meant<'a> {
     /// The root of this section, which may be a part of the value.
     Value(Section<'a>),
@@ -25,10 +26,11 @@ pub enum Meant<'a> {
 }
 
 impl Document {
-    /// What a path names. If no value is chosen, the path can start with the name of the values of a table.
+    /// Finds what a path names. If no value is chosen, the path can start with the name under which values of an
+    /// archive were saved.
     ///
     /// # Errors
-    /// If there is nothing at the path, or it could mean several things.
+    /// If nothing is at the path, or if the path could mean several things.
     pub fn meant(&self, path: &str, chosen: Option<&str>) -> Result<Meant<'_>> {
         if chosen.is_none()
             && !path.is_empty()
@@ -39,7 +41,7 @@ impl Document {
         self.only(chosen)?.into_part(path).map(Meant::Value)
     }
 
-    /// What a path names that starts with the name of values in an archive. `None` if it does not.
+    /// Finds what a path names if it starts with the name of a value in an archive. Returns `None` if it does not.
     fn named(&self, path: &str) -> Result<Option<Meant<'_>>> {
         let Some(archive) = self.archive() else { return Ok(None) };
         let mut found: Option<(String, &str, u64, u64)> = None;
@@ -51,7 +53,7 @@ impl Document {
                 continue;
             };
             let count = match &found {
-                // A longer name wins.
+                // The longest name wins.
                 Some((longest, ..)) if longest.len() > name.len() => continue,
                 Some((same, _, _, count)) if same == name => count + 1,
                 _ => 1,
@@ -61,12 +63,12 @@ impl Document {
         let Some((name, rest, number, count)) = found else { return Ok(None) };
         match archive.table(&name) {
             Ok(_) if count == 1 => {
-                // Columns that are one buffer can be read in place.
+                // Only one value has this name. Those of its columns that are one buffer can be read in place.
                 self.section(number)?.into_part(rest).map(|part| Some(Meant::Value(part)))
             }
             Ok(table) if rest.is_empty() => Ok(Some(Meant::Table(table))),
             Ok(table) => in_table(&table, rest, path).map(|part| Some(Meant::Value(part))),
-            // The values are no sequences. The last one of that name counts.
+            // The values are not sequences. The path means the last value with this name.
             Err(_) if self.len() > 1 => {
                 self.section(number)?.into_part(rest).map(|part| Some(Meant::Value(part)))
             }
@@ -75,7 +77,7 @@ impl Document {
     }
 }
 
-/// What a path names in a table: a column, a row, or a part of a row.
+/// Finds what a path names in a table: a column, a row, or a part of a row.
 fn in_table<'a>(table: &Table<'_, Source>, path: &str, whole: &str) -> Result<Section<'a>> {
     let mut steps: Vec<&str> = path.split('.').collect();
     let is_row = |step: &&str| !step.is_empty() && step.bytes().all(|byte| byte.is_ascii_digit());
@@ -97,7 +99,7 @@ fn in_table<'a>(table: &Table<'_, Source>, path: &str, whole: &str) -> Result<Se
 }
 
 impl<'a> Section<'a> {
-    /// The part of the value that is at a path, as the root.
+    /// Returns the section with the part at a path as its root.
     ///
     /// # Errors
     /// If there is no such part, or the path could mean several.
@@ -124,11 +126,11 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The column at a path, if it is a tensor.
+    /// Returns the column at a path, if it is a tensor.
     fn column(&self, path: &str) -> Result<Option<Node>> {
         let mut all = Vec::new();
         columns_in(&self.root, &mut all);
-        // A path that is not a JSON Pointer starts with that of the sequence.
+        // A path that is not a JSON Pointer starts with the path of its sequence.
         all.retain(|columns| path.starts_with('/') || path.starts_with(&columns.path));
         for columns in all {
             let named = self.fields(columns)?.iter().find(|field| {
@@ -142,7 +144,7 @@ impl<'a> Section<'a> {
         Ok(None)
     }
 
-    /// The table that columns are.
+    /// Returns columns as a table.
     ///
     /// # Errors
     /// If the columns are damaged, or no path leads to them.
@@ -152,7 +154,7 @@ impl<'a> Section<'a> {
         Ok(segment.table(&columns.path)?)
     }
 
-    /// The columns with a name.
+    /// Returns the columns that have a name.
     ///
     /// # Errors
     /// If the columns are damaged, or no path leads to them.
@@ -186,7 +188,7 @@ impl<'a> Section<'a> {
     }
 }
 
-/// The path of a column, with dots and as a JSON Pointer.
+/// Returns the path of a column in two forms: with dots, and as a JSON Pointer.
 fn joined(sequence: &str, column: &str) -> (String, String) {
     let steps = |path: &str| match path {
         "" => String::new(),
@@ -212,7 +214,7 @@ fn columns_in<'n>(node: &'n Node, found: &mut Vec<&'n Columns>) {
     }
 }
 
-/// The rows of a sequence, however it is stored.
+/// The rows of a sequence, which may be stored as columns or as an array.
 pub enum Rows<'a> {
     Table(Table<'a, Source>),
     /// The root of the section is an array.
@@ -246,8 +248,8 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Decodes some rows, and calls `each` with blocks of them. A block is a section whose root is an array. If all
-    /// rows are read, checksums are verified.
+    /// Decodes some rows, and calls `each` with blocks of them. The root of the section is an array that contains the
+    /// block. If all rows are read, checksums are verified.
     ///
     /// # Errors
     /// If the rows cannot be read, or `each` fails.

@@ -7,7 +7,7 @@ use tenarc::tensor::Order;
 use crate::failure::{Failure, Result};
 use crate::text::{quoted, shape};
 
-/// What a slice selects along one axis.
+/// The selection of a slice along one axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Index(i64),
@@ -28,7 +28,7 @@ impl Slice {
     /// Parses the text between the brackets.
     ///
     /// # Errors
-    /// If it is not a slice.
+    /// If the text is not a slice.
     pub fn parse(text: &str) -> Result<Self> {
         let parts = text.split(',').map(part).collect::<Result<Vec<_>>>()?;
         if parts.iter().filter(|part| **part == Part::Rest).count() > 1 {
@@ -37,10 +37,10 @@ impl Slice {
         Ok(Self(parts))
     }
 
-    /// The rows of a table with `len` rows that the slice selects.
+    /// Returns the rows that the slice selects in a table with `len` rows.
     ///
     /// # Errors
-    /// If it has several axes or a step, or the one row that it selects does not exist.
+    /// If the slice has several axes or a step, or if it selects a single row that does not exist.
     pub fn rows(&self, len: u64) -> Result<Range<u64>> {
         let len = i64::try_from(len).unwrap_or(i64::MAX);
         let place = |at: i64| if at < 0 { at.saturating_add(len) } else { at };
@@ -66,7 +66,7 @@ impl Slice {
     }
 }
 
-/// Splits an argument such as `w[0:10]` into path and slice; `None` if it does not end in brackets.
+/// Splits an argument such as `w[0:10]` into path and slice. Returns `None` if it does not end in brackets.
 pub fn split(argument: &str) -> Option<(&str, &str)> {
     argument.strip_suffix(']')?.rsplit_once('[')
 }
@@ -93,7 +93,7 @@ fn part(text: &str) -> Result<Part> {
     }
 }
 
-/// What a slice selects of a tensor of a given shape.
+/// The elements that a slice selects from a tensor of a given shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
     axes: Vec<Axis>,
@@ -106,7 +106,7 @@ struct Axis {
     first: usize,
     count: usize,
     step: i64,
-    /// Whether the axis is in the result; one selected by an index is not.
+    /// Whether the result has this axis. An axis that is selected by an index is left out.
     stays: bool,
 }
 
@@ -145,12 +145,12 @@ impl Selection {
         Ok(Self { axes: axes.collect::<Result<_>>()?, strides: strides(dims, order) })
     }
 
-    /// The shape of the result.
+    /// Returns the shape of the result.
     pub fn shape(&self) -> Vec<usize> {
         self.axes.iter().filter(|axis| axis.stays).map(|axis| axis.count).collect()
     }
 
-    /// The range of elements in the payload that must be read: start and end.
+    /// Returns the start and the end of the elements in the payload that must be read.
     pub fn extent(&self) -> (usize, usize) {
         if self.axes.iter().any(|axis| axis.count == 0) {
             return (0, 0);
@@ -164,7 +164,8 @@ impl Selection {
         (low, high + 1)
     }
 
-    /// The selected elements in row-major order. `bytes` are those of the extent, `size` for each element.
+    /// Returns the selected elements in row-major order. `bytes` are the elements of the [extent](Self::extent), with
+    /// `size` bytes each.
     pub fn gather(&self, bytes: &[u8], size: usize) -> Vec<u8> {
         let (low, _) = self.extent();
         let count: usize = self.axes.iter().map(|axis| axis.count).product();
@@ -188,7 +189,7 @@ impl Selection {
         }
     }
 
-    /// Whether the selection is the whole payload in its stored order.
+    /// Returns whether the selection is the whole payload, in row-major order.
     pub fn is_all(&self, dims: &[usize], order: Order) -> bool {
         let same = self.axes.iter().zip(dims);
         let mut same = same.map(|(axis, &dim)| (axis.first, axis.count, axis.step) == (0, dim, 1));
@@ -247,7 +248,7 @@ fn axis(part: Part, dim: usize) -> Result<Axis> {
             let count = usize::try_from(count).unwrap_or(0);
             Ok(Axis { first: index(from), count, step, stays: true })
         }
-        // `Selection::new` has replaced these by ranges.
+        // `Selection::new` has replaced this part by ranges.
         Part::Rest => Ok(Axis { first: 0, count: dim, step: 1, stays: true }),
     }
 }

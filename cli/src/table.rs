@@ -1,4 +1,4 @@
-//! Tables whose columns are as wide as their content.
+//! Prints tables whose columns are as wide as their content.
 
 use std::io::{self, Write};
 
@@ -19,12 +19,12 @@ pub struct Table {
     fitted: Option<Fitted>,
 }
 
-/// How a table is made narrow.
+/// The settings by which a table is narrowed.
 struct Fitted {
     width: usize,
-    /// Cells of this column that are too long stand on a line of their own.
+    /// The column whose cells get a line of their own if they are too long.
     long: &'static str,
-    /// Columns that are left out if the others do not fit, in this order.
+    /// The columns that are left out, in this order, until the others fit.
     optional: &'static [&'static str],
 }
 
@@ -33,8 +33,8 @@ impl Table {
         Self { columns: columns.to_vec(), rows: Vec::new(), fitted: None }
     }
 
-    /// Makes lines no longer than `width`, unless other cells than those of the column `long` are too long for that. Those have
-    /// lines of their own. The optional columns are left out, the first ones first.
+    /// Limits lines to `width` characters, if possible. Optional columns are left out, the first ones first, until the
+    /// others fit. Cells of the column `long` that are still too long get a line of their own.
     #[must_use]
     pub fn within(
         self,
@@ -87,13 +87,13 @@ impl Table {
         widths
     }
 
-    /// Leaves out columns, and narrows the one whose long cells have lines of their own. Returns that one and its width.
+    /// Leaves out optional columns, and narrows the column `long`. Returns the position and the width of that column.
     fn fit(&mut self, widths: &mut Vec<usize>) -> Option<(usize, usize)> {
         let Fitted { width, long, optional } = self.fitted.take()?;
         let total = |widths: &[usize]| widths.iter().map(|width| width + GAP.len()).sum::<usize>();
         let most = width + GAP.len();
         let at = |columns: &[(&str, Align)], name| columns.iter().position(|(n, _)| *n == name);
-        // So much of the long column is always there.
+        // Optional columns are left out until this much of the long column fits.
         let least = 2 * long.len();
         for name in optional {
             let own = at(&self.columns, long).and_then(|at| widths.get(at)).copied().unwrap_or(0);
@@ -134,7 +134,7 @@ impl Table {
     }
 }
 
-/// Between columns.
+/// The space between columns.
 const GAP: &str = "  ";
 
 const MAX_WIDTH: usize = 80;
@@ -149,7 +149,7 @@ mod tests {
         let line = |name: &str| table.line(&[name.to_owned(), "7".to_owned()], &[6, 4]);
         assert_eq!(line("abc"), "abc        7");
         assert_eq!(line("权重"), "权重       7");
-        // A letter and a mark above it.
+        // The name has a letter with a combining mark above it.
         assert_eq!(line("e\u{301}bc"), "e\u{301}bc        7");
     }
 }

@@ -27,7 +27,7 @@ pub enum Written<'a> {
 
 /// A map key.
 pub struct WrittenKey<'a> {
-    /// The encoded key; `None` for a new key, which is the text in `step`.
+    /// The encoded key. `None` for a new key, whose text is `step`.
     item: Option<&'a [u8]>,
     /// The key as a step of a path.
     pub step: String,
@@ -48,13 +48,13 @@ impl<'a> Written<'a> {
         Self::Same(section, &section.root)
     }
 
-    /// The failure behind an error that happened while this value was written to the output of this name.
+    /// Returns the failure behind an error that occurred while this value was written to the output of this name.
     pub fn failure(&self, error: tenarc::Error, output: &str) -> Failure {
         self.fault().unwrap_or_else(|| Failure::while_writing(error, output))
     }
 
-    /// What went wrong in a section while the value was written, if the error went through serde, which keeps a text
-    /// only.
+    /// Returns the failure that a section kept while the value was written. An error that passes through serde keeps
+    /// only its text.
     fn fault(&self) -> Option<Failure> {
         match self {
             Self::Same(section, _) | Self::Plain(section, _) | Self::Cast(section, ..) => {
@@ -66,7 +66,7 @@ impl<'a> Written<'a> {
         }
     }
 
-    /// The whole value, with rows in place of columns: for formats that have no columns.
+    /// Returns the whole value with rows in place of columns, for formats that have no columns.
     pub fn plain(section: &'a Section<'a>) -> Self {
         Self::Plain(section, &section.root)
     }
@@ -100,7 +100,7 @@ impl Serialize for WrittenKey<'_> {
     }
 }
 
-/// An error of serde for a failure, which the section keeps.
+/// Creates an error of serde for a failure. The section keeps the failure.
 pub fn failed<E: serde::ser::Error>(section: &Section<'_>, failure: impl Into<Failure>) -> E {
     let failure = failure.into();
     let error = E::custom(&failure);
@@ -113,8 +113,7 @@ fn leaf<S: Serializer>(item: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
     RawValue::from_bytes(item).map_err(S::Error::custom)?.serialize(serializer)
 }
 
-/// Serializes an item of a segment as it is stored: columns stay columns, and what is in buffers is never in memory
-/// as a whole.
+/// Serializes an item of a segment as it is stored: columns stay columns, and buffers are never in memory as a whole.
 fn stored<S: Serializer>(
     section: &Section<'_>,
     segment: &Segment<'_, Source>,
@@ -149,7 +148,7 @@ fn same<S: Serializer>(
             seq.end()
         }
         Kind::Array(items) if is_numeric(section, items) => {
-            // As decoded numbers rather than encoded items, so that an archive can store them as one block.
+            // The items are serialized as decoded numbers, so that an archive can store them as one block.
             let value: Value =
                 tenarc::from_slice(section.item(&node.range)).map_err(S::Error::custom)?;
             value.serialize(serializer)
@@ -235,7 +234,8 @@ fn cast<S: Serializer>(
     numbers.serialize(serializer)
 }
 
-/// Whether an array of a message holds at least eight items, which are all integers or floats of 32 or 64 bits.
+/// Returns whether an array outside of archives has at least eight items that are all integers, or floats of 32 or 64
+/// bits.
 pub fn is_numeric(section: &Section<'_>, items: &[Node]) -> bool {
     section.segment().is_none()
         && items.len() >= 8
@@ -248,7 +248,7 @@ pub fn is_numeric(section: &Section<'_>, items: &[Node]) -> bool {
 /// Reads a node, with its tensors, into memory.
 ///
 /// # Errors
-/// If it cannot be read.
+/// If the node cannot be read.
 pub fn value(section: &Section<'_>, node: &Node) -> Result<Value> {
     Ok(match &node.kind {
         Kind::Leaf => tenarc::from_slice(section.item(&node.range))?,
@@ -289,7 +289,7 @@ fn payload_value(payload: &Payload, bytes: Vec<u8>) -> Result<Value> {
     })
 }
 
-/// The bytes as a sequence of numbers; `None` if [`Numbers`] lacks the dtype.
+/// Decodes bytes to a sequence of numbers. Returns `None` if [`Numbers`] lacks the dtype.
 fn numbers(dtype: &DType, bytes: &[u8]) -> Option<Numbers> {
     macro_rules! of {
         ($type:ty) => {

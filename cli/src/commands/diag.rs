@@ -20,10 +20,10 @@ struct Row {
 
 /// Byte strings with more hexadecimal digits than this are shortened.
 const LONG: usize = 128;
-/// Digits that are kept at each end.
+/// The number of digits that are kept at each end.
 const KEPT: usize = 32;
 
-/// The notation with long byte strings shortened, and their length in a comment.
+/// Shortens long byte strings in the notation, and adds their length in a comment.
 fn shortened(diag: &str) -> String {
     let mut short = String::new();
     let mut rest = diag;
@@ -46,7 +46,7 @@ fn shortened(diag: &str) -> String {
     short + rest
 }
 
-/// Where the string ends that starts here with its quotation mark.
+/// Returns the end of the string that starts with the first character, its quotation mark.
 fn end(quoted: &str) -> usize {
     let mut chars = quoted.char_indices();
     let mark = chars.next().map(|(_, mark)| mark);

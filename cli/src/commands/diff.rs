@@ -23,10 +23,10 @@ pub struct Difference {
     segment: u64,
     path: String,
     kind: Kind,
-    /// A short description of what is there in A.
+    /// A short description of the value in A.
     #[serde(skip_serializing_if = "Option::is_none")]
     a: Option<String>,
-    /// A short description of what is there in B.
+    /// A short description of the value in B.
     #[serde(skip_serializing_if = "Option::is_none")]
     b: Option<String>,
     #[serde(flatten)]
@@ -38,7 +38,7 @@ pub struct Difference {
 pub enum Kind {
     OnlyInA,
     OnlyInB,
-    /// The two are of different kinds, as a tensor and a map.
+    /// The two values are of different kinds, such as a tensor and a map.
     #[serde(rename = "kind")]
     Type,
     Dtype,
@@ -113,7 +113,7 @@ pub fn run(args: &Diff, out: &mut Out) -> Result<Status> {
 
 type Pair = (Option<u64>, Option<u64>);
 
-/// The numbers of the values to compare: of the chosen one, or of all, in pairs of equal numbers.
+/// Returns the numbers of the values to compare: of the chosen value, or of all values, in pairs of equal numbers.
 fn pairs(a: &Document, b: &Document, chosen: Option<&str>) -> Result<Vec<Pair>> {
     if chosen.is_some() {
         return Ok(vec![(Some(a.only(chosen)?.number), Some(b.only(chosen)?.number))]);

@@ -1,4 +1,4 @@
-//! `digest`: prints the digests of archives, which name their contents.
+//! `digest`: prints the digests of archives. A digest identifies the content of an archive.
 
 use std::io::Write;
 

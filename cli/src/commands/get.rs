@@ -22,7 +22,7 @@ use crate::rows::Meant;
 use crate::slices::{self, Selection, Slice};
 use crate::text::{escaped, quoted};
 
-/// Elements in row-major order.
+/// A tensor or a slice of one, with its elements in row-major order.
 struct Taken {
     dtype: DType,
     shape: Vec<usize>,
@@ -118,7 +118,7 @@ fn matching(
     Ok(Status::Good)
 }
 
-/// A tensor of several.
+/// One of several tensors.
 #[derive(serde::Serialize)]
 struct Entry<'a> {
     segment: u64,
@@ -127,10 +127,10 @@ struct Entry<'a> {
     tensor: Taken,
 }
 
-/// The format of an output.
+/// Returns the format of the output.
 ///
 /// # Errors
-/// If its name is that of another format.
+/// If the extension of its name belongs to no format of a single tensor.
 fn format(args: &Get) -> Result<GetFormat> {
     let extension = args.output.extension().map(|end| end.to_string_lossy().to_ascii_lowercase());
     match (args.format, extension.as_deref()) {
@@ -149,7 +149,7 @@ fn format(args: &Get) -> Result<GetFormat> {
     }
 }
 
-/// The tensor and the slice that an argument names. The whole argument is tried as a path first, as a key
+/// Returns the tensor and the slice that an argument names. The whole argument is tried as a path first, because a key
 /// may look like a slice.
 fn wanted<'a>(
     document: &'a Document,
@@ -206,7 +206,7 @@ fn take(section: &Section<'_>, node: &Node, slice: Option<&Slice>) -> Result<Tak
     Ok(Taken { dtype, shape, bytes: selection.gather(&bytes, size) })
 }
 
-/// The elements, decoded; an error if the dtype is unknown.
+/// Decodes the elements. Returns an error if the dtype cannot be decoded.
 fn decoded(taken: &Taken) -> Result<impl Iterator<Item = elements::Element> + '_> {
     let Taken { dtype, bytes, .. } = taken;
     match elements::size(dtype).filter(|_| elements::is_decoded(dtype)) {
@@ -222,7 +222,7 @@ fn decoded(taken: &Taken) -> Result<impl Iterator<Item = elements::Element> + '_
 }
 
 impl Taken {
-    /// The elements in the dtype that is asked for.
+    /// Converts the elements to the requested dtype.
     fn cast(mut self, args: &Get) -> Result<Self> {
         if let Some(dtype) = &args.cast {
             let dtype = DType::from_name(dtype);

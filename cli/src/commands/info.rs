@@ -1,4 +1,4 @@
-//! `info`: what files are, and how much is in them.
+//! `info`: prints the formats of files, and the amount of data in them.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -17,26 +17,26 @@ use crate::paths::{Listed, Named};
 use crate::table::{Align, Table};
 use crate::text::{bytes, counted, escaped};
 
-/// What is said of one file.
+/// The summary of one file.
 #[derive(Debug, Serialize)]
 struct Report {
     file: String,
     format: String,
-    /// The length of the file. `None` if it is not a file, but a pipe.
+    /// The length of the file. `None` if the input is not a file, but a pipe.
     bytes: Option<u64>,
     values: u64,
     /// The number of tensors. Columns that are tensors are counted.
     tensors: u64,
     parameters: u64,
     tensor_bytes: u64,
-    /// The bytes of the tensors as they are stored: fewer, if some are compressed.
+    /// The bytes that the tensors take in the file: fewer, if some are compressed.
     stored: u64,
     tables: u64,
     rows: u64,
     dtypes: BTreeMap<String, Count>,
-    /// Tensors that are compressed, by codec.
+    /// The compressed tensors, by codec.
     codecs: BTreeMap<String, Count>,
-    /// Of an archive: whether all values have checksums.
+    /// Whether all values have checksums. `None` if the values are not read from an archive.
     #[serde(skip_serializing_if = "Option::is_none")]
     checksums: Option<bool>,
 }
@@ -189,7 +189,7 @@ fn counted_grouped(count: u64, what: &str) -> String {
     format!("{} {what}{plural}", grouped(count))
 }
 
-/// A number in groups of three digits.
+/// Formats a number in groups of three digits.
 fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();

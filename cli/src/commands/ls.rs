@@ -18,7 +18,7 @@ use crate::text::{bytes, counted, escaped, shape};
 /// One line of the list.
 #[derive(Debug, Serialize)]
 struct Row<'a> {
-    /// If there are several.
+    /// The name of the file, if there are several files.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
     segment: u64,
@@ -26,14 +26,14 @@ struct Row<'a> {
     path: String,
     /// `None` if it is not a tensor.
     dtype: Option<String>,
-    /// Of columns: what the rows are; "columns" for all columns together.
+    /// The kind of the rows of a column. It is "columns" for a whole sequence that is stored as columns.
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
     shape: Vec<usize>,
     order: &'static str,
     /// `None` if it is not a tensor.
     bytes: Option<u64>,
-    /// Of a compressed tensor: the codec, and the number of bytes that are stored.
+    /// The codec of a compressed tensor. `stored` is the number of bytes that are stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     codec: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,7 +59,7 @@ pub fn run(args: &Ls, out: &mut Out) -> Result<Status> {
     Ok(status)
 }
 
-/// The lists of the files, one after the other.
+/// Prints the lists of the files, one after the other.
 struct Found<'a> {
     globs: &'a Globs,
     lines: &'a mut JsonLines,
@@ -156,7 +156,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The dtype, or the kind of a column that is not a tensor.
+    /// Returns the dtype, or the kind of a column that is not a tensor.
     fn form(&self) -> &str {
         self.dtype.as_deref().or(self.kind).unwrap_or_default()
     }
@@ -181,10 +181,10 @@ fn table<'a>(
     Ok(())
 }
 
-/// What stands in place of the dtype of a sequence that is stored as columns.
+/// The text in place of the dtype for a sequence that is stored as columns.
 const COLUMNS: &str = "columns";
 
-/// A sort key in which numbers are compared as numbers, so that layer 10 comes after layer 9.
+/// Returns a sort key in which numbers are compared as numbers, so that layer 10 comes after layer 9.
 fn natural(path: &str) -> Vec<(u8, u128, &str)> {
     let pieces = path.split('.');
     let piece = |piece| match str::parse(piece) {
@@ -250,12 +250,12 @@ fn print(rows: &[Row<'_>], several: bool, out: &mut Out) -> Result<()> {
     Ok(())
 }
 
-/// A path for printing; the path of the whole value is empty, and would be invisible.
+/// Returns a path for printing. The path of the whole value is empty, so a text replaces it.
 pub fn shown(path: &str) -> String {
     if path.is_empty() { "(the value)".into() } else { escaped(path).into_owned() }
 }
 
-/// A node of the tree: what is under one step of a path.
+/// A node of the tree: everything under one step of a path.
 #[derive(Default)]
 struct Branch<'a> {
     payload: Option<&'a Payload>,
@@ -265,7 +265,7 @@ struct Branch<'a> {
     bytes: u64,
     /// The bytes that are stored: fewer, if tensors are compressed.
     stored: u64,
-    /// In the order of the value.
+    /// The children, in the order of the value.
     children: Vec<(String, Branch<'a>)>,
     places: BTreeMap<String, usize>,
 }

@@ -29,7 +29,7 @@ pub fn run(out: &mut Out) -> Result<Status> {
     Ok(Status::Good)
 }
 
-/// The section of one subcommand: its synopsis and its own options.
+/// Writes the section of one subcommand: its synopsis and its own options.
 fn subcommand_section(command: &clap::Command, page: &mut Vec<u8>) -> Result<()> {
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
     writeln!(page, ".SS {}", roff(command.get_name()))?;
@@ -52,7 +52,7 @@ fn subcommand_section(command: &clap::Command, page: &mut Vec<u8>) -> Result<()>
     Ok(())
 }
 
-/// Escapes text for troff: hyphens stay ASCII, so that one can search for options, and no line starts a request.
+/// Escapes text for troff. Hyphens stay ASCII, so that options can be searched for. No line starts a request.
 fn roff(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
     let lines = text.lines().map(|line| match line.chars().next() {

@@ -56,7 +56,7 @@ pub fn run(args: &Merge) -> Result<Status> {
     Ok(Status::Good)
 }
 
-/// What one file holds at a path.
+/// The node of one file at a path.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     section: &'a Section<'a>,
@@ -69,14 +69,14 @@ impl<'a> Place<'a> {
         self.section.item(&self.node.range)
     }
 
-    /// Whether the tensor that belongs here is in another shard.
+    /// Returns whether the tensor that belongs here is in another shard.
     fn is_elsewhere(&self) -> bool {
         matches!(self.node.kind, Kind::Leaf)
             && matches!(tenarc::from_slice(self.item()), Ok(Value::Simple(ELSEWHERE)))
     }
 }
 
-/// Joins what several files hold at one path.
+/// Joins the values of several files at one path.
 fn merged<'a>(places: &[Place<'a>], path: &mut String) -> Result<Written<'a>> {
     let mut there: Vec<Place<'a>> =
         places.iter().copied().filter(|place| !place.is_elsewhere()).collect();
@@ -158,7 +158,7 @@ fn maps<'a>(there: &[Place<'a>], path: &mut String) -> Result<Written<'a>> {
     Ok(Written::Map(merged.collect::<Result<_>>()?))
 }
 
-/// Whether two files hold the same value at a path that is neither a map nor an array.
+/// Returns whether two files hold the same value at a path that is neither a map nor an array.
 fn is_same(a: Place<'_>, b: Place<'_>) -> Result<bool> {
     match (a.node.payload(), b.node.payload()) {
         (None, None) if a.node.holds_columns() || b.node.holds_columns() => {

@@ -70,7 +70,7 @@ pub fn run(args: &Show, out: &mut Out) -> Result<Status> {
 /// Shows the part that a path names, or some of its rows.
 fn part(document: &Document, args: &Show, out: &mut Out) -> Result<Status> {
     let chosen = args.choose.segment.as_deref();
-    // The whole argument is tried as a path first, as a key may look like a slice.
+    // The whole argument is tried as a path first, because a key may look like a slice.
     let target = match (document.meant(&args.path, chosen), slices::split(&args.path)) {
         (Ok(target), _) => target,
         (Err(_), Some((path, slice))) => {
@@ -183,7 +183,7 @@ fn print_json_rows(rows: &Rows<'_>, full: bool, out: &mut Out) -> Result<()> {
 struct Printer<'a> {
     section: &'a Section<'a>,
     full: bool,
-    /// How much of a tensor's elements is shown; `None`: dtype and shape only.
+    /// How much of a tensor's elements is shown. `None` shows dtype and shape only.
     detail: Option<Detail>,
     out: &'a mut Out,
 }
@@ -258,7 +258,7 @@ impl Printer<'_> {
             write!(self.out, "{{}}")?;
             return Ok(());
         }
-        // A struct's fields should all be seen, but not a map of many thousands of entries.
+        // All fields of a struct should be shown, but not all entries of a map with many thousands.
         let shown = if self.full { entries.len() } else { entries.len().min(10 * ENTRIES) };
         writeln!(self.out, "{{")?;
         let indent = "  ".repeat(depth + 1);
@@ -279,7 +279,7 @@ impl Printer<'_> {
     }
 }
 
-/// An item without tensors, as text.
+/// Formats an item without tensors as text.
 fn leaf(item: &[u8], full: bool) -> Result<String> {
     Ok(match tenarc::from_slice(item)? {
         Value::Text(text) => {
@@ -302,7 +302,7 @@ fn leaf(item: &[u8], full: bool) -> Result<String> {
     })
 }
 
-/// A node as JSON, written while it is read. Tensors, tags and values that JSON lacks become objects.
+/// A node that is written as JSON while it is read. Tensors, tags and values that JSON lacks become objects.
 struct AsJson<'a> {
     section: &'a Section<'a>,
     node: &'a Node,
@@ -315,7 +315,7 @@ impl AsJson<'_> {
         read(self).map_err(|failure| self.section.fault.take().map_or(failure, |fault| *fault))
     }
 
-    /// Prints it on one line; an array gets one line for each element.
+    /// Prints the node on one line. An array gets one line for each element.
     fn print(&self, out: &mut Out) -> Result<()> {
         let Self { section, full, .. } = *self;
         match &self.node.kind {

@@ -88,7 +88,7 @@ fn target(file: &Path, args: &Split, section: &Section<'_>) -> Result<Target> {
 }
 
 /// # Errors
-/// If there is a shard already, and `--no-clobber` was given.
+/// If a shard exists already, and `--no-clobber` was given.
 fn check_free(args: &Split, stem: &str, count: usize) -> Result<()> {
     if args.writing.no_clobber {
         (0..count)
@@ -97,13 +97,13 @@ fn check_free(args: &Split, stem: &str, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// The name of a shard, such as `model-00001-of-00003.tenarc`.
+/// Returns the name of a shard, such as `model-00001-of-00003.tenarc`.
 fn shard(directory: &Path, stem: &str, at: usize, count: usize) -> PathBuf {
     directory.join(format!("{stem}-{:05}-of-{count:05}.tenarc", at + 1))
 }
 
-/// Which shard each unit goes to. A unit is a tensor, a sequence that is stored as columns, or a tag with tensors
-/// inside. Columns hold the elements of all rows together, and the meaning of a tag may depend on all of its content.
+/// The shard of each unit. A unit is a tensor, a sequence that is stored as columns, or a tag with tensors inside.
+/// Columns hold the elements of all rows together, and the meaning of a tag may depend on all of its content.
 struct Shards {
     /// The number of the shard, by the position of the unit in the metadata.
     places: HashMap<usize, usize>,
@@ -146,7 +146,7 @@ impl Shards {
         Ok(shards)
     }
 
-    /// The value as shard number `at` holds it: all metadata, and the units of this shard.
+    /// Returns the value that shard number `at` holds: all metadata, and the units of this shard.
     fn value<'a>(&self, section: &'a Section<'a>, node: &'a Node, at: usize) -> Written<'a> {
         match (&node.kind, self.places.get(&node.range.start)) {
             (Kind::Array(items), _) => {
@@ -177,7 +177,7 @@ fn find_units<'n>(node: &'n Node, found: &mut Vec<&'n Node>) {
 pub fn size(text: &str) -> Result<u64, String> {
     let wrong = |_| format!("expected a number of bytes, such as 512MiB or 5GB, found {text:?}");
     let size = text.parse::<ByteSize>().map_err(wrong)?.as_u64();
-    // A larger number becomes the largest one.
+    // A number that is too large is parsed as `u64::MAX`.
     let known = (1..u64::MAX).contains(&size);
     known.then_some(size).ok_or_else(|| "expected 1 to 2^64 - 2 bytes".to_owned())
 }

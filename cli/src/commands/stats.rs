@@ -22,7 +22,7 @@ use measure::{Bins, Measure};
 /// The statistics of one tensor.
 #[derive(Debug, Serialize)]
 struct Row<'a> {
-    /// If there are several.
+    /// The name of the file, if there are several files.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
     segment: u64,
@@ -59,7 +59,7 @@ pub fn run(args: &Stats, out: &mut Out) -> Result<Status> {
     let status = inputs::each(&args.inputs.inputs, &mut |input| {
         let document = Document::open(input, &args.read.reading())?;
         document.report_losses();
-        // The second time is for the histogram.
+        // Tensors are read twice: the second time for the histogram.
         let total = document.bytes_of(&globs, args.choose.segment.as_deref())?;
         let progress = Progress::new(total.saturating_mul(2), "measuring");
         document.add_progress_to(&progress);
@@ -159,14 +159,14 @@ fn numbers(section: &Section<'_>, named: &Named<'_>) -> Result<Numbers> {
     })
 }
 
-/// Something that is counted in each tensor.
+/// The heading of a count, and the function that returns it for a tensor.
 type Counted = (&'static str, fn(&Numbers) -> u64);
 
 /// Lines are no longer than this, as in most terminals.
 const WIDTH: usize = 80;
 
 fn print(rows: &[Row<'_>], several: bool, out: &mut Out) -> Result<()> {
-    // Few tensors have elements that are not finite.
+    // NaN and Inf get columns only if a tensor has such elements, because few tensors do.
     let found = |count: fn(&Numbers) -> u64| {
         rows.iter().filter_map(|row| row.numbers.as_ref()).any(|numbers| count(numbers) > 0)
     };
@@ -200,13 +200,13 @@ fn print(rows: &[Row<'_>], several: bool, out: &mut Out) -> Result<()> {
     Ok(())
 }
 
-/// An integer in at most eight characters.
+/// Formats an integer in at most eight characters.
 #[allow(clippy::cast_precision_loss)]
 fn integer(value: i128) -> String {
     if value.unsigned_abs() < 10_000_000 { value.to_string() } else { brief(value as f64) }
 }
 
-/// A histogram in one line.
+/// Formats a histogram in one line.
 fn bars(counts: &[u64]) -> String {
     const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = counts.iter().copied().max().unwrap_or(0).max(1);

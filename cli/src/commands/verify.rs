@@ -1,5 +1,5 @@
-//! `verify`: checks files for damage. Of an archive it checks every byte, of messages that they are
-//! well-formed, of other formats whatever the format allows to check.
+//! `verify`: checks files for damage. It checks every byte of an archive, that messages are well-formed, and in other
+//! formats whatever the format allows to check.
 
 use std::io::Write;
 use std::path::Path;
@@ -34,9 +34,9 @@ struct Report {
     error: Option<String>,
     /// The position of the first bad byte, or of the start of the damaged part.
     offset: Option<u64>,
-    /// The path of the tensor there.
+    /// The path of the tensor at that position.
     path: Option<String>,
-    /// What could not be checked.
+    /// A description of what could not be checked.
     unchecked: Option<String>,
 }
 
@@ -112,7 +112,8 @@ fn verified(input: &Path, found: Result<()>, reading: &Reading) -> Report {
     match result {
         Ok(()) => report.good = report.error.is_none(),
         Err(failure) => {
-            // A file that is readable but not of the expected format is a result, not a failure to check.
+            // Only an I/O error means that the file could not be checked. A file that is not of the expected format is
+            // bad.
             report.read = failure.kind != Kind::Io;
             report.offset = report.offset.or(failure.offset);
             report.error = Some(failure.to_string());
@@ -191,7 +192,7 @@ impl Report {
     }
 }
 
-/// The path of the tensor whose bytes are at an offset of an archive.
+/// Returns the path of the tensor whose bytes are at an offset of an archive.
 fn tensor_at(document: &Document, offset: u64) -> Option<String> {
     for number in 0..document.len() {
         // Values after the damage may be unreadable too.

@@ -16,7 +16,7 @@ use crate::paths::Globs;
 use crate::rows::BLOCK;
 use crate::text::quoted;
 
-/// At most this many characters are shown of a value that differs.
+/// The greatest number of characters that are shown of a value that differs.
 const SHOWN: usize = 60;
 
 pub struct Comparison<'a> {
@@ -94,7 +94,7 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// Compares what two arrays or maps hold under one step of a path.
+    /// Compares the values that two arrays or maps have under one step of a path.
     fn entry(
         &self,
         a: Option<&Node>,
@@ -122,7 +122,7 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// Compares two sequences row by row, if one of them or both are stored as columns.
+    /// Compares two sequences row by row, if at least one of them is stored as columns.
     fn rows(
         &self,
         a: &Node,
@@ -133,7 +133,8 @@ impl Comparison<'_> {
         let tables = (table(self.a, a)?, table(self.b, b)?);
         let sides = (Blocks::of(a, tables.0.as_ref()), Blocks::of(b, tables.1.as_ref()));
         let (Some(mut from), Some(mut to)) = sides else {
-            // Only a writer other than tenarc stores numbers as columns.
+            // One of the two is not an array, but for example numbers in a buffer. Only a writer other than tenarc
+            // stores numbers as columns.
             if crate::written::value(self.a, a)? != crate::written::value(self.b, b)? {
                 let (from, to) = (words(self.a, a), words(self.b, b));
                 self.add(found, path, Kind::Type, Some(from), Some(to), None);
@@ -163,7 +164,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// Compares two maps; the order of their entries does not matter.
+    /// Compares two maps. The order of their entries does not matter.
     fn maps(
         &self,
         a: &[(Key, Node)],
@@ -187,8 +188,8 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// Whether a block of numbers or bytes equals an array or byte string in the metadata of the other
-    /// file. A writer may store the same value in either way.
+    /// Returns whether a block of numbers or bytes equals an array or byte string in the metadata of the other file. A
+    /// writer may store the same value in either way.
     fn stored(&self, a: &Node, b: &Node) -> Result<bool> {
         let is_tensor = |node: &Node| node.payload().is_some_and(|p| p.form == Form::Tensor);
         if is_tensor(a) || is_tensor(b) {
@@ -221,7 +222,7 @@ impl Comparison<'_> {
     }
 
     fn is_same(&self, a: &Value, b: &Value) -> bool {
-        // JSON and Python have only doubles: a single equals the doubles that are read as it.
+        // JSON and Python have only doubles, so a float of 32 bits equals each double that rounds to it.
         #[allow(clippy::cast_possible_truncation)]
         let numbers = match (a, b) {
             (Value::F32(a), Value::F64(b)) | (Value::F64(b), Value::F32(a))
@@ -237,9 +238,9 @@ impl Comparison<'_> {
         }
     }
 
-    /// Whether two values without tensors are the same.
+    /// Returns whether two values without tensors are the same.
     fn leaves(&self, a: &Node, b: &Node) -> Result<bool> {
-        // Nodes with payloads are compared by their parts, or are of different kinds.
+        // Nodes of the same kind with payloads are compared by their parts. Here, the kinds or the tags differ.
         if a.holds_payload() || b.holds_payload() {
             return Ok(false);
         }
@@ -296,9 +297,9 @@ enum Blocks<'t, 'a> {
     Array(std::slice::Chunks<'t, Node>),
 }
 
-/// Some rows.
+/// Some consecutive rows of a sequence.
 struct Block<'t> {
-    /// The section that they are in, if it is not that of the sequence.
+    /// The section that the rows are in, if it is not the section of the sequence.
     section: Option<Section<'t>>,
     nodes: &'t [Node],
 }
@@ -321,7 +322,7 @@ impl<'t, 'a> Blocks<'t, 'a> {
         }
     }
 
-    /// The next block, which is empty at the end.
+    /// Returns the next block, which is empty at the end.
     fn next(&mut self) -> Result<Block<'t>> {
         match self {
             Self::Columns(rows) => {
@@ -347,7 +348,7 @@ fn number(value: &Value) -> Option<f64> {
     }
 }
 
-/// A short description of a node, for the output.
+/// Returns a short description of a node, for the output.
 fn words(section: &Section<'_>, node: &Node) -> String {
     match &node.kind {
         node::Kind::Payload(payload) => payload.label(),

@@ -19,7 +19,7 @@ pub struct Values {
     /// The number of elements that differ by more than the tolerance.
     differing: u64,
     count: u64,
-    /// The largest difference; `None` if the elements are not numbers, or a differing one is not finite.
+    /// The largest difference. `None` if the elements are not numbers, or if a differing element is not finite.
     max_abs: Option<f64>,
     max_rel: Option<f64>,
     /// The index of the first element that differs.
@@ -39,7 +39,7 @@ impl fmt::Display for Values {
     }
 }
 
-/// Whether two numbers are equal within the tolerances; NaN equals NaN.
+/// Returns whether two numbers are equal within the tolerances. NaN equals NaN.
 pub fn is_close(a: f64, b: f64, atol: f64, rtol: f64) -> bool {
     Pair::of(a, b).is_close(atol, rtol)
 }
@@ -65,7 +65,7 @@ impl Pair {
         Self { a: a as f64, b: b as f64, difference: a.abs_diff(b) as f64 }
     }
 
-    /// One pair for the numbers (or real parts) and one for the imaginary parts.
+    /// Returns one pair for the numbers (or real parts), and one for the imaginary parts.
     fn each(a: Element, b: Element) -> [Self; 2] {
         let ((re, im), (other, other_im)) = (parts(a), parts(b));
         match (a, b) {
@@ -84,8 +84,8 @@ impl Pair {
 
 type Side<'a> = (&'a Section<'a>, &'a Node, &'a Payload);
 
-/// Compares two tensors; returns `None` if they are equal. Tensor `a` is loaded into memory; if both have
-/// the same order, `b` is read in blocks, and loaded only if a block differs.
+/// Compares two tensors. Returns `None` if they are equal. Tensor `a` is loaded into memory. If both have the same
+/// order, `b` is read in blocks, and loaded only if a block differs.
 pub fn compare(a: Side<'_>, b: Side<'_>, tolerance: (f64, f64)) -> Result<Option<Values>> {
     let (section, node, payload) = b;
     let mut seen = Seen::new(payload, tolerance);
@@ -108,7 +108,7 @@ pub fn compare(a: Side<'_>, b: Side<'_>, tolerance: (f64, f64)) -> Result<Option
         let other = section.payload_bytes(node)?;
         seen.elements(&held, &other);
     } else {
-        // The orders differ: both are brought to row-major order.
+        // The orders differ, so both tensors are converted to row-major order.
         let size = elements::size(&payload.dtype).unwrap_or(1);
         let rows = |bytes: Vec<u8>, order| {
             let selection = Selection::all(&payload.shape, order);
@@ -224,7 +224,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
-/// The index, along each axis, of element number `at` in the given order.
+/// Returns the index, along each axis, of element number `at` in the given order.
 fn index(mut at: usize, dims: &[usize], order: Order) -> Vec<usize> {
     let mut index = vec![0; dims.len()];
     let mut set = |axis: usize| {

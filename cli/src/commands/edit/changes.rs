@@ -1,4 +1,4 @@
-//! The changes of `edit`, parsed from the command line, and how they are applied to a value.
+//! Parses the changes of `edit` from the command line, and applies them to a value.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -58,7 +58,7 @@ impl Changes {
         })
     }
 
-    /// Whether `--set` is used. It needs an input with one value, or `--segment`.
+    /// Returns whether `--set` is used. It needs an input with one value, or `--segment`.
     pub fn sets(&self) -> bool {
         !self.set.is_empty()
     }
@@ -66,7 +66,7 @@ impl Changes {
     /// Checks that each pattern or path on the command line has matched something.
     ///
     /// # Errors
-    /// If one has not.
+    /// If one of them has matched nothing.
     pub fn check_used(&self) -> Result<()> {
         match self.unused() {
             Some(unused) => Err(Failure::new(format!("nothing matches {}", quoted(&unused)))),
@@ -94,7 +94,7 @@ impl Changes {
         found
     }
 
-    /// The changed value; `None` if nothing changes.
+    /// Returns the changed value, or `None` if nothing changes.
     pub fn applied<'a>(&self, section: &'a Section<'a>) -> Result<Option<Written<'a>>> {
         let matched = self.matched(section)?;
         let Matched { dropped, cast, .. } = &matched;
@@ -118,7 +118,7 @@ impl Changes {
         Ok(changed.then_some(value))
     }
 
-    /// The nodes to drop and the tensors to cast, by the position of their first byte in the metadata.
+    /// Returns the nodes to drop and the tensors to cast, by the position of their first byte in the metadata.
     fn matched(&self, section: &Section<'_>) -> Result<Matched> {
         let paths = paths::of(section.bytes())?;
         let Matched { mut dropped, mut cast, mut opened } = Matched::default();
@@ -126,7 +126,7 @@ impl Changes {
         walk(&section.root, &mut Vec::new(), &mut |steps, node| {
             let path = paths.path(steps).text;
             let at = node.range.start;
-            // The whole value has an empty path, which `*` matches; it cannot be dropped.
+            // The whole value has an empty path, which `*` matches. It cannot be dropped.
             if !steps.is_empty() && self.any(self.drop.iter().map(|(p, g)| (p, g)), &path) {
                 dropped.insert(at);
             }
@@ -161,7 +161,7 @@ impl Changes {
         Ok(Matched { dropped, cast, opened })
     }
 
-    /// Whether a value is set or renamed inside the value at a path.
+    /// Returns whether a value is set or renamed inside the value at a path.
     fn changes_in(&self, steps: &[String], path: &str) -> bool {
         let pointer: String =
             steps.iter().flat_map(|step| ["/".into(), escape_step(step)]).collect();
@@ -175,7 +175,7 @@ impl Changes {
         renamed.chain(self.set.iter().map(|(path, _)| path)).any(is_inside)
     }
 
-    /// Refuses patterns that mean a part of columns: only whole sequences can be dropped.
+    /// Refuses patterns that match a column: only whole sequences can be dropped.
     fn refuse_columns(&self, section: &Section<'_>, columns: &Columns) -> Result<()> {
         if self.drop.is_empty() && self.keep.is_empty() && self.cast.is_empty() {
             return Ok(());

@@ -21,12 +21,11 @@ pub struct Matched {
     pub opened: HashSet<usize>,
 }
 
-/// Turns a node into a [`Written`] value whose maps and arrays can be changed. Leaves out the dropped nodes
-/// and casts the tensors to cast. Columns with a change inside become rows. Returns `None` if the node itself is
-/// dropped.
+/// Converts a node to a [`Written`] value whose maps and arrays can be changed. Leaves out the nodes to drop, and casts
+/// the tensors to cast. Columns with a change inside become rows. Returns `None` if the node itself is dropped.
 ///
 /// # Errors
-/// If these columns cannot be read.
+/// If columns with a change inside cannot be read.
 pub fn expanded<'a>(
     section: &'a Section<'a>,
     node: &'a Node,
@@ -60,7 +59,7 @@ pub fn expanded<'a>(
     }))
 }
 
-/// The way to a part of a value: at each level, the position of the child.
+/// The position of a part in a value: the index of the child at each level.
 type Place = Vec<usize>;
 
 fn children<'t, 'a>(value: &'t Written<'a>) -> Vec<(String, &'t Written<'a>)> {
@@ -75,11 +74,11 @@ fn children<'t, 'a>(value: &'t Written<'a>) -> Vec<(String, &'t Written<'a>)> {
     }
 }
 
-/// A map that is on the way of a path, and the steps from there.
+/// The place of a map that a path leads through, and the remaining steps of the path.
 type Near = (Place, Vec<String>);
 
-/// Finds all places that a dotted path can mean (`found`), and each map on the way with the rest of the
-/// path there (`near`).
+/// Finds all places that a dotted path can mean (`found`), and each map that it leads through, with the remaining steps
+/// of the path (`near`).
 fn places(
     value: &Written<'_>,
     path: &str,
@@ -88,7 +87,8 @@ fn places(
     near: &mut Vec<Near>,
 ) {
     if let Written::Map(entries) = value {
-        // Names of tensors in other formats have dots, and new ones are like the others.
+        // If a key of this map has dots, as names of tensors in other formats do, a new key is the whole rest of the
+        // path.
         let is_flat = entries.iter().any(|(key, _)| key.step.contains('.'));
         let steps = if is_flat {
             vec![path.to_owned()]
@@ -112,7 +112,7 @@ fn places(
     }
 }
 
-/// Finds the places that a path means, as [`places`] does; the path may be dotted or a JSON Pointer.
+/// Finds the places that a path means, like [`places`]. The path may be dotted or a JSON Pointer.
 fn look(value: &Written<'_>, path: &str) -> (Vec<Place>, Vec<Near>) {
     let (mut found, mut near) = (Vec::new(), Vec::new());
     let Some(pointer) = path.strip_prefix('/') else {
@@ -158,11 +158,11 @@ fn at<'t, 'a>(value: &'t mut Written<'a>, place: &[usize]) -> Option<&'t mut Wri
     at(child?, rest)
 }
 
-/// Moves what is at `old` to the path `new`. Returns `false` if nothing is at `old`.
+/// Moves the value at `old` to the path `new`. Returns `false` if there is no value at `old`.
 ///
 /// # Errors
-/// If `old` is ambiguous, if something is at `new` already, if `new` is inside of what is moved, or if
-/// there is no map to put it into.
+/// If `old` is ambiguous, if there is a value at `new` already, if `new` is inside the moved value, or if there is no
+/// map to put the value into.
 pub fn rename(value: &mut Written<'_>, old: &str, new: &str) -> Result<bool> {
     let (found, _) = look(value, old);
     let place = match &found[..] {
@@ -191,7 +191,8 @@ pub fn rename(value: &mut Written<'_>, old: &str, new: &str) -> Result<bool> {
         }
         return Ok(true);
     }
-    // Insert before removing: removing shifts the positions of later entries, and `target` would be wrong.
+    // The value is inserted before the old entry is removed: removing shifts the positions of later entries, and
+    // `target` would be wrong.
     let moved = match at(value, &place) {
         Some(moved) => std::mem::replace(moved, Written::Array(Vec::new())),
         None => return Ok(false),
@@ -207,7 +208,7 @@ pub fn rename(value: &mut Written<'_>, old: &str, new: &str) -> Result<bool> {
     Ok(true)
 }
 
-/// Sets the value at a path, and replaces what is there.
+/// Sets the value at a path, and replaces a value that is there.
 ///
 /// # Errors
 /// If the path is ambiguous, or if there is no map to put the value into.
@@ -231,7 +232,7 @@ pub fn set(value: &mut Written<'_>, path: &str, new: Value) -> Result<()> {
     Ok(())
 }
 
-/// A value as [`Written`], so that later changes can go inside its maps and arrays.
+/// Converts a value to [`Written`], so that its maps and arrays can be changed.
 fn editable<'a>(value: Value) -> Written<'a> {
     match value {
         Value::Array(items) => Written::Array(items.into_iter().map(editable).collect()),
@@ -245,7 +246,7 @@ fn editable<'a>(value: Value) -> Written<'a> {
     }
 }
 
-/// Whether a value is a float of 32 bits.
+/// Returns whether a value is a float of 32 bits.
 fn is_single(value: &Written<'_>) -> bool {
     match value {
         Written::Same(section, node) | Written::Plain(section, node) => {
@@ -257,7 +258,7 @@ fn is_single(value: &Written<'_>) -> bool {
     }
 }
 
-/// A number as a float of 32 bits, if it has a value near it there.
+/// Converts a number to a float of 32 bits, unless it is too large for one.
 #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
 fn single(value: Written<'_>) -> Written<'_> {
     let number = match &value {
@@ -271,14 +272,15 @@ fn single(value: Written<'_>) -> Written<'_> {
     value
 }
 
-/// The map that a new entry goes into, and the steps from there to it.
+/// Returns the map that a new entry is put into, and the steps from that map to the entry.
 fn new_steps(value: &mut Written<'_>, near: Vec<Near>, path: &str) -> Result<Near> {
     let deepest = near.into_iter().max_by_key(|(place, _)| place.len());
     let refused =
         || Failure::new(format!("cannot create {}: its parent is not a map", quoted(path)));
     let (place, steps) = deepest.ok_or_else(refused)?;
     let Some(Written::Map(entries)) = at(value, &place) else { return Err(refused()) };
-    // If a step of the path exists but is not a map, the new entry would hide behind it.
+    // If a key of the map is the start of the remaining path, its value is not a map. The new entry would look like a
+    // part of that value.
     let dotted = steps.join(".");
     let leads = |step: &str| {
         if path.starts_with('/') {
@@ -292,7 +294,7 @@ fn new_steps(value: &mut Written<'_>, near: Vec<Near>, path: &str) -> Result<Nea
     Ok((place, steps))
 }
 
-/// A value at the end of some steps, as an entry of a map.
+/// Wraps a value in a map for each step but the first, and returns the entry of the first step.
 fn nested<'a>(steps: &[String], value: Written<'a>) -> Option<(WrittenKey<'a>, Written<'a>)> {
     let mut steps = steps.iter().rev();
     let last = WrittenKey::text(steps.next()?);
@@ -304,7 +306,7 @@ fn ambiguous(path: &str) -> Failure {
     Failure::new(format!("{} is ambiguous: use a JSON Pointer, as /a/b", quoted(path)))
 }
 
-/// The first tag with a change inside it, if any. Such changes are refused: they could break the tag's meaning.
+/// Returns the first tag with a change inside it, if any. Such changes are refused: they could break the tag's meaning.
 pub fn in_tag(node: &Node, is_changed: &dyn Fn(usize) -> bool) -> Option<u64> {
     match &node.kind {
         Kind::Leaf | Kind::Payload(_) | Kind::Columns(_) => None,

@@ -1,13 +1,13 @@
-//! Numbers in columns, with their decimal points below each other, as numpy prints them.
+//! Formats numbers in columns, with their decimal points below each other, as numpy prints them.
 
 use crate::elements::Element;
 
-/// Digits after the point, as in numpy.
+/// The number of digits after the point, as in numpy.
 const PRECISION: usize = 8;
 
-/// The elements as texts of equal width. Without `full`, floats are rounded to a few digits. Unlike numpy, floats have
-/// exponents only if one of them would have too many digits without, and not because some are a thousand times larger than
-/// others.
+/// Returns the elements as texts of equal width. Without `full`, floats are rounded to a few digits. All floats have
+/// exponents if one of them would have too many digits otherwise. Unlike numpy, they do not get exponents because some
+/// are a thousand times larger than others.
 pub fn texts(elements: &[Element], full: bool) -> Vec<String> {
     let scientific = elements.iter().any(|element| match element {
         Element::Float(value, _) => {
@@ -26,12 +26,12 @@ pub fn texts(elements: &[Element], full: bool) -> Vec<String> {
     texts.into_iter().map(|text| format!("{text:>width$}")).collect()
 }
 
-/// The parts of a number. What is no finite float has the first only.
+/// The parts of a number. An element that is not a finite float has only the first part.
 struct Parts {
     whole: String,
     has_point: bool,
     fraction: String,
-    /// Empty if there is none.
+    /// The exponent. Empty if there is none.
     exponent: String,
 }
 
@@ -74,7 +74,8 @@ impl Parts {
         Self { whole, has_point, fraction, exponent }
     }
 
-    /// The number with this many digits after the point: spaces fill up those that are missing, or zeros before an exponent.
+    /// Returns the number with this many digits after the point. Missing digits are filled with spaces, or with zeros
+    /// before an exponent.
     fn text(&self, digits: usize, exponent_digits: usize) -> String {
         let Self { whole, has_point, fraction, exponent } = self;
         match (has_point, exponent.strip_prefix('-')) {
@@ -98,7 +99,7 @@ mod tests {
         format!("[{}]", texts(&elements, false).join(" "))
     }
 
-    /// What numpy 2 prints of the same arrays, but for its name of NaN.
+    /// Compares with what numpy 2 prints for the same arrays. Only the name of NaN differs.
     #[test]
     fn aligns_as_numpy_does() {
         let single = |values: &[f32]| {

@@ -9,7 +9,7 @@ use crate::elements::{self, Element};
 use crate::failure::Result;
 use crate::node::{Form, Node, Payload};
 
-/// How much is shown of a tensor.
+/// How many elements of a tensor are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// Up to 64 elements are shown in full: for a tensor among others.
@@ -21,7 +21,7 @@ pub enum Detail {
 }
 
 impl Detail {
-    /// Tensors with more elements than this are abbreviated.
+    /// Returns the number of elements above which a tensor is abbreviated.
     fn threshold(self) -> usize {
         match self {
             Self::Little => 64,
@@ -33,10 +33,11 @@ impl Detail {
 
 /// The number of elements shown at each end of an abbreviated axis.
 const EDGE: usize = 3;
-/// Abbreviated tensors with more dimensions are not shown: even their edges are thousands of elements.
+/// Abbreviated tensors with more dimensions are not shown: even their edges have thousands of elements.
 const MAX_RANK: usize = 6;
 
-/// The elements as text; empty if the dtype cannot be decoded.
+/// Returns the elements as text. The text is empty if the dtype cannot be decoded, or if the tensor has too many
+/// dimensions.
 pub fn text(
     section: &Section<'_>,
     node: &Node,
@@ -48,7 +49,7 @@ pub fn text(
     view.visit(&mut |element| cells.push(element))?;
     let mut cells = aligned::texts(&cells, detail == Detail::All);
     if let [cell] = &mut *cells {
-        // Nothing is below it.
+        // A single element is not aligned with others.
         *cell = cell.trim_end().to_owned();
     }
     let width = cells.first().map_or(0, |cell| cell.chars().count());
@@ -69,14 +70,14 @@ pub fn text(
     Ok(text)
 }
 
-/// The elements as nested JSON arrays, which are decoded as they are written.
+/// The elements of a tensor as nested JSON arrays. They are decoded as they are written.
 pub struct Data<'a> {
     view: View<'a>,
     bytes: Vec<u8>,
 }
 
 impl<'a> Data<'a> {
-    /// Reads the elements; `None` if the tensor is too large, or its dtype cannot be decoded.
+    /// Reads the elements. Returns `None` if the tensor is too large, or if its dtype cannot be decoded.
     pub fn new(
         section: &'a Section<'a>,
         node: &'a Node,
@@ -106,19 +107,19 @@ impl Serialize for Data<'_> {
     }
 }
 
-/// Elements as nested arrays.
+/// Elements that are written as nested arrays.
 #[derive(Clone, Copy)]
 pub struct Nested<'a> {
     dims: &'a [usize],
     order: Order,
-    /// How many dimensions lead here, and to which element.
+    /// The number of dimensions that lead to this array. `base` is the position of its first element.
     axis: usize,
     base: usize,
     element: &'a dyn Fn(usize) -> Option<Element>,
 }
 
 impl<'a> Nested<'a> {
-    /// `element` is asked for elements by their places in memory.
+    /// Creates nested arrays. `element` returns the element at a position in memory.
     pub fn new(
         dims: &'a [usize],
         order: Order,
@@ -176,7 +177,7 @@ impl<'a> View<'a> {
         told.then_some(Self { section, node, payload, size, elided })
     }
 
-    /// The indices of an axis that are shown.
+    /// Returns the indices of an axis that are shown.
     fn indices(&self, dim: usize) -> impl Iterator<Item = usize> + use<> {
         let edges = self.elided && dim > 2 * EDGE;
         let (first, second) = if edges { (EDGE, dim - EDGE) } else { (dim, dim) };
@@ -264,7 +265,7 @@ impl<'a> View<'a> {
 /// The width of a line without its brackets, as in numpy.
 const LINE: usize = 74;
 
-/// Reads elements at any position, and keeps the block around the last one.
+/// Reads elements at any position, and keeps the last block that was read.
 struct Reader<'v, 'a> {
     view: &'v View<'a>,
     start: usize,

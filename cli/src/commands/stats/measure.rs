@@ -65,7 +65,7 @@ pub struct Measure {
     pub inf: u64,
     low: f64,
     high: f64,
-    /// The bounds of integers, as doubles do not hold all of them exactly.
+    /// The bounds of integers. A double does not hold all integers exactly.
     exact: Option<(i128, i128)>,
     mean: f64,
     /// The sum of squared differences from the mean.
@@ -146,7 +146,7 @@ impl Measure {
         self.count = total;
     }
 
-    /// The smallest and the largest finite element.
+    /// Returns the smallest and the largest finite element.
     pub fn bounds(&self) -> (Option<Bound>, Option<Bound>) {
         match self.exact {
             Some((low, high)) => (Some(Bound::Int(low)), Some(Bound::Int(high))),
@@ -159,7 +159,7 @@ impl Measure {
         (self.count > 0).then_some(self.mean)
     }
 
-    /// The population standard deviation of the finite elements, as numpy's `std`.
+    /// Returns the population standard deviation of the finite elements, like numpy's `std`.
     #[allow(clippy::cast_precision_loss)]
     pub fn std(&self) -> Option<f64> {
         (self.count > 0).then(|| (self.squares / self.count as f64).sqrt())
@@ -182,7 +182,7 @@ impl Bins {
         Self {
             numbers: Numbers::new(&measure.numbers.dtype),
             low: measure.low,
-            // Divided before subtracting, as the difference of two large doubles may overflow.
+            // The bounds are divided before subtracting, because the difference of two large doubles may overflow.
             width: measure.high / 12.0 - measure.low / 12.0,
             counts: vec![0; bins],
         }
@@ -197,7 +197,7 @@ impl Bins {
         let counts = &mut self.counts;
         self.numbers.block(block, &mut |_, values| {
             for value in values.iter().filter(|value| value.is_finite()) {
-                // Divided before subtracting, as `value - low` may overflow.
+                // The numbers are divided before subtracting, because `value - low` may overflow.
                 let place = value / width - low / width;
                 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
                 let at = (place.max(0.0) as usize).min(Self::COUNT - 1);
