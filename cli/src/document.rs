@@ -1,4 +1,4 @@
-//! An opened input of any format, as a list of values.
+//! An opened input of any format, which is a list of values.
 
 mod section;
 
@@ -73,6 +73,8 @@ impl Document {
         Self { name, format, content: Content::Archive(Box::new(archive)), lost: Losses::default() }
     }
 
+    /// Creates a document from CBOR messages.
+    ///
     /// # Errors
     /// If the bytes are not a sequence of well-formed CBOR items.
     pub fn of_messages(name: String, format: Format, bytes: Vec<u8>) -> Result<Self> {
@@ -255,7 +257,7 @@ impl Document {
                 let edge = |at: usize| ends.get(at).copied();
                 let start = at.checked_sub(1).and_then(edge).unwrap_or(0);
                 let bytes = bytes.get(start..edge(at).unwrap_or(start)).unwrap_or_default();
-                // This tag only marks the data as CBOR.
+                // The tag only marks the data as CBOR, so it is left out.
                 let bytes = bytes.strip_prefix(&SELF_DESCRIBED).unwrap_or(bytes);
                 let mut root = node::parse(bytes, &[])?;
                 let mut item = Item::Message(bytes);

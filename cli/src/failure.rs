@@ -91,7 +91,7 @@ impl Failure {
     /// output.
     #[must_use]
     pub fn of(mut self, what: &str) -> Self {
-        // The library names files between backticks.
+        // The library puts the names of files between backticks.
         let named =
             |message: &str| message.starts_with(what) || message.contains(&format!("`{what}`"));
         if !self.of_output && self.kind != Kind::Closed && !named(&self.message) {

@@ -58,7 +58,7 @@ pub enum Format {
     Gguf,
 }
 
-/// Whether a writer may leave out, or change, what the output format cannot hold.
+/// Whether a writer may leave out or change content that the output format cannot hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Lossy(pub bool);
 
@@ -132,6 +132,8 @@ impl Format {
         }
     }
 
+    /// Checks that files of this format can be written.
+    ///
     /// # Errors
     /// If files of this format can only be read.
     pub fn check_writable(self) -> Result<()> {

@@ -8,7 +8,7 @@ static MAX_MEMORY: OnceLock<u64> = OnceLock::new();
 
 /// Sets how many bytes of memory a value may take, from `--max-memory`.
 pub fn set_max_memory(bytes: u64) {
-    // It is set once, from the command line.
+    // The limit is set once, from the command line.
     let _ = MAX_MEMORY.set(bytes);
 }
 

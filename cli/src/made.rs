@@ -211,7 +211,7 @@ impl Serialize for Part<'_, '_> {
     }
 }
 
-/// A node inside of one that is written unchanged.
+/// A node inside a node that is written unchanged.
 struct Inside<'v, 'a> {
     whole: &'v Telling<'v, 'a>,
     section: &'a Section<'a>,

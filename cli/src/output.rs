@@ -87,6 +87,8 @@ pub struct JsonLines {
 }
 
 impl JsonLines {
+    /// Writes one element.
+    ///
     /// # Errors
     /// If writing fails, or the element cannot be read.
     pub fn line(&mut self, out: &mut dyn Write, row: &impl Serialize) -> Result<()> {
@@ -95,6 +97,8 @@ impl JsonLines {
         write_json(out, row)
     }
 
+    /// Writes the end of the array.
+    ///
     /// # Errors
     /// If writing fails.
     pub fn end(self, out: &mut dyn Write) -> Result<()> {
@@ -166,8 +170,8 @@ pub struct Target {
     /// The path of the file. `None` means standard output.
     path: Option<PathBuf>,
     pub options: SaveOptions,
-    /// Whether the tensors of archives are stored anew, for example compressed. Otherwise, unchanged values are copied
-    /// without decoding them.
+    /// Whether the tensors of archives are encoded again, for example to compress them. Otherwise, unchanged values are
+    /// copied without decoding them.
     pub recompresses: bool,
     finds_equal: bool,
     /// Whether this is one of several outputs of a command, which share a progress bar.
@@ -198,6 +202,8 @@ impl Target {
         Ok(target)
     }
 
+    /// Checks that the target may be written.
+    ///
     /// # Errors
     /// If the file exists and `--no-clobber` was given.
     fn check_free(&self) -> Result<()> {
@@ -207,6 +213,8 @@ impl Target {
         }
     }
 
+    /// Checks that shards of a model may be written.
+    ///
     /// # Errors
     /// If a shard of a model with this stem exists and `--no-clobber` was given.
     pub fn check_shards(&self, stem: &Path) -> Result<()> {
@@ -251,7 +259,7 @@ impl Target {
         }
     }
 
-    /// Stores equal tensors of an archive once. Values of archives are then stored anew rather than copied.
+    /// Stores equal tensors of an archive once. Values of archives are then encoded again rather than copied.
     pub fn dedup(&mut self) {
         self.finds_equal(true);
         self.recompresses = true;
@@ -307,8 +315,10 @@ fn sync(writing: Writing) -> SyncLevel {
     if writing.no_sync { SyncLevel::Off } else { SyncLevel::Full }
 }
 
+/// Checks that there is no file at a path.
+///
 /// # Errors
-/// If there is a file at the path.
+/// If there is a file.
 pub fn refuse_to_replace(path: &Path) -> Result<()> {
     match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -395,6 +405,8 @@ enum ArchiveTo {
 }
 
 impl ArchiveTarget {
+    /// Opens an archive at the target.
+    ///
     /// # Errors
     /// If the target cannot be opened for writing, or is a terminal.
     pub fn new(target: &Target) -> Result<Self> {

@@ -238,6 +238,8 @@ pub struct Globs {
 }
 
 impl Globs {
+    /// Compiles patterns.
+    ///
     /// # Errors
     /// If a pattern is invalid.
     pub fn new(patterns: &[String]) -> Result<Self> {

@@ -63,7 +63,7 @@ impl Document {
         let Some((name, rest, number, count)) = found else { return Ok(None) };
         match archive.table(&name) {
             Ok(_) if count == 1 => {
-                // Only one value has this name. Those of its columns that are one buffer can be read in place.
+                // Only one value has this name, so those of its columns that are one buffer can be read in place.
                 self.section(number)?.into_part(rest).map(|part| Some(Meant::Value(part)))
             }
             Ok(table) if rest.is_empty() => Ok(Some(Meant::Table(table))),
@@ -222,6 +222,8 @@ pub enum Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
+    /// Returns the rows of the sequence that a path names.
+    ///
     /// # Errors
     /// If the target is not a sequence.
     pub fn of(target: Meant<'a>) -> Result<Self> {

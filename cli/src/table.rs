@@ -19,7 +19,7 @@ pub struct Table {
     fitted: Option<Fitted>,
 }
 
-/// The settings by which a table is narrowed.
+/// The settings for narrowing a table.
 struct Fitted {
     width: usize,
     /// The column whose cells get a line of their own if they are too long.

@@ -20,7 +20,7 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// Returns whether a character is a control character, or an invisible one that can change how other text looks.
+/// Returns whether a character is a control character, or an invisible character that can change how other text looks.
 pub fn is_unsafe(char: char) -> bool {
     char.is_control()
         || matches!(char,

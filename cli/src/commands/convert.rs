@@ -51,7 +51,7 @@ pub fn run(args: &Convert) -> Result<Status> {
     Ok(Status::Good)
 }
 
-/// The tensors whose path matches, in the values of a document.
+/// Returns, for each value of a document, the part with the tensors whose path matches.
 fn matching<'d>(
     document: &'d Document,
     chosen: Option<&str>,

@@ -183,7 +183,7 @@ fn take(section: &Section<'_>, node: &Node, slice: Option<&Slice>) -> Result<Tak
         Some(slice) => Selection::new(slice, dims, order)?,
     };
     let (dtype, shape) = (payload.dtype.clone(), selection.shape());
-    // The whole tensor is copied as stored, so any dtype will do.
+    // The whole tensor is copied as stored, which works for any dtype.
     if selection.is_all(dims, order) {
         return Ok(Taken { dtype, shape, bytes: section.payload_bytes(node)? });
     }
@@ -238,7 +238,7 @@ fn text(taken: &Taken, writer: &mut dyn Write) -> Result<()> {
     for (at, element) in decoded(taken)?.enumerate() {
         let last = (at + 1).is_multiple_of(row);
         let text = element.text();
-        // `text` gives `1.` as numpy does; some parsers need a digit after the point.
+        // `text` ends whole numbers with a point, as numpy does (`1.`). Some parsers need a digit after the point.
         let zero = if text.ends_with('.') { "0" } else { "" };
         write!(writer, "{text}{zero}{}", if last { "\n" } else { " " })?;
     }

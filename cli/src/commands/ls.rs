@@ -250,7 +250,7 @@ fn print(rows: &[Row<'_>], several: bool, out: &mut Out) -> Result<()> {
     Ok(())
 }
 
-/// Returns a path for printing. The path of the whole value is empty, so a text replaces it.
+/// Returns a path for printing. The path of the whole value is empty, and is replaced by a text.
 pub fn shown(path: &str) -> String {
     if path.is_empty() { "(the value)".into() } else { escaped(path).into_owned() }
 }

@@ -87,6 +87,8 @@ fn target(file: &Path, args: &Split, section: &Section<'_>) -> Result<Target> {
     Ok(target)
 }
 
+/// Checks that the shards may be written.
+///
 /// # Errors
 /// If a shard exists already, and `--no-clobber` was given.
 fn check_free(args: &Split, stem: &str, count: usize) -> Result<()> {

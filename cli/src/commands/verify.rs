@@ -132,7 +132,7 @@ fn check(document: &Document, report: &mut Report) -> Result<()> {
             report.fault(&error);
             report.path = report.offset.and_then(|offset| tensor_at(document, offset));
         } else if let Some(unfinished) = unfinished(archive) {
-            // A truncated copy of an archive looks the same, so this is not reported as good.
+            // A truncated copy of an archive looks the same as an unfinished append, so this is not reported as good.
             report.offset = Some(len);
             report.error = Some(unfinished);
         } else {
@@ -160,8 +160,8 @@ fn check(document: &Document, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Reads and checks all tensors, and returns a description of what cannot be checked. After an error, `path` is the path of
-/// the tensor at which it happened.
+/// Reads and checks all tensors, and returns a description of the parts that cannot be checked. After an error, `path`
+/// is the path of the tensor at which the error occurred.
 fn tensors(
     opened: &Opened,
     section: &Section<'_>,

@@ -18,6 +18,8 @@ pub struct Cast {
 }
 
 impl Cast {
+    /// Creates a conversion.
+    ///
     /// # Errors
     /// If elements of `from` cannot be decoded, or elements of `to` cannot be encoded.
     pub fn new(from: &DType, to: &DType) -> Result<Self> {

@@ -14,6 +14,8 @@ use crate::written::Written;
 /// The first bytes of an archive: section 5 of the specification.
 pub const MAGIC: [u8; 12] = *b"\xd9\xd9\xf8\xdaTARCCBOR";
 
+/// Opens an archive.
+///
 /// # Errors
 /// If the input cannot be read, or is not an archive.
 pub fn read(input: Input, reading: &Reading) -> Result<Document> {

@@ -17,6 +17,8 @@ use crate::input::{Input, shown};
 use crate::limits::limits;
 use crate::output::Target;
 
+/// Opens a file. JSON and MessagePack are converted to messages; tensors of the other formats are read in place.
+///
 /// # Errors
 /// If the input cannot be read, or is not of this format.
 pub fn read(format: Format, of: Converted, input: Input, reading: &Reading) -> Result<Document> {

@@ -18,7 +18,7 @@ const START: usize = 512;
 /// CBOR's tag for "this is CBOR" (RFC 8949, section 3.4.6).
 pub const SELF_DESCRIBED: [u8; 3] = [0xd9, 0xd9, 0xf7];
 
-/// Files that are not read: their first bytes, what they are, and what the user can do.
+/// Files of formats that are not read: their first bytes, what they are, and what the user can do.
 const FOREIGN: [(&[u8], &str); 2] = [
     (
         b"\x89HDF\r\n\x1a\n",

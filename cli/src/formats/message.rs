@@ -5,6 +5,8 @@ use crate::failure::Result;
 use crate::output::Target;
 use crate::written::Written;
 
+/// Writes values as messages to the target.
+///
 /// # Errors
 /// If a value cannot be read, or the target cannot be written.
 pub fn write(values: &mut Values<'_>, target: &Target) -> Result<()> {

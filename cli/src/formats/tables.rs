@@ -21,6 +21,8 @@ use crate::limits::decoding;
 use crate::output::Target;
 use crate::written::Written;
 
+/// Reads the tables of a Parquet file.
+///
 /// # Errors
 /// If the input cannot be read, or is not a Parquet file.
 pub fn read_parquet(input: Input) -> Result<Document> {

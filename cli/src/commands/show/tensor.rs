@@ -189,7 +189,7 @@ impl<'a> View<'a> {
             return Ok(());
         }
         let mut reader = Reader { view: self, start: 0, bytes: Vec::new() };
-        // A column in several groups, or of bools, can only be read as a whole.
+        // A column in several groups of rows, or of bools, can only be read as a whole.
         if !self.elided || self.payload.column.is_some() {
             // The whole tensor is read, so its checksum is verified.
             reader.bytes = self.section.payload_bytes(self.node)?;
