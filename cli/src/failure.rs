@@ -42,7 +42,7 @@ Exit status:
   2    wrong command line, a file that cannot be read or written, or something that does not exist
   141  the reader of the output closed the pipe";
 
-/// Why a run failed.
+/// The reason why a run failed.
 #[derive(Clone, Debug)]
 pub struct Failure {
     pub kind: Kind,

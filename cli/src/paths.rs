@@ -55,7 +55,7 @@ pub enum Listed<'a> {
 /// because the paths of many small tensors are much longer than the tensors.
 ///
 /// # Errors
-/// If no path identifies one of them: then `each` is not called. If `each` fails.
+/// If a tensor or table has no path of its own: then `each` is not called. If `each` fails.
 pub fn each_listed<'a>(
     root: &'a Node,
     encoded: &[u8],

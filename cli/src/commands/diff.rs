@@ -113,7 +113,7 @@ pub fn run(args: &Diff, out: &mut Out) -> Result<Status> {
 
 type Pair = (Option<u64>, Option<u64>);
 
-/// Returns the numbers of the values to compare: of the chosen value, or of all values, in pairs of equal numbers.
+/// Returns the numbers of the values to compare: of the chosen value in both files, or of all values, paired by number.
 fn pairs(a: &Document, b: &Document, chosen: Option<&str>) -> Result<Vec<Pair>> {
     if chosen.is_some() {
         return Ok(vec![(Some(a.only(chosen)?.number), Some(b.only(chosen)?.number))]);

@@ -130,7 +130,7 @@ struct Entry<'a> {
 /// Returns the format of the output.
 ///
 /// # Errors
-/// If the extension of its name belongs to no format of a single tensor.
+/// If the extension of the output's name belongs to no format of a single tensor.
 fn format(args: &Get) -> Result<GetFormat> {
     let extension = args.output.extension().map(|end| end.to_string_lossy().to_ascii_lowercase());
     match (args.format, extension.as_deref()) {

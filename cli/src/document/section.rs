@@ -222,7 +222,7 @@ impl<'a> Section<'a> {
     /// included.
     ///
     /// # Errors
-    /// If the metadata is damaged, or if no path identifies one of the tensors.
+    /// If the metadata is damaged, or if a tensor has no path of its own.
     pub fn infos(&self) -> Result<&HashMap<String, TensorInfo>> {
         if let Some(infos) = self.infos.get() {
             return Ok(infos);
@@ -235,7 +235,7 @@ impl<'a> Section<'a> {
     /// Calls `each` with all tensors and columns, in the order of the value.
     ///
     /// # Errors
-    /// If no path identifies one of them: then `each` is not called. If `each` fails.
+    /// If a tensor or table has no path of its own: then `each` is not called. If `each` fails.
     pub fn each_listed<'s>(&'s self, each: &mut dyn FnMut(Listed<'s>) -> Result<()>) -> Result<()> {
         paths::each_listed(&self.root, self.bytes(), each)
     }
@@ -243,7 +243,7 @@ impl<'a> Section<'a> {
     /// Calls `each` with all tensors, in the order of the value. Columns that are tensors are included.
     ///
     /// # Errors
-    /// If no path identifies one of them: then `each` is not called. If columns are damaged, or `each` fails.
+    /// If a tensor or table has no path of its own: then `each` is not called. If columns are damaged, or `each` fails.
     pub fn each_tensor<'s>(&'s self, each: &mut dyn FnMut(Named<'s>) -> Result<()>) -> Result<()> {
         self.each_listed(&mut |listed| match listed {
             Listed::Tensor(named) => each(named),

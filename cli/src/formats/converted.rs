@@ -17,7 +17,8 @@ use crate::input::{Input, shown};
 use crate::limits::limits;
 use crate::output::Target;
 
-/// Opens a file. JSON and MessagePack are converted to messages; tensors of the other formats are read in place.
+/// Opens a file. JSON and MessagePack become messages, and a table in an Arrow file becomes a temporary archive.
+/// Tensors of all other files are read in place.
 ///
 /// # Errors
 /// If the input cannot be read, or is not of this format.

@@ -1,7 +1,8 @@
 //! Detects the format of a file, and says what to do with common files that cannot be read.
 //!
 //! The first bytes of a file count more than its name, because downloads and caches rename files. Formats without magic
-//! bytes are recognised by the name only: almost any bytes are valid CBOR or MessagePack.
+//! bytes are recognised by the name, because almost any bytes are valid CBOR or MessagePack. Only JSON is also
+//! recognised by its content.
 
 use std::path::Path;
 
