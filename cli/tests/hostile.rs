@@ -408,7 +408,7 @@ fn the_limit_of_memory_can_be_set() {
         assert!(status == 2 && error.contains("; --max-memory sets another limit"), "{error}");
         assert_eq!(convert("100MB"), (0, String::new()), "{input}");
     }
-    run(&dir, &["--max-memory", "lots", "ls", "a.json"]).failed(2, "unknown unit");
+    run(&dir, &["--max-memory", "lots", "ls", "a.json"]).failed(2, "expected a number of bytes");
     // A limit that the option does not set.
     let deep = [b"[".repeat(200), b"]".repeat(200)].concat();
     dir.write("deep.json", &deep);

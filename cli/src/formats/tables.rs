@@ -74,7 +74,7 @@ pub fn write_arrow(
 ) -> Result<()> {
     match values.segments() {
         Some(segments) if arrow::are_table(&segments)? => write_batches(&segments, target, lossy),
-        None if values.are_messages() => {
+        None if values.are_rows() => {
             // Whether messages are a table is only known from segments, so they are first saved to a temporary archive.
             let held = Document::of_archive(TEMPORARY.into(), Format::Archive, archive_of(values)?);
             write_arrow(of, &mut Values::of(&held, None)?, target, lossy)

@@ -3,6 +3,7 @@
 use std::io::BufWriter;
 
 use tenarc::archive::Segment;
+use tenarc::inspect::{Event, Items};
 use tenarc::{Archive, OArchive};
 
 use super::{Format, Lossy, TEMPORARY, temporary};
@@ -34,15 +35,15 @@ pub struct Values<'s> {
     at_least: u64,
     /// The segments of the values, if all values are from one archive.
     segments: Option<Vec<Segment<'s, Source>>>,
-    /// Whether the values are messages, which may be rows of a table.
-    are_messages: bool,
+    /// Whether they are messages, the first of which looks like rows. Only such messages may be a table.
+    are_rows: bool,
 }
 
 impl<'s> Values<'s> {
     /// Creates values from a function that passes each of them to its argument. `at_least` is the least number of
     /// values.
     pub fn new(at_least: u64, each: impl FnMut(&mut Put<'_>) -> Result<()> + 's) -> Self {
-        Self { each: Box::new(each), at_least, segments: None, are_messages: false }
+        Self { each: Box::new(each), at_least, segments: None, are_rows: false }
     }
 
     /// Returns the chosen value of a document, or all its values.
@@ -61,7 +62,7 @@ impl<'s> Values<'s> {
                 put(Valued::Whole(&document.section(number)?)).of(&document.name)
             })
         });
-        Ok(Self { segments, are_messages: document.messages().is_some(), ..values })
+        Ok(Self { segments, are_rows: document.messages().is_some_and(starts_with_rows), ..values })
     }
 
     /// Calls `put` with each value.
@@ -77,9 +78,9 @@ impl<'s> Values<'s> {
         self.segments.take()
     }
 
-    /// Returns whether the values are messages, which may be rows of a table.
-    pub fn are_messages(&self) -> bool {
-        self.are_messages
+    /// Returns whether the values are messages that may be a table.
+    pub fn are_rows(&self) -> bool {
+        self.are_rows
     }
 
     /// Calls `put` with the only value, for formats that hold just one.
@@ -145,4 +146,15 @@ pub fn temporary_archive(name: Option<&str>, value: &Written<'_>) -> Result<Arch
     saved.map_err(|error| value.failure(error, TEMPORARY))?;
     drop(out.finish()?);
     Ok(Archive::new(Source::new(file))?.with_options(decoding()))
+}
+
+/// Returns whether the first message is an array whose first element is a map, or has a tag, such as that of columns.
+fn starts_with_rows(messages: &[u8]) -> bool {
+    let mut items = Items::new(messages);
+    let mut next = || items.next().and_then(tenarc::Result::ok).map(|item| item.event);
+    match next() {
+        Some(Event::Array) => matches!(next(), Some(Event::Map)),
+        Some(Event::Tag(_)) => true,
+        _ => false,
+    }
 }

@@ -342,7 +342,7 @@ impl<S: ReadAt> TensorFile for Npz<S> {
         let (member, array, column) = self.column(name).map_err(|error| error.in_field(name))?;
         match self.part(member, &array, &column).map_err(|error| error.in_field(name))? {
             Part::Tensor(tensor) => Ok(tensor),
-            _ => Err(Error::data("a string array is no tensor").in_field(name)),
+            _ => Err(Error::data("a string array is not a tensor").in_field(name)),
         }
     }
 

@@ -148,12 +148,12 @@ fn broken_string_arrays_are_refused_by_name() {
         [vec![0x84], fields.concat(), text("data"), data].concat()
     };
     for (bytes, why) in [
-        (array("<U0", &[127], &[]), "a string array is no tensor"),
-        (array("<U-1", &[1], &[]), "a string array is no tensor"),
+        (array("<U0", &[127], &[]), "a string array is not a tensor"),
+        (array("<U-1", &[1], &[]), "a string array is not a tensor"),
         (array("<U1", &[2], &[0; 4]), "4 bytes do not make a string array of shape [2]"),
         (array("<U4294967295", &[127, 127], &[]), "0 bytes do not make"),
         (array("|S1", &[2, 0], &[]), "has no shape"),
-        (array("<U1", &[1], &[0, 0xd8, 0, 0]), "0xd800 is no character"),
+        (array("<U1", &[1], &[0, 0xd8, 0, 0]), "0xd800 is not a character"),
     ] {
         let error = msgpack::read(&bytes[..]).unwrap_err();
         assert!(error.to_string().contains(why), "{error}, expected {why}");
