@@ -123,7 +123,7 @@ fn reads_of_all(bytes: &[u8]) -> Vec<Error> {
 }
 
 #[test]
-fn a_flipped_bit_is_found_and_named_and_all_other_rows_are_read() {
+fn a_flipped_bit_is_found_and_named_and_other_rows_are_read() {
     let whole = archive();
     let (start, len) = buffer(&Archive::new(&whole[..]).unwrap());
     for index in [0, 1, 7, 15, 16] {
@@ -136,6 +136,11 @@ fn a_flipped_bit_is_found_and_named_and_all_other_rows_are_read() {
         let in_memory = Archive::new(&bytes[..]).unwrap();
         for row in 0..1055 {
             let touched = row * 1000 / CHUNK..=(row * 1000 + 999) / CHUNK;
+            // All rows near the damage, and some of the others.
+            let near = *touched.start() <= index + 1 && *touched.end() + 1 >= index;
+            if !near && row % 20 != 0 {
+                continue;
+            }
             let read =
                 |segment: Segment<'_, &dyn ReadAt>| segment.slice::<Array1<f32>>("", s![row, ..]);
             for source in [archive.source() as &dyn ReadAt, &bytes] {
