@@ -250,7 +250,7 @@ fn as_rows<T>(section: &Section<'_>, write: impl FnOnce(&dyn Stored) -> Result<T
     {
         return write(stored);
     }
-    let archive = values::temporary_archive(None, &value)?;
+    let archive = values::temporary_archive(|out| values::save_temporary(out, None, &value))?;
     write(&archive.segment(0)?)
 }
 

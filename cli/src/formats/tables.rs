@@ -2,22 +2,20 @@
 //! value for each row group or record batch.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::Path;
 
+use tenarc::Archive;
 use tenarc::archive::Segment;
-use tenarc::{Archive, OArchive};
 use tenarc_convert::arrow::{self, ArrowFile, Container, Rows, TableFile};
 use tenarc_convert::parquet::{self, ParquetFile};
 use tenarc_convert::{Format as Converted, Losses, Options, written};
 
-use super::{
-    Format, Lossy, NOT_KEPT, TEMPORARY, Valued, Values, converted, tell, temporary, write_stream,
-};
+use super::values::{save_temporary, temporary_archive};
+use super::{Format, Lossy, NOT_KEPT, TEMPORARY, Valued, Values, converted, tell, write_stream};
 use crate::document::Document;
 use crate::failure::{Failure, Result};
 use crate::input::{Input, Source};
-use crate::limits::decoding;
 use crate::output::Target;
 use crate::written::Written;
 
@@ -53,7 +51,7 @@ fn document(
 ) -> Result<Document> {
     let stem = Path::new(&input).file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let name = table.or(stem.as_deref()).unwrap_or("table");
-    let archive = archive(|out| {
+    let archive = temporary_archive(|out| {
         for rows in groups {
             out.save_as(name, &rows?)?;
         }
@@ -121,28 +119,10 @@ pub fn write_parquet(values: &mut Values<'_>, target: &Target, lossy: Lossy) -> 
 
 /// Saves values to a temporary archive.
 fn archive_of(values: &mut Values<'_>) -> Result<Archive<Source>> {
-    archive(|out| {
-        values.each(&mut |value| {
-            let (name, value) = match value {
-                Valued::Whole(section) => (section.name(), Written::whole(section)),
-                Valued::Changed(name, value) => (name, value),
-            };
-            let saved = match name {
-                Some(name) => out.save_as(name, &value),
-                None => out.save(&value),
-            };
-            saved.map(drop).map_err(|error| value.failure(error, TEMPORARY))
+    temporary_archive(|out| {
+        values.each(&mut |value| match value {
+            Valued::Whole(section) => save_temporary(out, section.name(), &Written::whole(section)),
+            Valued::Changed(name, value) => save_temporary(out, name, &value),
         })
     })
-}
-
-/// Creates a temporary archive. `save` adds its values.
-fn archive(
-    save: impl FnOnce(&mut OArchive<BufWriter<&File>>) -> Result<()>,
-) -> Result<Archive<Source>> {
-    let file = temporary()?;
-    let mut out = OArchive::new(BufWriter::with_capacity(1 << 20, &file))?;
-    save(&mut out)?;
-    drop(out.finish()?);
-    Ok(Archive::new(Source::new(file))?.with_options(decoding()))
 }

@@ -1,5 +1,6 @@
 //! The values that a command writes, in any format.
 
+use std::fs::File;
 use std::io::BufWriter;
 
 use tenarc::archive::Segment;
@@ -130,22 +131,36 @@ impl Valued<'_> {
         if let Some(section) = Section::made(name, value)? {
             return put(&section);
         }
-        let archive = temporary_archive(name, value)?;
+        let archive = temporary_archive(|out| save_temporary(out, name, value))?;
         put(&Document::of_archive(TEMPORARY.into(), Format::Archive, archive).section(0)?)
     }
 }
 
-/// Saves a value to a temporary archive.
-pub fn temporary_archive(name: Option<&str>, value: &Written<'_>) -> Result<Archive<Source>> {
+/// A temporary archive that is being written.
+pub type Temporary<'f> = OArchive<BufWriter<&'f File>>;
+
+/// Creates a temporary archive with what `save` saves to it.
+pub fn temporary_archive(
+    save: impl FnOnce(&mut Temporary<'_>) -> Result<()>,
+) -> Result<Archive<Source>> {
     let file = temporary()?;
     let mut out = OArchive::new(BufWriter::with_capacity(1 << 20, &file))?;
+    save(&mut out)?;
+    drop(out.finish()?);
+    Ok(Archive::new(Source::new(file))?.with_options(decoding()))
+}
+
+/// Saves a value to a temporary archive.
+pub fn save_temporary(
+    out: &mut Temporary<'_>,
+    name: Option<&str>,
+    value: &Written<'_>,
+) -> Result<()> {
     let saved = match name {
         Some(name) => out.save_as(name, value),
         None => out.save(value),
     };
-    saved.map_err(|error| value.failure(error, TEMPORARY))?;
-    drop(out.finish()?);
-    Ok(Archive::new(Source::new(file))?.with_options(decoding()))
+    saved.map(drop).map_err(|error| value.failure(error, TEMPORARY))
 }
 
 /// Returns whether the first message is an array whose first element is a map, or has a tag, such as that of columns.

@@ -14,7 +14,6 @@ use tenarc::{Archive, Error, Result};
 use super::options::Container;
 use super::table::{TableFile, failed};
 use crate::exported::{Exported, Keep};
-use crate::honest::Honest;
 use crate::records::{self, Records, TABLE};
 use crate::{Losses, Options};
 
@@ -49,12 +48,7 @@ pub fn segments_to_writer<S: ReadAt + ?Sized, W: Write>(
     writer: W,
     options: &Options,
 ) -> Result<Losses> {
-    let records = Records::of(segments)?;
-    records.losses.check(options.accept_losses, usize::MAX)?;
-    let mut writer = Honest::new(writer);
-    write(&records, &mut writer, options)?;
-    writer.flush().map_err(Error::io)?;
-    Ok(records.losses)
+    records::to_writer(segments, writer, options, |records, out| write(records, out, options))
 }
 
 /// Converts an archive if it is a table. Returns `None` if it is not.

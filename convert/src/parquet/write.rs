@@ -14,7 +14,6 @@ use tenarc::{Archive, Error, Result};
 use super::read::ParquetFile;
 use super::{Options, failed};
 use crate::Losses;
-use crate::honest::Honest;
 use crate::records::{self, Records, TABLE, segments};
 
 /// The most rows of a row group by default.
@@ -78,12 +77,7 @@ pub fn segments_to_writer<S: ReadAt + ?Sized, W: Write + Send>(
     writer: W,
     options: &Options,
 ) -> Result<Losses> {
-    let records = Records::of(segments)?;
-    records.losses.check(options.accept_losses, usize::MAX)?;
-    let mut writer = Honest::new(writer);
-    write(&records, &mut writer, options)?;
-    writer.flush().map_err(Error::io)?;
-    Ok(records.losses)
+    records::to_writer(segments, writer, options, |records, out| write(records, out, options))
 }
 
 /// Writes all rows. Returns the number of row groups.

@@ -31,6 +31,7 @@ use tenarc::archive::Segment;
 use tenarc::io::ReadAt;
 use tenarc::{Archive, Error, Result, Value};
 
+use crate::honest::Honest;
 use crate::{Losses, Options, made};
 use schema::{Inner, Type};
 
@@ -109,6 +110,26 @@ pub fn from_archive<T>(
         let written = made::written(file, to, |out| write(&records, out))?;
         check(file, written, records.rows).map_err(|error| error.in_file(to))
     })?;
+    Ok(records.losses)
+}
+
+/// Writes segments that are one table to any writer.
+///
+/// # Errors
+/// - If the segments are not a table, or are damaged.
+/// - If something cannot be kept, and the options do not accept losses.
+/// - If the writer fails.
+pub fn to_writer<S: ReadAt + ?Sized, W: Write, T>(
+    segments: Vec<Segment<'_, S>>,
+    writer: W,
+    options: &Options,
+    write: impl FnOnce(&Records<'_, S>, &mut Honest<W>) -> Result<T>,
+) -> Result<Losses> {
+    let records = Records::of(segments)?;
+    records.losses.check(options.accept_losses, usize::MAX)?;
+    let mut writer = Honest::new(writer);
+    write(&records, &mut writer)?;
+    writer.flush().map_err(Error::io)?;
     Ok(records.losses)
 }
 
