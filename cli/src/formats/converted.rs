@@ -109,7 +109,9 @@ const SHARD_SIZE: u64 = 5_000_000_000;
 /// index, writes only that file.
 fn sharded(value: &dyn Stored, target: &Target, options: &Options) -> Result<()> {
     let Some(path) = target.path() else {
-        return Err(Failure::new("shards are several files: name the output"));
+        return Err(Failure::new(
+            "a model in shards is several files: give a file name instead of -",
+        ));
     };
     let most = target.shard_size.unwrap_or(SHARD_SIZE);
     let export = safetensors::Export::new(value)?;

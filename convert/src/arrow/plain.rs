@@ -58,7 +58,9 @@ pub fn read<'a, S: ReadAt + ?Sized>(
         let buffer = walk.buffer()?;
         let len = buffer.byte_len(source)?;
         if len % width != 0 {
-            let what = format!("a buffer of {len} bytes, where each number takes {width}");
+            let what = format!(
+                "expected a buffer of whole numbers of {width} bytes each, found {len} bytes"
+            );
             return Err(Error::data(what).at(buffer.range.start));
         }
         let needed = len.checked_add(ALIGNMENT as u64);

@@ -171,7 +171,7 @@ impl<S> TableFile<S> {
 fn unread(of: &DataType) -> Option<&'static str> {
     let decimal = |precision: u8, scale: i8, most: u8| {
         let is_known = (1..=most).contains(&precision) && scale.unsigned_abs() <= most;
-        (!is_known).then_some("such decimals")
+        (!is_known).then_some("decimals of this precision and scale")
     };
     match of {
         DataType::Union(..) => Some("unions"),
