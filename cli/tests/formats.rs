@@ -166,7 +166,8 @@ fn models_are_written_in_shards() {
     convert("one.safetensors", &["--shard-size", "8KB"]).failed(2, "remove it first");
     assert_eq!(written("one"), [".safetensors"]);
     convert("x.npz", &["--shard-size", "8KB"]).failed(2, "--shard-size is only for safetensors");
-    convert("-", &["--shard-size", "8KB", "--to", "safetensors"]).failed(2, "give a file name instead of -");
+    convert("-", &["--shard-size", "8KB", "--to", "safetensors"])
+        .failed(2, "give a file name instead of -");
 }
 
 #[test]
