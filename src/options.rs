@@ -167,6 +167,9 @@ impl DecodeOptions {
 /// [`DynTensor`](crate::DynTensor)s, the shortest of which also takes one byte, it is about 400. For
 /// other collections it depends on the memory that they use for an element.
 ///
+/// In columns, a row can take a single bit, or nothing. Their elements take at most 64 MiB plus 32,768 times the
+/// bytes of the columns. The nodes of a `Value` from columns take at most 64 MiB plus 4,096 times these bytes.
+///
 /// [`Category::Limit`]: crate::error::Category::Limit
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {

@@ -1,6 +1,9 @@
 //! Columns keep within the limits on nesting and memory. Rows that take no bytes are limited, too.
 
-use serde::de::IgnoredAny;
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use tenarc::de::{DecodeOptions, Limits, from_reader_with, from_slice_with};
 use tenarc::error::Category;
 use tenarc::{DynTensor, Tensor, Value};
@@ -65,6 +68,37 @@ fn rows_without_bytes_are_limited() {
     let stream = quarters(8).concat();
     let values = tenarc::Deserializer::from_slice(&stream).into_iter::<Vec<Vec<()>>>();
     assert_eq!(values.map(Result::unwrap).count(), 8);
+}
+
+/// Rows that take no bytes become elements of 512 bytes, or of any size.
+#[test]
+fn elements_take_memory_in_proportion() {
+    #[derive(Deserialize)]
+    struct Wide {
+        #[serde(default)]
+        a: [[u64; 8]; 8],
+    }
+    fn refused<T: DeserializeOwned>(document: &[u8]) {
+        let (result, peak) = peak_of(|| tenarc::from_slice::<T>(document).map(drop));
+        let error = result.unwrap_err();
+        assert_eq!(error.category(), Category::Limit, "{error}");
+        assert!(error.to_string().contains("times as many bytes as the columns"), "{error}");
+        assert!(peak < 400 << 20, "{peak}");
+    }
+    let groups = |column: &[u8]| columns(&vec![(1 << 16, column.to_vec()); 256]);
+    let unit = map(&[("unknown", kind("unit", &[]))]);
+    refused::<Vec<Wide>>(&groups(&map(&[])));
+    refused::<Vec<Wide>>(&groups(&unit));
+    let list = |column| one(1, kind("list", &[unsigned(1 << 24), column]));
+    refused::<Vec<Vec<Wide>>>(&list(unit.clone()));
+    let keys = u8s(&[0; 1 << 10]);
+    let maps = one(1 << 10, kind("map", &[unsigned(1), keys, unit]));
+    let read: Vec<BTreeMap<u8, Wide>> = tenarc::from_slice(&maps).unwrap();
+    assert_eq!((read.len(), read[0][&0].a[0][0]), (1 << 10, 0));
+    // What is not made for this fits: a bit for each row, and a few rows without bytes.
+    let bits = map(&[("b", kind("bool", &[bytes(&[0; 1 << 13])]))]);
+    assert_eq!(tenarc::from_slice::<Vec<Wide>>(&one(1 << 16, bits)).unwrap().len(), 1 << 16);
+    assert_eq!(tenarc::from_slice::<Vec<Wide>>(&one(1000, map(&[]))).unwrap().len(), 1000);
 }
 
 #[test]

@@ -7,6 +7,7 @@
 mod blocks;
 mod build;
 mod default;
+mod evolution;
 mod hostile;
 mod kinds;
 mod large;

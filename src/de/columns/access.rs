@@ -35,7 +35,12 @@ impl<'de> de::SeqAccess<'de> for &mut ListItems<'_, 'de> {
 
     #[inline]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
+        let count = self.rows.len();
         let Some(row) = self.rows.next() else { return Ok(None) };
+        if row == self.start {
+            let counted = self.allowance.take_elements(count, size_of::<T::Value>());
+            counted.map_err(|error| error.at(self.column.at))?;
+        }
         let seed = match read_packed(self.column, row, seed) {
             Ok(value) => return Ok(Some(value)),
             Err(seed) => seed,
@@ -200,6 +205,8 @@ fn no_key() -> Error {
 pub struct Entries<'c, 'de> {
     maps: &'c mut Maps<'de>,
     rows: Range<usize>,
+    /// The number of entries that were not counted yet.
+    uncounted: usize,
     current: Option<usize>,
     allowance: &'c Allowance,
 }
@@ -207,7 +214,8 @@ pub struct Entries<'c, 'de> {
 impl<'c, 'de> Entries<'c, 'de> {
     pub fn new(maps: &'c mut Maps<'de>, row: usize, allowance: &'c Allowance) -> Self {
         let rows = maps.cuts.range(row);
-        Self { maps, rows, current: None, allowance }
+        let uncounted = rows.len();
+        Self { maps, rows, uncounted, current: None, allowance }
     }
 
     pub fn left(&self) -> usize {
@@ -231,6 +239,9 @@ impl<'de> de::MapAccess<'de> for &mut Entries<'_, 'de> {
     #[inline]
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
         let Some(row) = self.current.take() else { return Err(no_key()) };
+        let count = std::mem::take(&mut self.uncounted);
+        let counted = self.allowance.take_elements(count, size_of::<V::Value>());
+        counted.map_err(|error| error.at(self.maps.values.at))?;
         match seed.deserialize(Row::new(&mut self.maps.values, row, self.allowance)) {
             Ok(value) => Ok(value),
             Err(error) => {

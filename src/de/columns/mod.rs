@@ -180,6 +180,10 @@ impl<'de, R: Read<'de>> de::SeqAccess<'de> for &mut Groups<'_, 'de, R> {
                 let number = *row;
                 *row += 1;
                 self.at += 1;
+                if number == 0 {
+                    let counted = self.allowance.take_elements(*rows, size_of::<T::Value>());
+                    counted.map_err(|error| error.at(column.at))?;
+                }
                 // The result of either way is returned at once, because copies of large values take long.
                 let seed = match read_packed(column, number, seed) {
                     Ok(value) => return Ok(Some(value)),

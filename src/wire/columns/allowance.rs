@@ -15,6 +15,10 @@ const EXPANSION: u64 = 4096;
 /// The number of bytes that all columns of a document may expand to, whatever their length is.
 const FREE_EXPANSION: u64 = 64 << 20;
 
+/// The number of bytes that each byte of a column may expand to in elements of collections. A row can take a single bit.
+/// So this allows elements of up to 4 KiB.
+const ROW_EXPANSION: u64 = 8 * 4096;
+
 /// The remaining part of the limits of a document. While rows are read, the [`Reader`](super::super::reader::Reader) of
 /// the document does not move, and the memory for rows is counted here instead.
 #[derive(Clone, Debug)]
@@ -34,11 +38,15 @@ pub struct Scope {
     /// is no limit on the memory for a document in a slice, because the length of the slice limits it. But the rows of
     /// columns can take more memory than their bytes.
     expansion: u64,
+    /// The number of bytes that elements of collections may still take. Rows that take no bytes would otherwise become
+    /// elements of any size.
+    elements: u64,
 }
 
 impl Default for Scope {
     fn default() -> Self {
-        Self { free_rows: MAX_FREE_ROWS, expansion: FREE_EXPANSION }
+        let (free_rows, expansion) = (MAX_FREE_ROWS, FREE_EXPANSION);
+        Self { free_rows, expansion, elements: FREE_EXPANSION }
     }
 }
 
@@ -60,6 +68,8 @@ impl Scope {
     pub fn add_bytes(&mut self, bytes: usize) {
         let more = (bytes as u64).saturating_mul(EXPANSION);
         self.expansion = self.expansion.saturating_add(more);
+        let more = (bytes as u64).saturating_mul(ROW_EXPANSION);
+        self.elements = self.elements.saturating_add(more);
     }
 
     fn expand(&mut self, bytes: u64) -> Result<()> {
@@ -94,6 +104,19 @@ impl Allowance {
                 "cannot allocate {bytes} more bytes, {left} are left of the limit"
             ))),
         }
+    }
+
+    /// Counts elements of `size` bytes that rows are about to become.
+    pub fn take_elements(&self, rows: usize, size: usize) -> Result<()> {
+        let mut scope = self.scope.get();
+        let bytes = (rows as u64).saturating_mul(size as u64);
+        scope.elements = scope.elements.checked_sub(bytes).ok_or_else(|| {
+            Error::limit(format!(
+                "{rows} elements of {size} bytes take more than {ROW_EXPANSION} times as many bytes as the columns"
+            ))
+        })?;
+        self.scope.set(scope);
+        Ok(())
     }
 
     /// Subtracts bytes that are about to be allocated for a node of a [`Value`](crate::Value).
