@@ -179,9 +179,10 @@ fn whole(effort: Effort, files: &Files) -> Report {
     let rows = vec![
         Row::bare("rkyv", "").on(Column::Encode, || files.save_rkyv()).on(Column::ToVec, || {
             let read = || {
-                let bytes = fs::read(files.path("rkyv")).unwrap();
-                let mut aligned = rkyv::util::AlignedVec::<16>::with_capacity(bytes.len());
-                aligned.extend_from_slice(&bytes);
+                let mut file = fs::File::open(files.path("rkyv")).unwrap();
+                let len = usize::try_from(file.metadata().unwrap().len()).unwrap();
+                let mut aligned = rkyv::util::AlignedVec::<16>::with_capacity(len + 1);
+                aligned.extend_from_reader(&mut file).unwrap();
                 rkyv::from_bytes::<Vec<Event>, rkyv::rancor::Error>(&aligned).unwrap()
             };
             check(read, |all| all[AT] == *expected)
