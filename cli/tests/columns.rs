@@ -268,9 +268,34 @@ fn gets_columns() {
     assert!(String::from_utf8_lossy(&npy[..128]).contains("'shape': (40, 4)"));
     let json = run(&dir, &["get", "--json", "c-run", "log.id[38:]"]).json();
     assert_eq!(json, json!({"dtype": "u32", "shape": [2], "data": [38, 39]}));
-    get("c-run", "log.text").failed(2, "not a tensor: use `tenarc show` for other values");
-    get("c-days", "events").failed(2, "not a tensor");
-    get("c-run", "log").failed(2, "not a tensor");
+    let text = get("c-run", "log.text[2:4]").good().to_owned();
+    let json = run(&dir, &["get", "--json", "c-run", "log.text[2:4]"]).json();
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(json, json!(lines));
+    assert_eq!(get("c-run", "log.text").good().lines().count(), 40);
+    let rows = run(&dir, &["get", "--json", "c-days", "events[18:22]"]).json();
+    assert_eq!((rows.as_array().unwrap().len(), &rows[3]["score"]), (4, &json!(10.5)));
+    get("c-days", "events").failed(2, "a value that consists of others: use --json");
+    get("c-run", "log.text[40]").failed(2, "log.text[40]");
+    run(&dir, &["get", "c-run", "log.text", "-o", "text.npy"]).failed(2, "not a tensor");
+    run(&dir, &["get", "c-run", "log.text", "--cast", "f32"]).failed(2, "not a tensor");
+    run(&dir, &["get", "c-run", "log.text", "-o", "text.txt"]).good();
+    assert_eq!(std::fs::read_to_string(dir.file("text.txt")).unwrap().lines().count(), 40);
+}
+
+#[test]
+fn gets_optional_columns() {
+    #[derive(Serialize)]
+    struct Row {
+        score: Option<f32>,
+    }
+    let dir = Dir::new();
+    let rows: Vec<Row> =
+        (0..5u8).map(|id| Row { score: (id != 2).then(|| f32::from(id) / 2.0) }).collect();
+    dir.save("o.tenarc", &rows);
+    let get = |rest: &[&str]| run(&dir, &[&["get", "o.tenarc", "score"], rest].concat());
+    assert_eq!(get(&[]).good(), "0.0\n0.5\nnull\n1.5\n2.0\n");
+    assert_eq!(get(&["--json"]).json(), json!([0.0, 0.5, null, 1.5, 2.0]));
 }
 
 #[test]

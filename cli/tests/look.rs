@@ -260,7 +260,10 @@ fn gets_tensors_and_slices_as_text() {
     get("layers.1.wait").failed(2, "there is no value at `layers.1.wait`");
     get("layers.1.biased")
         .failed(2, "there is no value at `layers.1.biased`; did you mean `layers.1.bias`?");
-    get("name").failed(2, "not a tensor");
+    assert_eq!(get("name").good(), "small \"one\"\n");
+    assert_eq!(run(&dir, &["get", "--json", "m.tenarc", "name"]).json(), json!("small \"one\""));
+    get("name[0]").failed(2, "not a sequence, so it has no rows");
+    get("layers").failed(2, "a value that consists of others: use --json, or `tenarc show`");
     let json = run(&dir, &["get", "--json", "m.tenarc", "layers.1.weight[:2, 0]"]).json();
     assert_eq!(json, json!({"dtype": "f32", "shape": [2], "data": [0.0, 64.0]}));
 }

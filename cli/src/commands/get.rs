@@ -1,4 +1,6 @@
-//! `get`: prints or saves one tensor, or a slice of it.
+//! `get`: prints or saves one tensor or another value, or a slice of it.
+
+mod value;
 
 use std::io::Write;
 
@@ -36,7 +38,15 @@ pub fn run(args: &Get, out: &mut Out) -> Result<Status> {
     let writing = Writing { no_sync: true, no_clobber: args.no_clobber };
     let target = Target::new(&args.output, writing)?;
     let Some(path) = &args.path else { return matching(&document, format, &target, args, out) };
-    let (section, slice) = wanted(&document, path, chosen).of(&document.name)?;
+    let (meant, slice) = wanted(&document, path, chosen).of(&document.name)?;
+    let section = match meant {
+        Meant::Value(section) if section.root.payload().is_some() => section,
+        _ if args.cast.is_some() => return Err(Failure::new(NOT_A_TENSOR)).of(quoted(path)),
+        other => {
+            value::run(other, slice.as_ref(), format, &target, out).of(quoted(path))?;
+            return Ok(Status::Good);
+        }
+    };
     let taken = take(&section, &section.root, slice.as_ref()).and_then(|taken| taken.cast(args));
     let taken = taken.of(quoted(path))?;
     match format {
@@ -149,31 +159,24 @@ fn format(args: &Get) -> Result<GetFormat> {
     }
 }
 
-/// Returns the tensor and the slice that an argument names. The whole argument is tried as a path first, because a key
+/// Returns the value and the slice that an argument names. The whole argument is tried as a path first, because a key
 /// may look like a slice.
 fn wanted<'a>(
     document: &'a Document,
     argument: &str,
     chosen: Option<&str>,
-) -> Result<(Section<'a>, Option<Slice>)> {
+) -> Result<(Meant<'a>, Option<Slice>)> {
     match (document.meant(argument, chosen), slices::split(argument)) {
-        (Ok(meant), _) => Ok((value(meant)?, None)),
+        (Ok(meant), _) => Ok((meant, None)),
         (Err(_), Some((path, slice))) => {
             let slice = Slice::parse(slice)?;
-            Ok((value(document.meant(path, chosen)?)?, Some(slice)))
+            Ok((document.meant(path, chosen)?, Some(slice)))
         }
         (Err(failure), None) => Err(failure),
     }
 }
 
-fn value(meant: Meant<'_>) -> Result<Section<'_>> {
-    match meant {
-        Meant::Value(section) => Ok(section),
-        Meant::Table(_) => Err(Failure::new(NOT_A_TENSOR)),
-    }
-}
-
-const NOT_A_TENSOR: &str = "not a tensor: use `tenarc show` for other values";
+const NOT_A_TENSOR: &str = "not a tensor";
 
 fn take(section: &Section<'_>, node: &Node, slice: Option<&Slice>) -> Result<Taken> {
     let payload = node.payload().ok_or_else(|| Failure::new(NOT_A_TENSOR))?;

@@ -280,7 +280,7 @@ impl Printer<'_> {
 }
 
 /// Formats an item without tensors as text.
-fn leaf(item: &[u8], full: bool) -> Result<String> {
+pub fn leaf(item: &[u8], full: bool) -> Result<String> {
     Ok(match tenarc::from_slice(item)? {
         Value::Text(text) => {
             let cut = text.char_indices().nth(TEXT).filter(|_| !full);
@@ -303,15 +303,20 @@ fn leaf(item: &[u8], full: bool) -> Result<String> {
 }
 
 /// A node that is written as JSON while it is read. Tensors, tags and values that JSON lacks become objects.
-struct AsJson<'a> {
+pub struct AsJson<'a> {
     section: &'a Section<'a>,
     node: &'a Node,
     full: bool,
 }
 
-impl AsJson<'_> {
+impl<'a> AsJson<'a> {
+    /// The node with all elements of its tensors.
+    pub fn full(section: &'a Section<'a>, node: &'a Node) -> Self {
+        Self { section, node, full: true }
+    }
+
     /// Calls `read`. If reading the section failed, returns that failure instead of serde's error about it.
-    fn read<T>(&self, read: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
+    pub fn read<T>(&self, read: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
         read(self).map_err(|failure| self.section.fault.take().map_or(failure, |fault| *fault))
     }
 
