@@ -29,7 +29,7 @@ The file name - means standard input or standard output. Pipes work like files. 
 output is a terminal and NO_COLOR is not set.";
 
 /// Inspects, checks, compares, edits and converts files of tensors: tenarc archives, CBOR messages with
-/// typed arrays, JSON, MessagePack, safetensors, npz, npy, Arrow, Parquet, GGUF and tenbin; reads torch files and ONNX models
+/// typed arrays, JSON, MessagePack, safetensors, npz, npy, Arrow, Parquet, GGUF and tenbin; reads torch files, ONNX models and HDF5 files
 #[derive(Debug, Parser)]
 #[command(name = "tenarc", version, propagate_version = true, max_term_width = 100)]
 #[command(after_help = EXIT_STATUSES, after_long_help = format!("{AFTER}\n\n{EXIT_STATUSES}"))]
@@ -75,7 +75,7 @@ pub enum Command {
     Ls(Ls),
     /// Show a value: metadata as text, tensors abbreviated
     Show(Show),
-    /// Print or save one tensor, or a slice of it
+    /// Print or save one tensor or another value, or a slice of it
     Get(Get),
     /// Show statistics of each tensor: min, max, mean, histogram
     Stats(Stats),
@@ -293,7 +293,7 @@ pub enum GetFormat {
 pub struct Get {
     /// The file to read, or - for standard input
     pub input: PathBuf,
-    /// The path of the tensor, and optionally a slice: weight, or weight[0:10, :]
+    /// The path of the value, and optionally a slice: weight, or weight[0:10, :]
     #[arg(required_unless_present = "patterns", conflicts_with = "patterns")]
     pub path: Option<String>,
     #[command(flatten)]

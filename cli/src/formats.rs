@@ -56,6 +56,8 @@ pub enum Format {
     Onnx,
     /// GGUF files of llama.cpp
     Gguf,
+    /// HDF5 files, such as those of h5py and Keras, read only
+    Hdf5,
 }
 
 /// Whether a writer may leave out or change content that the output format cannot hold.
@@ -78,6 +80,7 @@ impl Format {
             Self::Torch => Converted::Torch,
             Self::Onnx => Converted::Onnx,
             Self::Gguf => Converted::Gguf,
+            Self::Hdf5 => Converted::Hdf5,
         })
     }
 
@@ -97,6 +100,7 @@ impl Format {
             Self::Torch => &["pt", "pth", "bin"],
             Self::Onnx => &["onnx"],
             Self::Gguf => &["gguf"],
+            Self::Hdf5 => &["h5", "hdf5", "he5"],
         }
     }
 
@@ -113,6 +117,7 @@ impl Format {
             Self::Parquet => start.starts_with(b"PAR1"),
             Self::Tenbin => start.starts_with(b"~TenBin~"),
             Self::Gguf => start.starts_with(b"GGUF"),
+            Self::Hdf5 => start.starts_with(b"\x89HDF\r\n\x1a\n"),
             // Newer PyTorch files are zip files, which only the names of their entries identify.
             Self::Torch => tenarc_convert::torch::is_legacy(start),
             _ => false,
@@ -138,6 +143,7 @@ impl Format {
     /// If files of this format can only be read.
     pub fn check_writable(self) -> Result<()> {
         Err(Failure::new(match self {
+            Self::Hdf5 => "cannot write HDF5 files: write npz, and store its arrays with h5py",
             Self::Onnx => "cannot write ONNX models: write safetensors instead",
             Self::Torch => "cannot write PyTorch files: write safetensors instead",
             _ => return Ok(()),

@@ -62,16 +62,16 @@ fn files_that_are_not_read_are_named_with_what_to_do() {
     let dir = Dir::new();
     for (name, bytes, what) in [
         (
-            "a.h5",
-            &b"\x89HDF\r\n\x1a\n\0\0\0\0"[..],
-            "an HDF5 file, which is not read: read it with h5py",
-        ),
-        (
             "model.safetensors",
-            b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n",
+            &b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n"[..],
             "a pointer of Git LFS, which stands for the file in the repository: `git lfs pull`",
         ),
         ("a.pkl", b"\x80\x04\x95\x05\0\0\0", "a Python pickle, which can run code"),
+        (
+            "a.keras",
+            &zip(&["config.json", "model.weights.h5"]),
+            "a Keras file, which is a zip file",
+        ),
         ("a.zip", &zip(&["readme.txt"]), "a zip file that is neither an npz nor a PyTorch file"),
         ("zeros.bin.gz", &vec![0; 1 << 16], "unknown file format: name it with --from"),
         ("noise", b"\xa1\x61\x61\x01", "unknown file format: name it with --from"),

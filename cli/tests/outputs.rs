@@ -195,7 +195,8 @@ fn the_name_of_the_output_decides_about_its_format() {
     for (args, why) in [
         (&["cat", "a.safetensors", "-o", "n.pt"][..], "cannot write PyTorch files"),
         (&["merge", "a.safetensors", "-o", "n.onnx"], "cannot write ONNX models"),
-        (&["edit", "a.safetensors", "-o", "n.h5", "--drop", path], "n.h5: no format has names"),
+        (&["cat", "a.safetensors", "-o", "n.h5"], "cannot write HDF5 files"),
+        (&["edit", "a.safetensors", "-o", "n.xyz", "--drop", path], "n.xyz: no format has names"),
         (&["cat", "a.safetensors", "a.safetensors", "-o", "n.npz"], "holds one value"),
         (&["merge", "a.safetensors", "-o", "n.npz", "--compress", "lz4"], "only for archives"),
         (&["get", "a.safetensors", path, "-o", "n.npz"], "n.npz: a tensor alone is written as"),

@@ -103,6 +103,9 @@ pub enum Format {
     /// GGUF files of llama.cpp. Nothing is quantised.
     #[cfg(feature = "gguf")]
     Gguf,
+    /// HDF5 files, only read.
+    #[cfg(feature = "hdf5")]
+    Hdf5,
     /// JSON values, one after the other.
     #[cfg(feature = "json")]
     Json,
@@ -137,6 +140,8 @@ impl Format {
             Self::Arrow => &crate::arrow::Arrow,
             #[cfg(feature = "gguf")]
             Self::Gguf => &crate::gguf::GgufFiles,
+            #[cfg(feature = "hdf5")]
+            Self::Hdf5 => &crate::hdf5::Hdf5Files,
             #[cfg(feature = "json")]
             Self::Json => &crate::json::Json,
             #[cfg(feature = "msgpack")]

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `arrow` | Arrow IPC files and streams, with tensors in columns |
 //! | `gguf` | GGUF files of llama.cpp |
+//! | `hdf5` | HDF5 files, such as those of Keras, only read |
 //! | `json` | JSON and JSON lines, with tensors as objects |
 //! | `msgpack` | MessagePack, with arrays as msgpack-numpy writes them |
 //! | `npy` | numpy's npy and npz files |
@@ -27,6 +28,7 @@
     not(all(
         feature = "arrow",
         feature = "gguf",
+        feature = "hdf5",
         feature = "json",
         feature = "msgpack",
         feature = "npy",
@@ -45,6 +47,9 @@ pub mod arrow;
 #[cfg(feature = "gguf")]
 #[cfg_attr(docsrs, doc(cfg(feature = "gguf")))]
 pub mod gguf;
+#[cfg(feature = "hdf5")]
+#[cfg_attr(docsrs, doc(cfg(feature = "hdf5")))]
+pub mod hdf5;
 #[cfg(feature = "json")]
 #[cfg_attr(docsrs, doc(cfg(feature = "json")))]
 pub mod json;
@@ -117,6 +122,10 @@ struct FromArrow;
 #[cfg(all(doctest, feature = "gguf"))]
 #[doc = include_str!("../docs/from-gguf.md")]
 struct FromGguf;
+
+#[cfg(all(doctest, feature = "hdf5"))]
+#[doc = include_str!("../docs/from-hdf5.md")]
+struct FromHdf5;
 
 #[cfg(all(doctest, feature = "json"))]
 #[doc = include_str!("../docs/from-json.md")]

@@ -20,19 +20,16 @@ const START: usize = 512;
 pub const SELF_DESCRIBED: [u8; 3] = [0xd9, 0xd9, 0xf7];
 
 /// Files of formats that are not read: their first bytes, what they are, and what the user can do.
-const FOREIGN: [(&[u8], &str); 2] = [
-    (
-        b"\x89HDF\r\n\x1a\n",
-        "an HDF5 file, which is not read: read it with h5py, and save its arrays with numpy.savez",
-    ),
-    (
-        b"version https://git-lfs",
-        "a pointer of Git LFS, which stands for the file in the repository: `git lfs pull` gets the file",
-    ),
-];
+const FOREIGN: [(&[u8], &str); 1] = [(
+    b"version https://git-lfs",
+    "a pointer of Git LFS, which stands for the file in the repository: `git lfs pull` gets the file",
+)];
 
 const PICKLE: &str = "a Python pickle, which can run code when it is loaded, and is not read: load it in Python if you \
                       trust it, and save its arrays with safetensors or numpy.savez";
+
+const KERAS: &str =
+    "a Keras file, which is a zip file: unzip it, and read the model.weights.h5 in it";
 
 const OTHER_ZIP: &str =
     "a zip file that is neither an npz nor a PyTorch file: it holds no .npy member and no data.pkl";
@@ -111,6 +108,9 @@ fn zip(path: &Path, input: &Input) -> Result<Format> {
     };
     if holds("data.pkl") {
         return Ok(Format::Torch);
+    }
+    if holds("model.weights.h5") {
+        return refused(KERAS);
     }
     if npz.names().next().is_some() || npz.members().is_empty() {
         return Ok(Format::Npz);

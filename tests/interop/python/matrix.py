@@ -17,6 +17,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import gguf
+import h5py
 import msgpack
 import msgpack_numpy
 import numpy as np
@@ -133,6 +134,12 @@ def read_gguf(path):
     }
 
 
+def write_hdf5(path, arrays):
+    with h5py.File(path, "w") as file:
+        for name, array in arrays.items():
+            file[name] = array
+
+
 def read_ten(path):
     values, names = tenbin.load(str(path), infos=True)
     return dict(zip(names, values))
@@ -180,6 +187,7 @@ FORMATS = {
     "onnx": Format("onnx", None, write_onnx),
     "gguf": Format("gguf", read_gguf, write_gguf, {"f16", "f32", "f64", *WHOLE - {"u8"}}, ["f32 deep"],
                    not_from=["f32 scalar", "f32 empty"]),
+    "hdf5": Format("h5", None, write_hdf5),
 }  # fmt: skip
 if torch:
     to_torch = lambda arrays: {name: torch.from_numpy(array) for name, array in arrays.items()}  # noqa: E731

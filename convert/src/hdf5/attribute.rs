@@ -1,0 +1,137 @@
+//! Attributes, which become metadata.
+
+use hdf5_reader::RawAttribute;
+use hdf5_reader::messages::dataspace::DataspaceType;
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, Error, Result, Value};
+
+use super::datatype::{Kind, Text, trimmed};
+use super::failed;
+
+/// Returns the text that an element of variable length refers to.
+pub type Resolve<'a> = dyn Fn(&[u8]) -> hdf5_reader::error::Result<Vec<u8>> + 'a;
+
+/// How much memory the attributes of a file may take. Many texts of an attribute can refer to the same bytes of the file.
+pub struct Budget(u64);
+
+impl Budget {
+    pub fn of_file(len: u64) -> Self {
+        Self(len.saturating_mul(64).saturating_add(64 << 20))
+    }
+
+    fn take(&mut self, bytes: usize) -> Result<()> {
+        self.0 = self.0.checked_sub(bytes as u64).ok_or_else(|| {
+            Error::limit("the attributes take more than 64 times the memory of the file")
+        })?;
+        Ok(())
+    }
+}
+
+/// Returns the value of an attribute, or what it is if no value can hold it.
+pub fn value(
+    attribute: RawAttribute,
+    resolve: &Resolve<'_>,
+    budget: &mut Budget,
+) -> Result<Result<Value, String>> {
+    let (message, datatype) = attribute.into_parts();
+    let kind = Kind::of(&message.datatype, &datatype);
+    let of_attribute = |error: Error| error.in_field(&*message.name);
+    let shape = match message.dataspace.dataspace_type {
+        DataspaceType::Null => return Ok(Ok(Value::Null)),
+        DataspaceType::Scalar => Some(Vec::new()),
+        DataspaceType::Simple => {
+            message.dataspace.dims.iter().map(|&dim| usize::try_from(dim).ok()).collect()
+        }
+    };
+    let too_large = || of_attribute(Error::limit("a dimension does not fit in memory"));
+    let shape: Vec<usize> = shape.ok_or_else(too_large)?;
+    let mut bytes = message.raw_data;
+    budget.take(bytes.len())?;
+    match kind {
+        Kind::Numbers(numbers) => {
+            let array = numbers.array(&shape).map_err(of_attribute)?;
+            array.numbers.to_le(&mut bytes);
+            let dtype = array.numbers.dtype;
+            let tensor = DynTensor::new(dtype, &array.shape, Order::C, bytes);
+            let tensor = tensor.map_err(of_attribute)?;
+            Ok(Ok(if array.shape.is_empty() { scalar(tensor)? } else { Value::from(tensor) }))
+        }
+        Kind::Text(text) => {
+            let count = shape.iter().try_fold(1usize, |count, &dim| count.checked_mul(dim));
+            let count = count.ok_or_else(too_large)?;
+            let mut values = Vec::new();
+            for element in elements(&bytes, count, text).map_err(of_attribute)? {
+                let text = match text {
+                    Text::Fixed(_, padding) => trimmed(element, padding).to_vec(),
+                    Text::Variable => resolve(element).map_err(failed).map_err(of_attribute)?,
+                };
+                budget.take(text.len() + size_of::<Value>())?;
+                values.push(match String::from_utf8(text) {
+                    Ok(text) => Value::Text(text),
+                    Err(error) => Value::Bytes(error.into_bytes()),
+                });
+            }
+            Ok(nested(values, &shape).ok_or_else(|| crate::texts::NO_SHAPE.to_owned()))
+        }
+        Kind::Other(what) => Ok(Err(what)),
+    }
+}
+
+/// Returns the texts of an attribute. `None` if they are not texts or cannot be read.
+pub fn texts(attribute: &RawAttribute, resolve: &Resolve<'_>) -> Option<Vec<Vec<u8>>> {
+    let value = value(attribute.clone(), resolve, &mut Budget(1 << 10)).ok()?.ok()?;
+    Some(vec![value.as_str()?.as_bytes().to_vec()])
+}
+
+/// Returns the elements of an attribute of texts.
+fn elements(bytes: &[u8], count: usize, text: Text) -> Result<Vec<&[u8]>> {
+    let width = match text {
+        Text::Fixed(len, _) => len,
+        // The length of the text, the address of a heap and a number in it. The address may have fewer bytes than 8.
+        Text::Variable => bytes.len().checked_div(count).unwrap_or(16).max(1),
+    };
+    let found = bytes.chunks_exact(width);
+    if found.len() != count || !found.remainder().is_empty() {
+        let what = format!("expected {count} texts of {width} bytes, found {} bytes", bytes.len());
+        return Err(Error::damaged(what));
+    }
+    Ok(bytes.chunks_exact(width).collect())
+}
+
+/// Groups values by the dimensions of an array. `None` if there are none, and several dimensions, which would be lost.
+fn nested(mut values: Vec<Value>, shape: &[usize]) -> Option<Value> {
+    let Some((_, inner)) = shape.split_first() else { return values.pop() };
+    if !inner.is_empty() && shape.contains(&0) {
+        return None;
+    }
+    for &dim in inner.iter().rev() {
+        let mut rows = Vec::new();
+        let mut rest = values.into_iter().peekable();
+        while rest.peek().is_some() {
+            rows.push(Value::Array(rest.by_ref().take(dim).collect()));
+        }
+        values = rows;
+    }
+    Some(Value::Array(values))
+}
+
+/// Converts a tensor without dimensions to a number.
+fn scalar(tensor: DynTensor) -> Result<Value> {
+    fn first<A: tenarc::tensor::Element + Copy + Into<Value>>(tensor: &DynTensor) -> Result<Value> {
+        tensor.as_slice::<A>().map(|found| found.first().copied().map_or(Value::Null, Into::into))
+    }
+    match tensor.dtype() {
+        DType::Bool => first::<bool>(&tensor),
+        DType::U8 => first::<u8>(&tensor),
+        DType::U16 => first::<u16>(&tensor),
+        DType::U32 => first::<u32>(&tensor),
+        DType::U64 => first::<u64>(&tensor),
+        DType::I8 => first::<i8>(&tensor),
+        DType::I16 => first::<i16>(&tensor),
+        DType::I32 => first::<i32>(&tensor),
+        DType::I64 => first::<i64>(&tensor),
+        DType::F32 => first::<f32>(&tensor),
+        DType::F64 => first::<f64>(&tensor),
+        _ => Ok(Value::from(tensor)),
+    }
+}

@@ -1,0 +1,298 @@
+//! The groups, datasets and attributes of a file.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, Mutex};
+
+use hdf5_reader::group::Group;
+use hdf5_reader::messages::HdfMessage;
+use hdf5_reader::messages::layout::DataLayout;
+use hdf5_reader::{Dataset, ExternalLinkResolver, Hdf5File, RawAttribute};
+use tenarc::{DType, Error, Result, Value};
+
+use super::attribute::{self, Budget};
+use super::datatype::{Array, Kind, Numbers, Text};
+use super::{failed, lzf};
+use crate::Losses;
+
+/// The most levels of groups. Each is a level of nesting in an archive.
+const MAX_DEPTH: usize = 64;
+
+/// The name of the root group.
+const ROOT: &str = "/";
+
+/// What a file holds. Only the elements of datasets are not in memory.
+#[derive(Default)]
+pub struct Contents {
+    pub datasets: Vec<Found>,
+    /// The index of each dataset, by its path.
+    pub numbers: HashMap<String, usize>,
+    pub root: Vec<(String, Entry)>,
+    /// The attributes of all objects: maps from their names to values, by the path of the object.
+    pub attributes: Vec<(String, Value)>,
+    pub losses: Losses,
+    /// Whether a dataset has several paths.
+    pub has_tied: bool,
+}
+
+/// A member of a group. A dataset is its index in [`Contents::datasets`].
+#[derive(Debug)]
+pub enum Entry {
+    Group(Vec<(String, Entry)>),
+    Dataset(usize),
+}
+
+/// A dataset that can be kept.
+pub struct Found {
+    /// The names of the groups around it and its own, with slashes between them.
+    pub path: String,
+    /// The same names with dots between them.
+    pub dotted: String,
+    pub dataset: Dataset,
+    /// The dimensions in the file, without those of elements that are arrays.
+    pub outer: Vec<usize>,
+    pub kind: Elements,
+    /// Where the file has the elements as tenarc stores them: the offset of the first one.
+    pub place: Option<u64>,
+}
+
+#[derive(Debug)]
+pub enum Elements {
+    Numbers(Array),
+    Text(Text),
+}
+
+impl Contents {
+    /// Reads everything but the elements of datasets. `len` is the length of the file. `outside` are the files to which
+    /// links were found.
+    pub fn read(file: &Hdf5File, len: u64, outside: &Outside) -> Result<Self> {
+        let root = file.root_group().map_err(failed)?;
+        let mut walk = Walk {
+            file,
+            found: Self::default(),
+            groups: HashMap::new(),
+            datasets: HashSet::new(),
+            budget: Budget::of_file(len),
+        };
+        let entries = walk.group(&root, "", MAX_DEPTH)?;
+        let mut found = Self { root: entries, ..walk.found };
+        for file in outside.files() {
+            let what = format!("a link to the file `{}`, which is not read", file.escape_debug());
+            found.losses.add("", what);
+        }
+        Ok(found)
+    }
+}
+
+/// Keeps the names of the files that external links lead to, and follows none of them.
+#[derive(Clone, Debug, Default)]
+pub struct Outside(Arc<Mutex<BTreeSet<String>>>);
+
+impl Outside {
+    fn files(&self) -> Vec<String> {
+        self.0.lock().map(|files| files.iter().cloned().collect()).unwrap_or_default()
+    }
+}
+
+impl ExternalLinkResolver for Outside {
+    fn resolve_external_link(&self, name: &str) -> hdf5_reader::error::Result<Option<Hdf5File>> {
+        if let Ok(mut files) = self.0.lock() {
+            files.insert(name.to_owned());
+        }
+        Ok(None)
+    }
+}
+
+struct Walk<'a> {
+    file: &'a Hdf5File,
+    found: Contents,
+    /// The groups that were read, by their addresses, with their paths.
+    groups: HashMap<u64, String>,
+    /// The addresses of the datasets that were read.
+    datasets: HashSet<u64>,
+    budget: Budget,
+}
+
+impl Walk<'_> {
+    fn group(&mut self, group: &Group, path: &str, depth: usize) -> Result<Vec<(String, Entry)>> {
+        let shown = if path.is_empty() { ROOT } else { path };
+        let of_group = |error| failed(error).in_field(shown);
+        let Some(depth) = depth.checked_sub(1) else {
+            let what = format!("groups are nested more deeply than {MAX_DEPTH} levels");
+            return Err(Error::limit(what).in_field(shown));
+        };
+        self.groups.insert(group.address(), shown.to_owned());
+        let raw = group.raw_attributes().map_err(of_group)?;
+        let resolve = |reference: &[u8]| group.resolve_vlen_reference_bytes(reference, 1);
+        self.attributes(shown, raw, &resolve)?;
+
+        let (groups, datasets) = group.members().map_err(of_group)?;
+        let mut entries = Vec::new();
+        let mut names = HashSet::new();
+        let mut join = |name: &str| {
+            if !names.insert(name.to_owned()) {
+                let what = format!("a group has two members named `{}`", name.escape_debug());
+                return Err(Error::damaged(what).in_field(shown));
+            }
+            Ok(if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") })
+        };
+        for dataset in datasets {
+            let path = join(dataset.name())?;
+            let name = dataset.name().to_owned();
+            if let Some(number) = self.dataset(dataset, path)? {
+                entries.push((name, Entry::Dataset(number)));
+            }
+        }
+        for inner in groups {
+            let path = join(inner.name())?;
+            // A group with several paths is read once. So groups that contain themselves, or that are in many others,
+            // do no harm.
+            if let Some(first) = self.groups.get(&inner.address()) {
+                let what = format!("it is another link to the group `{first}`, which is kept");
+                self.found.losses.add(&path, what);
+                continue;
+            }
+            let inside = self.group(&inner, &path, depth)?;
+            entries.push((inner.name().to_owned(), Entry::Group(inside)));
+        }
+        Ok(entries)
+    }
+
+    /// Returns the number of the dataset. `None` if it cannot be kept.
+    fn dataset(&mut self, dataset: Dataset, path: String) -> Result<Option<usize>> {
+        let of_dataset = |error| failed(error).in_field(&*path);
+        let is_new = self.datasets.insert(dataset.address());
+        self.found.has_tied |= !is_new;
+        let mut is_bfloat16 = false;
+        let raw = dataset.raw_attributes().map_err(of_dataset)?;
+        for attribute in &raw {
+            // Keras writes raw elements and this attribute.
+            is_bfloat16 |= attribute.name() == "dtype"
+                && attribute::texts(attribute, &|reference| {
+                    dataset.resolve_vlen_reference_bytes(reference, 1)
+                }) == Some(vec![b"bfloat16".to_vec()]);
+        }
+        if is_new {
+            let resolve = |reference: &[u8]| dataset.resolve_vlen_reference_bytes(reference, 1);
+            self.attributes(&path, raw, &resolve)?;
+        }
+        let datatype = dataset.raw_datatype().map_err(of_dataset)?;
+        let kind = match Kind::of(dataset.dtype(), &datatype) {
+            Kind::Other(_) if is_bfloat16 && dataset.raw_element_size().ok() == Some(2) => {
+                let (dtype, inner) = (DType::BF16, Vec::new());
+                Kind::Numbers(Numbers { dtype, inner, is_big_endian: false, has_names: false })
+            }
+            kind => kind,
+        };
+        let header = self.file.get_or_parse_header(dataset.address()).map_err(of_dataset)?;
+        if let Some(what) = unreadable(&header.messages) {
+            self.lose(&path, &kind, what);
+            return Ok(None);
+        }
+        if dataset.shape().is_empty() && dataset.num_elements().map_err(of_dataset)? == 0 {
+            self.found.losses.add(&path, "an empty dataset without dimensions");
+            return Ok(None);
+        }
+        let outer = dataset.shape().iter().map(|&dim| usize::try_from(dim).ok());
+        let outer: Vec<usize> = outer
+            .collect::<Option<_>>()
+            .ok_or_else(|| Error::limit("a dimension does not fit in memory").in_field(&*path))?;
+        let kind = match kind {
+            Kind::Numbers(numbers) => {
+                if numbers.has_names {
+                    self.found.losses.add(&path, "the names of the values of an enum");
+                }
+                Elements::Numbers(numbers.array(&outer).map_err(|error| error.in_field(&*path))?)
+            }
+            Kind::Text(_) if outer.len() > 1 && outer.contains(&0) => {
+                self.found.losses.add(&path, crate::texts::NO_SHAPE);
+                return Ok(None);
+            }
+            Kind::Text(text) => Elements::Text(text),
+            Kind::Other(what) => {
+                self.found.losses.add_tensor(&path, what);
+                return Ok(None);
+            }
+        };
+        let place = match &kind {
+            Elements::Numbers(array) => place(&header.messages, array, self.file),
+            Elements::Text(_) => None,
+        };
+        let dotted = path.replace('/', ".");
+        let number = self.found.datasets.len();
+        self.found.numbers.insert(path.clone(), number);
+        self.found.datasets.push(Found { path, dotted, dataset, outer, kind, place });
+        Ok(Some(number))
+    }
+
+    fn lose(&mut self, path: &str, kind: &Kind, what: String) {
+        match kind {
+            Kind::Text(_) => self.found.losses.add(path, what),
+            _ => self.found.losses.add_tensor(path, what),
+        }
+    }
+
+    fn attributes(
+        &mut self,
+        path: &str,
+        attributes: Vec<RawAttribute>,
+        resolve: &attribute::Resolve<'_>,
+    ) -> Result<()> {
+        let mut values = Vec::new();
+        for attribute in attributes {
+            let name = attribute.name().to_owned();
+            let value = attribute::value(attribute, resolve, &mut self.budget);
+            match value.map_err(|error| error.in_field(path))? {
+                Ok(value) => values.push((Value::from(name), value)),
+                Err(what) => {
+                    let what = format!("the attribute `{}`: {what}", name.escape_debug());
+                    self.found.losses.add(path, what);
+                }
+            }
+        }
+        if !values.is_empty() {
+            let path = if path == ROOT { ROOT.to_owned() } else { format!("{ROOT}{path}") };
+            self.found.attributes.push((path, Value::Map(values)));
+        }
+        Ok(())
+    }
+}
+
+/// Returns why the elements of a dataset cannot be read.
+fn unreadable(messages: &[HdfMessage]) -> Option<String> {
+    messages.iter().find_map(|message| match message {
+        HdfMessage::FilterPipeline(pipeline) => pipeline.filters.iter().find_map(|filter| {
+            // deflate, shuffle, Fletcher's checksum, SZIP, n-bit, scale and offset, and LZF.
+            if matches!(filter.id, 1..=6 | lzf::FILTER) {
+                return None;
+            }
+            let name = filter.name.as_deref().unwrap_or("without a name").trim_end_matches('\0');
+            Some(format!(
+                "its chunks are compressed by the filter {} ({name}), which is not read",
+                filter.id
+            ))
+        }),
+        HdfMessage::ExternalFiles(_) => {
+            Some("its elements are in other files, which are not read".to_owned())
+        }
+        _ => None,
+    })
+}
+
+/// Returns the offset of the elements, if they lie one after the other in the file, and are little-endian.
+fn place(messages: &[HdfMessage], array: &Array, file: &Hdf5File) -> Option<u64> {
+    let Array { numbers, len, .. } = array;
+    if numbers.is_big_endian && numbers.dtype.word() > 1 {
+        return None;
+    }
+    messages.iter().find_map(|message| match message {
+        HdfMessage::DataLayout(message) => match message.layout {
+            // Elements that were never written have the highest address there is.
+            DataLayout::Contiguous { address, size } if size == *len as u64 && size > 0 => {
+                address.checked_add(size).filter(|end| *end <= file.storage().len())?;
+                address.checked_add(file.superblock().base_address)
+            }
+            _ => None,
+        },
+        _ => None,
+    })
+}

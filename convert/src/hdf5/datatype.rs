@@ -1,0 +1,232 @@
+//! Datatypes of HDF5 and the dtypes that correspond to them.
+
+use hdf5_reader::messages::datatype::{StringPadding, StringSize, VarLenKind};
+use hdf5_reader::{CompoundField, Datatype, EnumMember};
+use tenarc::{DType, Error, Result};
+
+use crate::support::swap_words;
+
+/// What the elements of a dataset or an attribute are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Numbers(Numbers),
+    Text(Text),
+    /// Elements that no dtype describes, and what they are.
+    Other(String),
+}
+
+/// Elements that are numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Numbers {
+    pub dtype: DType,
+    /// The dimensions of an element, if the elements are arrays.
+    pub inner: Vec<usize>,
+    pub is_big_endian: bool,
+    /// Whether the datatype gives names to some numbers.
+    pub has_names: bool,
+}
+
+/// Elements that are texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Text {
+    /// Each text takes this number of bytes, which is not 0.
+    Fixed(usize, StringPadding),
+    /// An element says where the text is.
+    Variable,
+}
+
+/// The bytes of a datatype before the properties of its class.
+const HEAD: usize = 8;
+
+impl Kind {
+    /// Determines what the elements of a datatype are. `raw` are the bytes of the datatype in the file.
+    pub fn of(datatype: &Datatype, raw: &[u8]) -> Self {
+        if let Some(numbers) = Numbers::of(datatype, Some(raw)) {
+            return Self::Numbers(numbers);
+        }
+        Self::Other(match datatype {
+            Datatype::String { size: StringSize::Fixed(0), .. } => "texts of no bytes".to_owned(),
+            Datatype::String { size: StringSize::Fixed(len), padding, .. } => {
+                return Self::Text(Text::Fixed(*len as usize, *padding));
+            }
+            Datatype::String { size: StringSize::Variable, .. }
+            | Datatype::VarLen { kind: VarLenKind::String, .. } => {
+                return Self::Text(Text::Variable);
+            }
+            Datatype::VarLen { .. } => "lists of different lengths".to_owned(),
+            Datatype::Compound { .. } => "structs".to_owned(),
+            Datatype::Opaque { size, tag } => {
+                let tag = tag.trim_end_matches('\0');
+                let of = if tag.is_empty() { String::new() } else { format!(" ({tag:?})") };
+                format!("raw elements of {size} bytes{of}")
+            }
+            Datatype::Reference { .. } => "references to other objects".to_owned(),
+            Datatype::FloatingPoint { size, .. } => {
+                format!("floats of {size} bytes that have no dtype")
+            }
+            Datatype::FixedPoint { size, .. } | Datatype::Bitfield { size, .. } => {
+                format!("integers that do not fill their {size} bytes, or have no dtype")
+            }
+            Datatype::Array { .. } => "arrays of elements that are not numbers".to_owned(),
+            Datatype::Enum { .. } => "enums of integers that have no dtype".to_owned(),
+        })
+    }
+}
+
+impl Numbers {
+    /// Returns `None` if the elements are not numbers of a dtype. Without the bytes of the datatype in the file, floats
+    /// of four and eight bytes are taken for the standard ones.
+    fn of(datatype: &Datatype, raw: Option<&[u8]>) -> Option<Self> {
+        let plain = |dtype, order: &hdf5_reader::ByteOrder| Self {
+            dtype,
+            inner: Vec::new(),
+            is_big_endian: *order == hdf5_reader::ByteOrder::BigEndian,
+            has_names: false,
+        };
+        match datatype {
+            Datatype::FixedPoint { size, signed, byte_order } => {
+                fills(*size, raw)?;
+                Some(plain(integer(*size, *signed)?, byte_order))
+            }
+            Datatype::Bitfield { size, byte_order } => {
+                fills(*size, raw)?;
+                Some(plain(integer(*size, false)?, byte_order))
+            }
+            Datatype::FloatingPoint { size, byte_order } => {
+                Some(plain(float(*size, raw)?, byte_order))
+            }
+            Datatype::Enum { base, members } => {
+                let base = Self::of(base, raw.map(|raw| raw.get(HEAD..).unwrap_or_default()))?;
+                if is_bool(&base.dtype, members) {
+                    return Some(Self { dtype: DType::Bool, ..base });
+                }
+                Some(Self { has_names: true, ..base })
+            }
+            Datatype::Array { base, dims } => {
+                let base = Self::of(base, None).filter(|base| base.inner.is_empty())?;
+                let dims = dims.iter().map(|&dim| usize::try_from(dim).ok());
+                Some(Self { inner: dims.collect::<Option<_>>()?, ..base })
+            }
+            Datatype::Compound { size, fields } => complex(*size, fields),
+            _ => None,
+        }
+    }
+
+    /// Converts the bytes of elements to little-endian.
+    pub fn to_le(&self, bytes: &mut [u8]) {
+        if self.is_big_endian {
+            swap_words(bytes, self.dtype.word());
+        }
+    }
+
+    /// Makes an array of these elements. `outer` are its dimensions without those of the elements.
+    pub fn array(self, outer: &[usize]) -> Result<Array> {
+        let shape: Vec<_> = outer.iter().chain(&self.inner).copied().collect();
+        let count = shape.iter().try_fold(1usize, |count, &dim| count.checked_mul(dim));
+        match count.and_then(|count| self.dtype.byte_len(count)) {
+            Some(len) if isize::try_from(len).is_ok() => Ok(Array { numbers: self, shape, len }),
+            _ => Err(Error::limit(format!(
+                "elements of {} in the shape {shape:?} do not fit in memory",
+                self.dtype
+            ))),
+        }
+    }
+}
+
+/// An array of numbers.
+#[derive(Clone, Debug)]
+pub struct Array {
+    pub numbers: Numbers,
+    /// All dimensions.
+    pub shape: Vec<usize>,
+    /// The number of bytes.
+    pub len: usize,
+}
+
+fn integer(size: u8, signed: bool) -> Option<DType> {
+    Some(match (size, signed) {
+        (1, true) => DType::I8,
+        (1, false) => DType::U8,
+        (2, true) => DType::I16,
+        (2, false) => DType::U16,
+        (4, true) => DType::I32,
+        (4, false) => DType::U32,
+        (8, true) => DType::I64,
+        (8, false) => DType::U64,
+        _ => return None,
+    })
+}
+
+/// Checks that integers use all bits of their bytes.
+fn fills(size: u8, raw: Option<&[u8]>) -> Option<()> {
+    // The offset of the first bit and the number of bits.
+    let Some(raw) = raw else { return Some(()) };
+    let [offset, _, precision, more] = *raw.get(HEAD..)?.first_chunk()?;
+    let precision = u16::from_le_bytes([precision, more]);
+    (offset == 0 && precision == u16::from(size) * 8).then_some(())
+}
+
+/// The dtype of a float by the places of its sign, its exponent and its mantissa.
+fn float(size: u8, raw: Option<&[u8]>) -> Option<DType> {
+    let Some(raw) = raw else {
+        return match size {
+            4 => Some(DType::F32),
+            8 => Some(DType::F64),
+            _ => None,
+        };
+    };
+    let [_, flags, sign, ..] = *raw.first_chunk::<HEAD>()?;
+    // The first bit of the mantissa is not stored, and is 1.
+    let is_normalized = flags >> 4 & 3 == 2;
+    let properties = raw.get(HEAD..)?;
+    fills(size, Some(raw))?;
+    let [exponent, exponent_bits, mantissa, mantissa_bits] = *properties.get(4..)?.first_chunk()?;
+    let bias = u32::from_le_bytes(*properties.get(8..)?.first_chunk()?);
+    if !is_normalized || mantissa != 0 || sign.checked_add(1)? != size.checked_mul(8)? {
+        return None;
+    }
+    Some(match (size, exponent, exponent_bits, mantissa_bits, bias) {
+        (2, 10, 5, 10, 15) => DType::F16,
+        (2, 7, 8, 7, 127) => DType::BF16,
+        (4, 23, 8, 23, 127) => DType::F32,
+        (8, 52, 11, 52, 1023) => DType::F64,
+        (16, 112, 15, 112, 16383) => DType::F128,
+        _ => return None,
+    })
+}
+
+/// Returns whether an enum is the one that h5py writes for bools.
+fn is_bool(base: &DType, members: &[EnumMember]) -> bool {
+    let is = |name: &str, value: u8| {
+        members.iter().any(|member| member.name == name && member.value == [value])
+    };
+    members.len() == 2 && matches!(base, DType::I8 | DType::U8) && is("FALSE", 0) && is("TRUE", 1)
+}
+
+/// Complex numbers are structs of two floats. h5py calls them `r` and `i`.
+fn complex(size: u32, fields: &[CompoundField]) -> Option<Numbers> {
+    let [re, im] = fields else { return None };
+    let names = (&*re.name, &*im.name);
+    if !matches!(names, ("r", "i") | ("real", "imag") | ("re", "im")) || re.datatype != im.datatype
+    {
+        return None;
+    }
+    let Datatype::FloatingPoint { size: part, .. } = re.datatype else { return None };
+    let part = u32::from(part);
+    if (re.byte_offset, im.byte_offset, size) != (0, part, 2 * part) {
+        return None;
+    }
+    let numbers = Numbers::of(&re.datatype, None)?;
+    let dtype = if numbers.dtype == DType::F32 { DType::C64 } else { DType::C128 };
+    Some(Numbers { dtype, ..numbers })
+}
+
+/// Removes from a text of fixed length what fills it up.
+pub fn trimmed(text: &[u8], padding: StringPadding) -> &[u8] {
+    let filler = if padding == StringPadding::SpacePad { b' ' } else { 0 };
+    let len = match padding {
+        StringPadding::NullTerminate => text.iter().position(|&byte| byte == 0),
+        _ => Some(text.iter().rposition(|&byte| byte != filler).map_or(0, |last| last + 1)),
+    };
+    text.get(..len.unwrap_or(text.len())).unwrap_or_default()
+}

@@ -1,0 +1,303 @@
+//! Reads HDF5 files, such as those of h5py, `PyTables`, Keras and NetCDF-4, and converts them to archives.
+//!
+//! ```no_run
+//! use ndarray::Array2;
+//! use tenarc_convert::hdf5;
+//!
+//! let file = hdf5::open("measured.h5")?;
+//! let pressure: Array2<f64> = file.tensor("run/pressure")?;
+//! # Ok::<(), tenarc::Error>(())
+//! ```
+//!
+//! The crate [`hdf5_reader`] reads the format, in Rust alone. This module maps what it finds:
+//!
+//! | HDF5 | value |
+//! |---|---|
+//! | group | map from names to its members |
+//! | dataset of integers, floats or complex numbers | tensor, converted to little-endian |
+//! | dataset of h5py's bools | `bool` tensor |
+//! | elements that are arrays | more dimensions of the tensor |
+//! | dataset of texts | text, or array of texts |
+//! | attributes | maps in `__metadata__`, by the path of the object, for example `/` and `/run` |
+//!
+//! Chunks may be compressed with gzip, LZF, SZIP, n-bit, or scale and offset, and may be shuffled. Elements that were
+//! never written have the fill value of the dataset. Losses are: structs, enums' names, lists of different lengths,
+//! references, raw elements, other filters, elements in other files, and second links to a group. External links are not
+//! followed. Keras' raw elements of the dtype bfloat16 are read as such.
+//!
+//! With [`Names::Flat`], the name of a tensor is the path of its dataset, for example `layers/dense/vars/0`.
+//! With [`Names::Nested`], maps with the keys 0, 1, … become arrays.
+
+mod attribute;
+mod contents;
+mod datatype;
+mod lzf;
+
+use std::fmt;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use hdf5_reader::error::Error as Hdf5Error;
+use hdf5_reader::{FileStorage, FilterRegistry, Hdf5File, OpenOptions};
+use tenarc::de::Limits;
+use tenarc::io::{ReadAt, open_file};
+use tenarc::tensor::{Deferred, FromTensor, Order, TensorInfo, TensorMeta};
+use tenarc::{DynTensor, Error, Result, Value};
+
+use crate::as_value::{AsValue, Metadata, Part};
+use crate::format::Codec;
+use crate::nested::{self, Key, Node};
+use crate::texts::{Next, Texts};
+use crate::{Names, Options, TensorFile, source};
+
+use contents::{Contents, Elements, Entry, Found, Outside};
+use datatype::{Array, Text, trimmed};
+
+/// An opened HDF5 file.
+///
+/// Opening reads the groups, the descriptions of datasets, and the attributes. The elements of a dataset are read when
+/// they are requested. All of a dataset is in memory then, unless its elements lie one after the other in the file.
+pub struct Hdf5 {
+    file: File,
+    contents: Contents,
+}
+
+impl fmt::Debug for Hdf5 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hdf5")
+            .field("datasets", &self.contents.datasets.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Opens a file. See [`Hdf5::new`].
+///
+/// # Errors
+/// The errors of [`Hdf5::new`], and if the file cannot be opened.
+pub fn open(path: impl AsRef<Path>) -> Result<Hdf5> {
+    let path = path.as_ref();
+    let (file, _) = open_file(path)?;
+    Hdf5::new(file).map_err(|error| error.in_file(path))
+}
+
+impl Hdf5 {
+    /// Reads everything but the elements of datasets.
+    ///
+    /// # Errors
+    /// If the file cannot be read, is damaged, or uses a part of the format that is not read.
+    pub fn new(file: File) -> Result<Self> {
+        Self::with_limits(file, Limits::default())
+    }
+
+    /// Like [`new`](Self::new), with limits. A dataset may take as much memory as one allocation may take. By default,
+    /// that is 64 MiB and 1,100 times the length of the file: deflate compresses no better.
+    ///
+    /// # Errors
+    /// The errors of [`new`](Self::new).
+    pub fn with_limits(file: File, limits: Limits) -> Result<Self> {
+        let len = file.metadata().map_err(Error::io)?.len();
+        let most = limits.max_alloc().unwrap_or(len.saturating_mul(1100).saturating_add(64 << 20));
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let mut filters = FilterRegistry::new();
+        filters.register(
+            lzf::FILTER,
+            Box::new(move |filter, input, _| {
+                // h5py stores the length of the decompressed chunk.
+                let len = filter.client_data.get(2).map_or(most, |&len| len as usize);
+                lzf::decompress(input, len.min(most))
+            }),
+        );
+        let outside = Outside::default();
+        let options = OpenOptions::default()
+            .with_max_read_bytes(most)
+            .with_filter_registry(filters)
+            .with_external_link_resolver(Arc::new(outside.clone()));
+        let storage = file.try_clone().map_err(Error::io)?;
+        let storage = Arc::new(FileStorage::from_file(storage).map_err(failed)?);
+        let opened = Hdf5File::from_storage_with_options(storage, options).map_err(failed)?;
+        let contents = Contents::read(&opened, len, &outside)?;
+        Ok(Self { file, contents })
+    }
+
+    /// The attributes of all objects that have some: maps from their names to values, by the path of the object.
+    pub fn attributes(&self) -> &[(String, Value)] {
+        &self.contents.attributes
+    }
+
+    /// Describes all tensors. The path of each is its name.
+    pub fn tensors(&self) -> Vec<TensorInfo> {
+        let info = |found: &Found| match &found.kind {
+            Elements::Numbers(Array { numbers, shape, len }) => {
+                let meta = TensorMeta::new(numbers.dtype.clone(), &**shape, Order::C);
+                Some(TensorInfo::new(found.path.clone(), meta, *len as u64))
+            }
+            Elements::Text(_) => None,
+        };
+        self.contents.datasets.iter().filter_map(info).collect()
+    }
+
+    /// Reads a tensor as an array type. Its name is the path of its dataset, such as `run/pressure`.
+    ///
+    /// # Errors
+    /// If there is no tensor of this name, if it cannot be read, or if it has another dtype or number of dimensions.
+    pub fn tensor<T: for<'de> FromTensor<'de>>(&self, name: &str) -> Result<T> {
+        self.dyn_tensor(name)?.into_tensor().map_err(|error| error.in_field(name))
+    }
+
+    /// Reads a tensor of any dtype. Its name is the path of its dataset.
+    ///
+    /// # Errors
+    /// If there is no tensor of this name, or if it cannot be read.
+    pub fn dyn_tensor(&self, name: &str) -> Result<DynTensor> {
+        let (found, array) = self.find(name)?;
+        let dtype = array.numbers.dtype.clone();
+        let tensor = DynTensor::new(dtype, &array.shape, Order::C, elements(found, array)?);
+        tensor.map_err(|error| error.in_field(name))
+    }
+
+    fn find(&self, name: &str) -> Result<(&Found, &Array)> {
+        let number = self.contents.numbers.get(name);
+        let found = number.and_then(|number| self.contents.datasets.get(*number));
+        match found.map(|found| (found, &found.kind)) {
+            Some((found, Elements::Numbers(array))) => Ok((found, array)),
+            _ => Err(Error::data(format!("there is no tensor named `{}`", name.escape_debug()))),
+        }
+    }
+
+    fn part<'a>(&'a self, found: &'a Found) -> Result<Part<'a>> {
+        match &found.kind {
+            Elements::Numbers(array) => Ok(Part::Tensor(self.deferred_of(found, array))),
+            Elements::Text(text) => {
+                Texts::new(&found.outer, || texts(found, *text)).map(Part::Texts)
+            }
+        }
+    }
+
+    fn deferred_of<'a>(&'a self, found: &'a Found, array: &'a Array) -> Deferred<'a> {
+        let dtype = array.numbers.dtype.clone();
+        Deferred::from_blocks(dtype, &array.shape, Order::C, move |put| match found.place {
+            Some(start) => {
+                let end = start.saturating_add(array.len as u64);
+                source::in_steps(&self.file, start..end, |block, _| put(block))
+            }
+            None => put(&elements(found, array)?),
+        })
+    }
+}
+
+/// Reads all elements of a dataset, and converts them to little-endian.
+fn elements(found: &Found, array: &Array) -> Result<Vec<u8>> {
+    let mut bytes = found.dataset.read_raw_bytes().map_err(failed)?;
+    if bytes.len() != array.len {
+        let what = format!("expected {} bytes of elements, found {}", array.len, bytes.len());
+        return Err(Error::damaged(what));
+    }
+    array.numbers.to_le(&mut bytes);
+    Ok(bytes)
+}
+
+/// Starts to read the texts of a dataset.
+fn texts(found: &Found, text: Text) -> Result<Next<'_>> {
+    let bytes = found.dataset.read_raw_bytes().map_err(failed)?;
+    let width = match text {
+        Text::Fixed(len, _) => len,
+        Text::Variable => found.dataset.vlen_reference_size(),
+    };
+    let mut at = 0usize;
+    Ok(Box::new(move || {
+        let element = bytes.get(at..).and_then(|rest| rest.get(..width));
+        let element = element.ok_or_else(|| Error::damaged("a dataset has too few texts"))?;
+        at = at.saturating_add(width);
+        match text {
+            Text::Fixed(_, padding) => Ok(trimmed(element, padding).to_vec()),
+            Text::Variable => {
+                found.dataset.resolve_vlen_reference_bytes(element, 1).map_err(failed)
+            }
+        }
+    }))
+}
+
+/// Converts an error of the crate that reads the format.
+fn failed(error: Hdf5Error) -> Error {
+    match error {
+        Hdf5Error::Io(error) => Error::io(error),
+        Hdf5Error::Context { source, .. } => failed(*source),
+        Hdf5Error::ResourceLimit(_) => Error::limit(error.to_string()),
+        Hdf5Error::UnsupportedFilter(_)
+        | Hdf5Error::UnsupportedEncoding(_)
+        | Hdf5Error::UnsupportedSuperblockVersion(_)
+        | Hdf5Error::UnsupportedDatatypeClass(_)
+        | Hdf5Error::UnsupportedLayoutClass(_)
+        | Hdf5Error::InvalidMagic => Error::data(error.to_string()),
+        _ => Error::damaged(error.to_string()),
+    }
+}
+
+/// The value of a file has a map for each group. Attributes are under `__metadata__`.
+impl TensorFile for Hdf5 {
+    fn value(&self, names: Names) -> Result<AsValue<'_>> {
+        let Contents { datasets, root, attributes, losses, .. } = &self.contents;
+        let mut parts = Vec::with_capacity(datasets.len());
+        for found in datasets {
+            parts.push((
+                &*found.path,
+                self.part(found).map_err(|error| error.in_field(&*found.path))?,
+            ));
+        }
+        let value = match names {
+            Names::Flat => AsValue::flat(parts),
+            Names::Nested => {
+                let names = datasets.iter().map(|found| &*found.dotted);
+                AsValue::of(Node::Map(nested::tree(names)?), parts)
+            }
+            Names::Stored => AsValue::of(node(root), parts),
+        };
+        let metadata = match &**attributes {
+            [] => Metadata::None,
+            attributes => Metadata::Values(attributes),
+        };
+        // The names were split already, if that was asked for.
+        value.with_metadata(metadata).with_losses(losses.clone()).named(Names::Flat, false)
+    }
+
+    fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
+        let (found, array) = self.find(name)?;
+        Ok(self.deferred_of(found, array))
+    }
+
+    fn place(&self, name: &str) -> Result<Option<(&dyn ReadAt, u64)>> {
+        let (found, _) = self.find(name)?;
+        Ok(found.place.map(|start| (&self.file as &dyn ReadAt, start)))
+    }
+
+    fn verify(&self) -> Result<Option<String>> {
+        Ok(Some("only some HDF5 files have checksums of their elements".into()))
+    }
+
+    fn has_tied_tensors(&self) -> bool {
+        self.contents.has_tied
+    }
+}
+
+/// A group as a map.
+fn node(entries: &[(String, Entry)]) -> Node<'_> {
+    let mut nodes = Vec::with_capacity(entries.len());
+    for (name, entry) in entries {
+        let node = match entry {
+            Entry::Group(entries) => node(entries),
+            Entry::Dataset(number) => Node::Leaf(*number),
+        };
+        nodes.push((Key::Text(name), node));
+    }
+    Node::Map(nodes)
+}
+
+/// The [`Codec`] for HDF5 files.
+pub(crate) struct Hdf5Files;
+
+impl Codec for Hdf5Files {
+    fn open(&self, file: File, _: Option<&Path>, options: &Options) -> Result<Box<dyn TensorFile>> {
+        Ok(Box::new(Hdf5::with_limits(file, options.limits)?))
+    }
+}

@@ -1,0 +1,253 @@
+//! HDF5 files: those of h5py and Keras, and damaged ones.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use ndarray::{Array1, Array2, ArrayD};
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
+use tenarc::de::Limits;
+use tenarc::error::Category;
+use tenarc::{Archive, Tensor, Value};
+use tenarc_convert::hdf5::{self, Hdf5};
+use tenarc_convert::{Format, Losses, Names, Options, TensorFile as _};
+use tenarc_test_support::hex;
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/hdf5").join(name)
+}
+
+fn manifest() -> BTreeMap<String, BTreeMap<String, serde_json::Value>> {
+    serde_json::from_slice(&fs::read(fixture("MANIFEST.json")).unwrap()).unwrap()
+}
+
+/// Converts a file and returns the archive and what was lost.
+fn converted(name: &str, options: &Options) -> (tempfile::TempDir, Archive<File>, Losses) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.tenarc");
+    let losses = Format::Hdf5.to_archive(fixture(name), &path, options).unwrap();
+    (dir, tenarc::open(&path).unwrap(), losses)
+}
+
+fn of_bytes(bytes: &[u8]) -> tenarc::Result<Hdf5> {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(bytes).unwrap();
+    // The files are small. Datasets that are said to be larger would only take time.
+    Hdf5::with_limits(file, Limits::default().with_max_alloc(1 << 16))
+}
+
+#[test]
+fn files_of_h5py_and_keras_are_read() {
+    let manifest = manifest();
+    assert_eq!(manifest.len(), 6);
+    for (name, tensors) in &manifest {
+        let file = hdf5::open(fixture(name)).unwrap();
+        for (path, expected) in tensors {
+            let tensor = file.dyn_tensor(path).unwrap();
+            assert_eq!(tensor.dtype().name(), expected["dtype"], "{name} {path}");
+            assert_eq!(serde_json::json!(tensor.shape()), expected["shape"], "{name} {path}");
+            let digest = hex(&Sha256::digest(tensor.le_bytes()));
+            assert_eq!(digest, expected["sha256"], "{name} {path}");
+            let info = file.tensors().into_iter().find(|info| info.path() == path).unwrap();
+            assert_eq!(info.shape(), tensor.shape());
+        }
+    }
+}
+
+/// Whether the elements are read in place or through the crate, the archive has the same.
+#[test]
+fn archives_have_the_elements_of_the_file() {
+    for (name, tensors) in &manifest() {
+        let (_dir, archive, _) =
+            converted(name, &Options::default().with_names(Names::Flat).with_losses(true));
+        let value: Value = archive.load().unwrap();
+        for (path, expected) in tensors {
+            let Some(Value::Tensor(tensor)) = value.get(path) else { panic!("{name} {path}") };
+            let digest = hex(&Sha256::digest(tensor.le_bytes()));
+            assert_eq!(digest, expected["sha256"], "{name} {path}");
+        }
+    }
+}
+
+#[test]
+fn links_to_a_dataset_are_tied() {
+    let (_dir, archive, losses) = converted("stored.h5", &Options::default());
+    assert!(losses.is_empty(), "{losses}");
+    let segment = archive.only().unwrap();
+    let buffer = |path: &str| {
+        let tensors = segment.tensors().unwrap();
+        tensors.iter().find(|info| info.path() == path).unwrap().buffer().unwrap()
+    };
+    assert_eq!(buffer("tied"), buffer("chunks"));
+    assert_eq!(buffer("soft"), buffer("gzip"));
+    // The rows that were never written have the fill value.
+    let growing: Array2<i16> = segment.tensor("growing").unwrap();
+    assert_eq!(growing.row(3).to_vec(), [7, 8, 9]);
+    assert_eq!(growing.sum(), 24);
+    let never: Array2<f64> = segment.tensor("never").unwrap();
+    assert_eq!(never, Array2::<f64>::from_elem((4, 2), 2.5));
+}
+
+#[test]
+fn groups_texts_and_attributes_become_a_nested_value() {
+    #[derive(Debug, Deserialize)]
+    struct Inner {
+        x: Tensor<Array1<i64>>,
+    }
+    #[derive(Debug, Deserialize)]
+    struct Run {
+        inner: Inner,
+    }
+    #[derive(Debug, Deserialize)]
+    struct Texts {
+        #[serde(rename = "__metadata__")]
+        metadata: BTreeMap<String, BTreeMap<String, Value>>,
+        one: String,
+        list: Vec<String>,
+        table: Vec<Vec<String>>,
+        fixed: Vec<String>,
+        latin: Vec<serde_bytes::ByteBuf>,
+        #[serde(rename = "run.1")]
+        run: Run,
+    }
+    let (_dir, archive, losses) = converted("texts.h5", &Options::default());
+    assert!(losses.is_empty(), "{losses}");
+    let texts: Texts = archive.load().unwrap();
+    assert_eq!((&*texts.one, texts.list[1].len(), texts.list[2].len()), ("grün", 0, 100));
+    assert_eq!(texts.table, [["x", "yy"], ["zzz", ""]]);
+    assert_eq!(texts.fixed, ["ab", "c"]);
+    assert_eq!(texts.latin, [b"\xe4"]);
+    assert_eq!(texts.run.inner.x.to_vec(), [0, 1, 2]);
+    assert_eq!(texts.metadata["/"]["title"], Value::from("texts"));
+    assert_eq!(texts.metadata["/run.1/inner/x"]["unit"], Value::from("s"));
+    let run = &texts.metadata["/run.1/inner"];
+    assert_eq!(run["count"], Value::from(3));
+    assert_eq!(run["rate"], Value::from(0.25));
+    assert_eq!(run["single"], Value::from(1.5f32));
+    assert_eq!(run["on"], Value::from(true));
+    assert_eq!(run["names"], Value::from(["p", "q"]));
+    assert_eq!(run["fixed"], Value::from(["p", "q"]));
+    assert_eq!(run["nothing"], Value::Null);
+    let Value::Tensor(matrix) = &run["matrix"] else { panic!("{run:?}") };
+    assert_eq!(
+        (matrix.shape(), matrix.as_slice::<i16>().unwrap()),
+        (&[2, 2][..], &[0, 1, 2, 3][..])
+    );
+}
+
+#[test]
+fn names_are_nested_as_asked_for() {
+    let paths = |names| {
+        let (_dir, archive, _) =
+            converted("keras.weights.h5", &Options::default().with_names(names));
+        let tensors = archive.only().unwrap().tensors().unwrap().to_vec();
+        tensors.iter().map(|info| info.path().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(paths(Names::Stored)[0], "layers.dense.vars.0");
+    assert_eq!(paths(Names::Nested)[0], "layers.dense.vars.0");
+    let flat = paths(Names::Flat);
+    assert!(flat.contains(&"layers/dense/vars/0".to_owned()), "{flat:?}");
+    #[derive(Deserialize)]
+    struct Layer {
+        vars: (Tensor<Array2<f32>>, Tensor<Array1<f32>>),
+    }
+    #[derive(Deserialize)]
+    struct Layers {
+        dense: Layer,
+    }
+    #[derive(Deserialize)]
+    struct Model {
+        layers: Layers,
+    }
+    let nested = Options::default().with_names(Names::Nested);
+    let (_dir, archive, _) = converted("keras.weights.h5", &nested);
+    let model: Model = archive.load().unwrap();
+    assert_eq!(model.layers.dense.vars.0.shape(), [4, 3]);
+    assert_eq!(model.layers.dense.vars.1.shape(), [3]);
+}
+
+#[test]
+fn losses_are_listed() {
+    let dir = tempfile::tempdir().unwrap();
+    let to = dir.path().join("x.tenarc");
+    let error = Format::Hdf5.to_archive(fixture("lost.h5"), &to, &Options::default()).unwrap_err();
+    let losses = Losses::of(&error).unwrap().clone();
+    assert!(!to.exists());
+    let text = |path: &str| {
+        let loss = losses.listed().iter().find(|loss| loss.path() == path);
+        loss.unwrap_or_else(|| panic!("{path}: {losses:?}")).what().to_owned()
+    };
+    assert_eq!(text("structs"), "structs");
+    assert_eq!(text("enum"), "the names of the values of an enum");
+    assert_eq!(text("ragged"), "lists of different lengths");
+    assert!(text("raw").starts_with("raw elements of 3 bytes"), "{}", text("raw"));
+    assert_eq!(text("reference"), "references to other objects");
+    assert_eq!(text("nothing"), "an empty dataset without dimensions");
+    assert_eq!(text("group"), "it is another link to the group `again`, which is kept");
+    assert_eq!(text("again/up"), "it is another link to the group `/`, which is kept");
+    assert_eq!(text("/"), "the attribute `reference`: references to other objects");
+    assert_eq!(text(""), "a link to the file `other.h5`, which is not read");
+    assert_eq!((losses.count(), losses.tensors()), (10, 4));
+
+    let (_dir, archive, _) = converted("lost.h5", &Options::default().with_losses(true));
+    let kept: ArrayD<f32> = archive.only().unwrap().tensor("kept").unwrap();
+    assert_eq!(kept.len(), 2);
+    let numbers: Array1<u8> = archive.only().unwrap().tensor("enum").unwrap();
+    assert_eq!(numbers.to_vec(), [0, 1, 1]);
+}
+
+/// A file of 2 KB says that it has four terabytes.
+#[test]
+fn datasets_cannot_be_much_larger_than_the_file() {
+    let file = hdf5::open(fixture("huge.h5")).unwrap();
+    let error = file.dyn_tensor("x").unwrap_err();
+    assert_eq!(error.category(), Category::Limit, "{error}");
+    // The limits of the caller count, if they are given.
+    let stored = File::open(fixture("stored.h5")).unwrap();
+    let limits = Limits::default().with_max_alloc(1000);
+    let error = Hdf5::with_limits(stored, limits).unwrap().dyn_tensor("gzip").unwrap_err();
+    assert_eq!(error.category(), Category::Limit, "{error}");
+}
+
+#[test]
+fn texts_cannot_repeat_the_same_bytes_for_ever() {
+    let error = hdf5::open(fixture("repeated.h5")).unwrap_err();
+    assert_eq!(error.category(), Category::Limit, "{error}");
+    assert!(error.to_string().contains("the attributes take more than"), "{error}");
+}
+
+/// Reads everything in a file.
+fn read(file: &Hdf5) -> tenarc::Result<usize> {
+    tenarc::to_vec(&file.flat()?).map(|bytes| bytes.len())
+}
+
+#[test]
+fn every_truncation_is_an_error_or_reads_less() {
+    for name in ["texts.h5", "lost.h5", "keras.weights.h5"] {
+        let bytes = fs::read(fixture(name)).unwrap();
+        let whole = read(&of_bytes(&bytes).unwrap()).unwrap();
+        let mut refused = 0;
+        for len in (0..bytes.len()).step_by(31) {
+            match of_bytes(&bytes[..len]).and_then(|file| read(&file)) {
+                Ok(found) => assert!(found <= whole, "{name} {len}"),
+                Err(_) => refused += 1,
+            }
+        }
+        assert!(refused > bytes.len() / 31 / 2, "{name}: {refused} of {}", bytes.len() / 31);
+    }
+}
+
+#[test]
+fn flipped_bits_never_panic() {
+    for name in ["texts.h5", "lost.h5", "stored.h5", "dtypes.h5"] {
+        let bytes = fs::read(fixture(name)).unwrap();
+        // The first bytes describe the file. Most of the others are elements.
+        for at in (0..bytes.len().min(4000)).step_by(7).chain((4000..bytes.len()).step_by(211)) {
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 1 << (at % 8);
+            let _ = of_bytes(&bytes).and_then(|file| read(&file));
+        }
+    }
+}
