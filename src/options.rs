@@ -140,6 +140,11 @@ impl DecodeOptions {
         self
     }
 
+    /// Whether checksums are verified, as set by [`with_checksums`](Self::with_checksums).
+    pub fn checksums(&self) -> bool {
+        self.checksums
+    }
+
     /// Sets how many threads read one tensor of an archive. By default, one thread reads an uncompressed tensor, and as
     /// many threads as the machine has cores, but at most eight, decompress a compressed one.
     ///

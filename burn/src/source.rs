@@ -16,7 +16,8 @@ use crate::dtype::Elements;
 /// An open archive that holds one value.
 pub enum Source {
     File(Archive<File>),
-    Memory(Archive<SharedBytes>),
+    /// With whether the checksums of tensors are verified.
+    Memory(Archive<SharedBytes>, bool),
     Map(Map),
 }
 
@@ -24,7 +25,7 @@ macro_rules! with_archive {
     ($source:expr, $archive:ident => $result:expr) => {
         match $source {
             Source::File($archive) => $result,
-            Source::Memory($archive) => $result,
+            Source::Memory($archive, _) => $result,
             Source::Map(map) => {
                 let $archive = &**map;
                 $result
@@ -39,7 +40,8 @@ impl Source {
     }
 
     pub fn in_memory(bytes: SharedBytes, options: DecodeOptions) -> Result<Self> {
-        Archive::new(bytes).map(|archive| Self::Memory(archive.with_options(options)))
+        let archive = Archive::new(bytes)?.with_options(options);
+        Ok(Self::Memory(archive, options.checksums()))
     }
 
     pub fn tensors(&self) -> Result<Vec<TensorInfo>> {
@@ -57,20 +59,32 @@ impl Source {
 
     /// The elements of a tensor. If possible, they share the memory of a map or of bytes.
     pub fn elements(&self, info: &TensorInfo) -> Result<Bytes> {
-        if info.order() == Order::C && cfg!(target_endian = "little") {
-            let shared = match self {
-                Self::File(_) => None,
-                Self::Memory(archive) => archive.only()?.share(info.path()).ok(),
-                Self::Map(map) => map.share(info.path()).ok(),
-            };
-            if let Some(tensor) = shared.filter(SharedTensor::is_shared) {
-                let bytes = bytes::Bytes::from_owner(Owner(tensor));
-                return Ok(Bytes::from_shared(bytes, AllocationProperty::File));
-            }
+        if let Some(tensor) = self.shared(info)? {
+            let bytes = bytes::Bytes::from_owner(Owner(tensor));
+            return Ok(Bytes::from_shared(bytes, AllocationProperty::File));
         }
         let Elements(bytes) =
             with_archive!(self, archive => archive.tensor::<Elements>(info.path()))?;
         Ok(bytes)
+    }
+
+    /// A tensor whose memory burn can use as it is. Bytes are verified before they are shared, but a map is not.
+    fn shared(&self, info: &TensorInfo) -> Result<Option<SharedTensor>> {
+        if info.order() != Order::C || cfg!(target_endian = "big") {
+            return Ok(None);
+        }
+        let (value, verify) = match self {
+            Self::File(_) => return Ok(None),
+            Self::Memory(archive, verify) => (archive.only()?, *verify),
+            Self::Map(map) => {
+                return Ok(map.share(info.path()).ok().filter(SharedTensor::is_shared));
+            }
+        };
+        let shared = value.share(info.path()).ok().filter(SharedTensor::is_shared);
+        if shared.is_some() && verify && value.has_checksums() {
+            value.verify_at(info.path())?;
+        }
+        Ok(shared)
     }
 }
 

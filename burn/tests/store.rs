@@ -12,6 +12,7 @@ use burn_store::{
 };
 use serde::{Deserialize, Serialize};
 use tenarc::archive::{Compression, SaveOptions};
+use tenarc::de::DecodeOptions;
 use tenarc::{DynTensor, Map};
 use tenarc_burn::{TenarcStore, from_burn, to_burn};
 
@@ -241,10 +242,29 @@ fn tensors_are_read_when_they_are_asked_for() {
     let data = burn_store::bridge::to_data(&tensors["layers.0.weight"]).unwrap();
     assert_eq!(data, saved.layers[0].weight.val().to_data());
 
-    let (_dir, damaged) = dir_with(store.bytes().unwrap());
-    let mut store = TenarcStore::from_file(&damaged);
-    let error = other(&device).load_from(&mut store).unwrap_err().to_string();
-    assert!(error.contains("layers.1.weight") && error.contains("checksum"), "{error}");
+    let bytes = store.bytes().unwrap().to_vec();
+    let (_dir, damaged) = dir_with(&bytes);
+    let in_file = || TenarcStore::from_file(&damaged);
+    let in_memory = || TenarcStore::from_bytes(Some(bytes.clone()));
+    let stores: [&dyn Fn() -> TenarcStore; 2] = [&in_file, &in_memory];
+    for store in stores {
+        let error = other(&device).load_from(&mut store()).unwrap_err().to_string();
+        assert!(error.contains("layers.1.weight") && error.contains("checksum"), "{error}");
+        let unverified = DecodeOptions::default().with_checksums(false);
+        other(&device).load_from(&mut store().with_decode_options(unverified)).unwrap();
+    }
+}
+
+#[test]
+fn bytes_without_checksums_are_loaded() {
+    let device = Device::flex();
+    let saved = model(&device);
+    let options = SaveOptions::default().with_checksums(false);
+    let mut store = TenarcStore::from_bytes(None).with_save_options(options);
+    saved.save_into(&mut store).unwrap();
+    let mut loaded = other(&device);
+    loaded.load_from(&mut store).unwrap();
+    assert_eq!(contents(&loaded), contents(&saved));
 }
 
 fn dir_with(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
