@@ -140,6 +140,11 @@ impl DecodeOptions {
         self
     }
 
+    /// The limits set by [`with_limits`](Self::with_limits).
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
     /// Whether checksums are verified, as set by [`with_checksums`](Self::with_checksums).
     pub fn checksums(&self) -> bool {
         self.checksums

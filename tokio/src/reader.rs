@@ -8,13 +8,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use serde::de::DeserializeOwned;
-use tenarc::de::{DecodeOptions, Limits};
+use tenarc::de::DecodeOptions;
 use tenarc::error::Category;
 use tenarc::parts::{Buffer, BufferInfo, Parts, PartsInfo};
 use tenarc::{Error, Result};
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// The most bytes that one value may have, unless the options say otherwise.
+/// The most bytes that one value may have, unless the options set another limit.
 const MAX_LEN: u64 = 1 << 30;
 
 /// Reads values that [`PartsWriter`](crate::PartsWriter), [`Parts::write_to`] or
@@ -67,9 +67,9 @@ const MAX_LEN: u64 = 1 << 30;
 ///
 /// # Limits
 ///
-/// A value may have at most 1 GiB, with its metadata. [`with_options`](Self::with_options) sets another limit, and all
-/// others. Metadata takes memory as it arrives. The memory of a buffer is obtained when its first byte is expected; on
-/// most systems its pages take memory when they are filled.
+/// A value may have at most 1 GiB, with its metadata. [`with_options`](Self::with_options) can set another limit.
+/// Metadata takes memory as it arrives. The memory of a buffer is obtained when its first byte is expected; on most
+/// systems its pages take memory when they are filled.
 pub struct PartsReader<R> {
     reader: R,
     options: DecodeOptions,
@@ -103,15 +103,17 @@ impl<R> fmt::Debug for PartsReader<R> {
 impl<R: AsyncRead + Unpin> PartsReader<R> {
     /// Reads from `reader`.
     pub fn new(reader: R) -> Self {
-        let limits = Limits::default().with_max_alloc(MAX_LEN);
-        Self::with_options(reader, DecodeOptions::default().with_limits(limits))
+        Self::with_options(reader, DecodeOptions::default())
     }
 
-    /// Reads with options. The memory limit applies to the metadata and all buffers of a value together.
+    /// Reads with options. The memory limit applies to the metadata and all buffers of a value together. If
+    /// [`Limits::with_max_alloc`](tenarc::de::Limits::with_max_alloc) has set none, it is 1 GiB.
     pub fn with_options(reader: R, options: DecodeOptions) -> Self {
+        let limits = options.limits();
+        let max = limits.max_alloc().unwrap_or(MAX_LEN);
         Self {
             reader,
-            options,
+            options: options.with_limits(limits.with_max_alloc(max)),
             metadata: Vec::new(),
             filled: 0,
             wanted: 0,

@@ -206,6 +206,14 @@ fn limits_are_kept_before_memory_is_taken() {
     let split = Split::with_options(&value, options).unwrap();
     let error = poll_all(PartsReader::new(split.metadata()).next()).unwrap_err();
     assert_eq!(error.category(), Category::Limit, "{error}");
+    // Options that set no limit keep the default one.
+    let others = Limits::default().with_max_depth(10);
+    let options = DecodeOptions::default();
+    for options in [options, options.with_checksums(false), options.with_limits(others)] {
+        let error =
+            poll_all(PartsReader::with_options(split.metadata(), options).next()).unwrap_err();
+        assert_eq!(error.category(), Category::Limit, "{error}");
+    }
 }
 
 #[test]
