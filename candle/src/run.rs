@@ -59,7 +59,8 @@ pub fn save_run<O: SavedOptimizer, T: Serialize + ?Sized>(
 /// bound to the variables, with everything else. If there is no such file, returns what it was given, so that the run
 /// starts.
 ///
-/// Each variable gets its value where it is, so that a model which was made with them before uses the new values.
+/// Each variable gets its value where it is, so that a model which was made with them before uses the new values. The
+/// tensors are verified before the first variable changes, so they are read twice.
 ///
 /// ```
 /// use candle_core::{DType, Device, Module, Tensor};
@@ -89,8 +90,9 @@ pub fn save_run<O: SavedOptimizer, T: Serialize + ?Sized>(
 /// ```
 ///
 /// # Errors
-/// If the file cannot be read, is damaged, or does not fit the variables, the optimizer or the type `T`: names, dtypes and
-/// shapes must be the same on both sides. Then no variable was changed.
+/// - The file is damaged, or does not fit the variables, the optimizer or the type `T`: names, dtypes and shapes must be
+///   the same on both sides. Then no variable was changed.
+/// - The file cannot be read. If this happens after the tensors were verified, some variables may have been changed.
 pub fn resume_run<O: SavedOptimizer, T: DeserializeOwned>(
     path: impl AsRef<Path>,
     variables: &VarMap,
@@ -104,9 +106,15 @@ pub fn resume_run<O: SavedOptimizer, T: DeserializeOwned>(
     // One open file, so that another process may replace it meanwhile.
     let archive = tenarc::open(path)?;
     let load = || {
-        let mut optimizer: O = archive.get("optimizer")?;
+        let value = archive.only()?;
+        let mut optimizer: O = value.get("optimizer")?;
         optimizer.bind(variables).map_err(|error| Error::data(error.to_string()))?;
-        Ok((optimizer, archive.get("rest")?))
+        let rest = value.get("rest")?;
+        // Otherwise damage is found when the variables before it have changed already.
+        if value.has_checksums() {
+            value.verify_at("variables")?;
+        }
+        Ok((optimizer, rest))
     };
     let found = load().map_err(|error: Error| error.in_file(path))?;
     let weights = Weights::of_file(archive, path)?.within("variables")?;

@@ -10,11 +10,12 @@ mod plain;
 #[path = "../examples/resume/training.rs"]
 mod training;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use candle_core::Tensor;
+use candle_core::{Tensor, Var};
 use candle_nn::{ParamsAdamW, VarMap};
 use digits::{Model, Result, Rng};
 use tenarc_candle::{AdamW, resume_run, save_run};
@@ -175,4 +176,37 @@ fn a_file_that_does_not_fit_changes_no_variable() {
         assert_eq!(weight(&model) != before, is_expected, "{name}");
         model.variables.data().lock().unwrap().remove("more");
     }
+}
+
+#[test]
+fn a_damaged_file_changes_no_variable() {
+    let dir = child::fast_dir();
+    let path = dir.path().join("run");
+    train(&path, 3, |_| {}).unwrap();
+    let model = Model::new(1).unwrap();
+    let weights = || -> BTreeMap<String, Vec<u32>> {
+        let variables = model.variables.data().lock().unwrap();
+        let flat = |var: &Var| bits(&var.flatten_all().unwrap().to_vec1::<f32>().unwrap());
+        variables.iter().map(|(name, var)| (name.clone(), flat(var))).collect()
+    };
+    let before = weights();
+    let resume = || {
+        let optimizer = AdamW::for_vars(&model.variables, ParamsAdamW::default()).unwrap();
+        resume_run(&path, &model.variables, optimizer, state(&path))
+    };
+    let intact = fs::read(&path).unwrap();
+    // Variables are loaded in the order of their names, and `hidden.bias` is the first one.
+    let archive = tenarc::open(&path).unwrap();
+    let value = archive.only().unwrap();
+    let buffer = value.info("variables.hidden.weight").unwrap().buffer().unwrap();
+    let (start, _) = value.buffers()[usize::try_from(buffer).unwrap()];
+    let mut bytes = intact.clone();
+    bytes[usize::try_from(start).unwrap()] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let error = resume().unwrap_err().to_string();
+    assert!(error.contains("hidden.weight") && error.contains("checksum"), "{error}");
+    assert!(weights() == before);
+    fs::write(&path, intact).unwrap();
+    resume().unwrap();
+    assert!(weights() != before);
 }
