@@ -6,6 +6,7 @@ use burn_optim::{ModuleOptimizer, OptimizerRecord};
 use burn_store::{ModuleSnapshot, ModuleStore};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tenarc::archive::SaveOptions;
 use tenarc::de::DecodeOptions;
 use tenarc::{Error, Result, Value};
 
@@ -25,6 +26,9 @@ struct Run<'a, T: ?Sized> {
 ///
 /// The tensors of the module are written one by one. Those of the optimizer are copied once first.
 ///
+/// Each call writes everything, and waits until it is on the drive. With Adam, this is three times the size of the module.
+/// If a step takes less time than that, save after every hundredth step, for example.
+///
 /// # Errors
 /// If a tensor has a dtype that cannot be saved, the `Serialize` of `rest` fails, or the file cannot be written. The
 /// old file then stays unchanged.
@@ -34,9 +38,44 @@ pub fn save_run<M: ModuleSnapshot, T: Serialize + ?Sized>(
     optimizer: &ModuleOptimizer,
     rest: &T,
 ) -> Result<()> {
+    save_run_with(path, module, optimizer, rest, SaveOptions::default())
+}
+
+/// Like [`save_run`], with options. They can compress tensors, or not wait for the drive.
+///
+/// ```
+/// # use burn_core::tensor::Device;
+/// # use burn_nn::LinearConfig;
+/// # use burn_optim::AdamConfig;
+/// use tenarc::archive::{Compression, SaveOptions};
+///
+/// # let dir = std::env::temp_dir().join(format!("tenarc-burn-run-with-{}", std::process::id()));
+/// # std::fs::create_dir_all(&dir)?;
+/// # let path = dir.join("run.tenarc");
+/// # let model = LinearConfig::new(4, 2).init(&Device::flex());
+/// # let optimizer = AdamConfig::new().init();
+/// # let step = 1u32;
+/// // Compresses the moments, but not the module, so that this can be mapped.
+/// let options = SaveOptions::default().with_compression_by(|tensor| {
+///     tensor.path().starts_with("optimizer.").then(|| Compression::zstd(0))
+/// });
+/// tenarc_burn::save_run_with(&path, &model, &optimizer, &step, options)?;
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// The same errors as [`save_run`], and if the options are invalid.
+pub fn save_run_with<M: ModuleSnapshot, T: Serialize + ?Sized>(
+    path: impl AsRef<Path>,
+    module: &M,
+    optimizer: &ModuleOptimizer,
+    rest: &T,
+    options: SaveOptions,
+) -> Result<()> {
     let module = Saved { meta: &Value::Null, tensors: by_name(module.collect(None, None, false))? };
     let optimizer = Record::new(optimizer.to_record())?;
-    tenarc::save(path, &Run { module, optimizer, rest })
+    tenarc::archive::save_with(path, &Run { module, optimizer, rest }, options)
 }
 
 /// Continues the run that [`save_run`] saved in this file: puts its tensors into the module, and its state into the

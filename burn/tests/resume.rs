@@ -21,7 +21,8 @@ use burn_core::tensor::Device;
 use burn_optim::{AdamConfig, ModuleOptimizer};
 use digits::{Model, Rng};
 use tenarc::DynTensor;
-use tenarc_burn::{resume_run, save_run};
+use tenarc::archive::{Compression, SaveOptions};
+use tenarc_burn::{resume_run, save_run, save_run_with};
 use tenarc_test_support::child;
 use tenarc_test_support::lines::changed;
 use training::{State, train};
@@ -154,4 +155,35 @@ fn a_run_that_lost_part_of_its_state_ends_differently() {
         assert_ne!(found.losses[10..], whole.losses[10..], "change {number}");
         fs::remove_file(path).unwrap();
     }
+}
+
+#[test]
+fn only_the_moments_are_compressed() {
+    let dir = child::fast_dir();
+    let path = dir.path().join("run");
+    let (_, state) = train(&path, 3, |_| {}).unwrap();
+    let before = tensors(&path);
+    let device = Device::flex().autodiff();
+    let resume = || {
+        let new = (Model::new(1, &device), AdamConfig::new().init());
+        resume_run(&path, new.0, new.1, state.clone()).unwrap()
+    };
+    let (model, optimizer, _) = resume();
+    let options = SaveOptions::default().with_compression_by(|tensor| {
+        tensor.path().starts_with("optimizer.").then(|| Compression::zstd(0))
+    });
+    save_run_with(&path, &model, &optimizer, &state, options).unwrap();
+
+    let archive = tenarc::open(&path).unwrap();
+    let value = archive.only().unwrap();
+    let is_compressed = |path: &str| {
+        let buffer = value.info(path).unwrap().buffer().unwrap();
+        value.compressed(usize::try_from(buffer).unwrap()).is_some()
+    };
+    assert!(!is_compressed("module.tensors.hidden.weight"));
+    assert!(is_compressed("optimizer.hidden.weight.tensors.momentum.moment_1"));
+    assert!(tensors(&path) == before);
+    let (model, optimizer, _) = resume();
+    save_run(&path, &model, &optimizer, &state).unwrap();
+    assert!(tensors(&path) == before);
 }

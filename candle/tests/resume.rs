@@ -18,7 +18,8 @@ use std::time::Duration;
 use candle_core::{Tensor, Var};
 use candle_nn::{ParamsAdamW, VarMap};
 use digits::{Model, Result, Rng};
-use tenarc_candle::{AdamW, resume_run, save_run};
+use tenarc::archive::{Compression, SaveOptions};
+use tenarc_candle::{AdamW, resume_run, save_run, save_run_with};
 use tenarc_test_support::child;
 use tenarc_test_support::lines::changed;
 use training::State;
@@ -209,4 +210,34 @@ fn a_damaged_file_changes_no_variable() {
     fs::write(&path, intact).unwrap();
     resume().unwrap();
     assert!(weights() != before);
+}
+
+#[test]
+fn only_the_moments_are_compressed() {
+    let dir = child::fast_dir();
+    let path = dir.path().join("run");
+    let (model, expected) = train(&path, 3, |_| {}).unwrap();
+    let optimizer = || AdamW::for_vars(&model.variables, ParamsAdamW::default()).unwrap();
+    let (saved, _) = resume_run(&path, &model.variables, optimizer(), expected.clone()).unwrap();
+    let options = SaveOptions::default().with_compression_by(|tensor| {
+        tensor.path().starts_with("optimizer.").then(|| Compression::zstd(0))
+    });
+    save_run_with(&path, &model.variables, &saved, &expected, options).unwrap();
+
+    let archive = tenarc::open(&path).unwrap();
+    let value = archive.only().unwrap();
+    let is_compressed = |path: &str| {
+        let buffer = value.info(path).unwrap().buffer().unwrap();
+        value.compressed(usize::try_from(buffer).unwrap()).is_some()
+    };
+    assert!(!is_compressed("variables.hidden.weight"));
+    assert!(is_compressed("optimizer.moments.hidden.weight.first"));
+
+    let (found, state) = resume_run(&path, &model.variables, optimizer(), expected).unwrap();
+    let moments = |optimizer: &AdamW| {
+        let first = &optimizer.moments()["hidden.weight"].first;
+        bits(&first.flatten_all().unwrap().to_vec1::<f32>().unwrap())
+    };
+    assert_eq!(moments(&found), moments(&saved));
+    assert_eq!(state.step, 3);
 }
