@@ -82,7 +82,8 @@ pub fn save_run_with<M: ModuleSnapshot, T: Serialize + ?Sized>(
 /// optimizer, and returns both with everything else. If there is no such file, returns its arguments unchanged, so that
 /// a new run starts.
 ///
-/// The module and the optimizer are new ones, made from the same configuration as those that were saved.
+/// The module and the optimizer are new ones, made from the same configuration as those that were saved. The file has no
+/// configuration of the optimizer, such as the weight decay: that of the optimizer that is given is used.
 ///
 /// ```
 /// # use burn_core as burn;

@@ -18,7 +18,8 @@ use std::time::Duration;
 
 use burn_core::module::ParamId;
 use burn_core::tensor::Device;
-use burn_optim::{AdamConfig, ModuleOptimizer};
+use burn_optim::decay::WeightDecayConfig;
+use burn_optim::{AdamConfig, GradientsParams, ModuleOptimizer};
 use digits::{Model, Rng};
 use tenarc::DynTensor;
 use tenarc::archive::{Compression, SaveOptions};
@@ -186,4 +187,23 @@ fn only_the_moments_are_compressed() {
     let (model, optimizer, _) = resume();
     save_run(&path, &model, &optimizer, &state).unwrap();
     assert!(tensors(&path) == before);
+}
+
+/// Two steps from the same file, with other configurations of the optimizer.
+#[test]
+fn the_configuration_of_the_given_optimizer_is_used() {
+    let dir = child::fast_dir();
+    let path = dir.path().join("run");
+    let (_, state) = train(&path, 3, |_| {}).unwrap();
+    let device = Device::flex().autodiff();
+    let weights = [None, Some(0.5)].map(|decay: Option<f32>| {
+        let config = AdamConfig::new().with_weight_decay(decay.map(WeightDecayConfig::new));
+        let (model, mut optimizer, mut state) =
+            resume_run(&path, Model::new(1, &device), config.init(), state.clone()).unwrap();
+        let (images, _) = state.rng.digits(8, &device);
+        let loss = model.forward(images).sum();
+        let gradients = GradientsParams::from_grads(loss.backward(), &model);
+        optimizer.step(0.01, model, gradients).output.weight.val().to_data()
+    });
+    assert_ne!(weights[0], weights[1]);
 }

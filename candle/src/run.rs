@@ -101,6 +101,9 @@ pub fn save_run_with<O: SavedOptimizer, T: Serialize + ?Sized>(
 /// Each variable gets its value where it is, so that a model which was made with them before uses the new values. The
 /// tensors are verified before the first variable changes, so they are read twice.
 ///
+/// The optimizer of the file has the parameters that were saved with it, such as the learning rate. Those of the optimizer
+/// that is given are not used. To train on with others, call [`AdamW::set_params`] or [`Sgd::set_params`] afterwards.
+///
 /// ```
 /// use candle_core::{DType, Device, Module, Tensor};
 /// use candle_nn::{Optimizer, ParamsAdamW, VarBuilder, VarMap};

@@ -241,3 +241,19 @@ fn only_the_moments_are_compressed() {
     assert_eq!(moments(&found), moments(&saved));
     assert_eq!(state.step, 3);
 }
+
+#[test]
+fn the_parameters_of_the_file_are_used_until_others_are_set() {
+    let dir = child::fast_dir();
+    let path = dir.path().join("run");
+    let model = Model::new(1).unwrap();
+    let [saved, given] =
+        [0.1, 0.2].map(|weight_decay| ParamsAdamW { weight_decay, ..ParamsAdamW::default() });
+    let optimizer = AdamW::for_vars(&model.variables, saved).unwrap();
+    save_run(&path, &model.variables, &optimizer, &()).unwrap();
+    let optimizer = AdamW::for_vars(&model.variables, given.clone()).unwrap();
+    let (mut resumed, ()) = resume_run(&path, &model.variables, optimizer, ()).unwrap();
+    assert_eq!(resumed.params().weight_decay.to_bits(), 0.1f64.to_bits());
+    resumed.set_params(given);
+    assert_eq!(resumed.params().weight_decay.to_bits(), 0.2f64.to_bits());
+}
