@@ -98,8 +98,8 @@ pub fn save_run_with<O: SavedOptimizer, T: Serialize + ?Sized>(
 /// bound to the variables, with everything else. If there is no such file, returns what it was given, so that the run
 /// starts.
 ///
-/// Each variable gets its value where it is, so that a model which was made with them before uses the new values. The
-/// tensors are verified before the first variable changes, so they are read twice.
+/// Make the model first, so that the map has its variables. Each gets its value where it is, on any device, and the model
+/// uses the new values. The tensors are verified before the first variable changes, so they are read twice.
 ///
 /// The optimizer of the file has the parameters that were saved with it, such as the learning rate. Those of the optimizer
 /// that is given are not used. To train on with others, call [`AdamW::set_params`] or [`Sgd::set_params`] afterwards.
