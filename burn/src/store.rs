@@ -30,9 +30,10 @@ const TENSORS: &str = "tensors";
 /// `module.save_into(&mut store)` and `module.load_from(&mut store)`.
 ///
 /// ```
-/// # use burn_core as burn;
-/// use burn_core::module::Module;
-/// use burn_core::tensor::Device;
+/// use burn_core as burn;
+///
+/// use burn::module::Module;
+/// use burn::tensor::Device;
 /// use burn_nn::{Linear, LinearConfig};
 /// use burn_store::{ModuleSnapshot, PathFilter};
 /// use tenarc_burn::TenarcStore;
