@@ -64,6 +64,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 /// Answers the requests of one client, until it closes the connection.
 async fn serve(stream: TcpStream) -> tenarc::Result<()> {
+    // Otherwise TCP holds back the end of an answer until the client has confirmed the rest.
+    stream.set_nodelay(true)?;
     let (read, write) = stream.into_split();
     // Requests are small. Longer ones are refused before they are received.
     let framing = Framing::default().with_max_len(1 << 20);
@@ -78,7 +80,9 @@ async fn serve(stream: TcpStream) -> tenarc::Result<()> {
 }
 
 async fn client(number: u64, address: std::net::SocketAddr) -> Result<usize, Box<dyn Error>> {
-    let (read, write) = TcpStream::connect(address).await?.into_split();
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    let (read, write) = stream.into_split();
     let mut requests = FramedWrite::new(write, MessageCodec::<()>::new());
     let mut answers = PartsReader::new(read);
     let started = Instant::now();
