@@ -7,6 +7,7 @@ use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use futures_core::Stream;
 use serde::de::DeserializeOwned;
 use tenarc::de::DecodeOptions;
 use tenarc::error::Category;
@@ -56,6 +57,8 @@ const MAX_LEN: u64 = 1 << 30;
 /// # Ok::<(), tenarc::Error>(()) })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// It is also a [`Stream`] of parts, for functions that take streams.
 ///
 /// It reads exactly the bytes of each value. So other data may follow on the connection. Small values need several
 /// small reads; tokio's `BufReader` makes one of them, and still passes large reads on.
@@ -243,6 +246,21 @@ impl<R: AsyncRead + Unpin> PartsReader<R> {
                 return Poll::Ready(Err(Error::limit(what)));
             }
         }
+    }
+}
+
+/// The parts of all values. A value with a damaged buffer is an error, and the next value follows. After an error that
+/// leaves the stream at an unknown place, there are no further items.
+impl<R: AsyncRead + Unpin> Stream for PartsReader<R> {
+    type Item = Result<Parts<Buffer>>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let reader = self.get_mut();
+        if reader.is_lost {
+            // The error was returned. To return it again and again would never end.
+            return Poll::Ready(None);
+        }
+        reader.poll_next(cx).map(Result::transpose)
     }
 }
 

@@ -3,6 +3,7 @@
 mod support;
 
 use bytes::Bytes;
+use futures::stream::{StreamExt, TryStreamExt, select_all};
 use support::{Received, SlowReader, SlowWriter, assert_is, poll_all, value};
 use tenarc::Tensor;
 use tenarc::archive::SaveOptions;
@@ -174,6 +175,36 @@ fn nothing_is_read_after_damaged_metadata() {
         let error = poll_all(reader.next()).unwrap_err().to_string();
         assert!(error.contains("an earlier error"), "{error}");
     }
+}
+
+#[test]
+fn a_reader_is_a_stream() {
+    let (first, second) = (bytes_of(1..3), bytes_of(3..5));
+    let readers = [&first, &second].map(|bytes| PartsReader::new(SlowReader::new(bytes, 1000)));
+    let values = select_all(readers).map(|parts| parts?.into_shared().load_shared());
+    let mut values: Vec<Received> = poll_all(values.try_collect()).unwrap();
+    values.sort_by(|a, b| a.name.cmp(&b.name));
+    assert_eq!(values.len(), 4);
+    for (number, received) in (1..).zip(&values) {
+        assert_is(received, &value(number, true));
+    }
+}
+
+#[test]
+fn a_stream_ends_when_its_place_is_lost() {
+    let outcomes = |bytes: &[u8]| -> Vec<bool> {
+        poll_all(PartsReader::new(bytes).map(|parts| parts.is_ok()).collect())
+    };
+    let first = bytes_of(1..2);
+    let intact = bytes_of(1..3);
+    assert_eq!(outcomes(&intact), [true, true]);
+    let mut damaged = intact.clone();
+    damaged[first.len() - 10] ^= 1;
+    assert_eq!(outcomes(&damaged), [false, true]);
+    let mut damaged = intact.clone();
+    damaged[5] ^= 0x40;
+    assert_eq!(outcomes(&damaged), [false]);
+    assert_eq!(outcomes(&intact[..intact.len() - 1]), [true, false]);
 }
 
 #[test]
