@@ -18,12 +18,15 @@ use std::time::Duration;
 
 use burn_core::module::ParamId;
 use burn_core::tensor::Device;
+use burn_nn::loss::CrossEntropyLossConfig;
 use burn_optim::decay::WeightDecayConfig;
-use burn_optim::{AdamConfig, GradientsParams, ModuleOptimizer};
+use burn_optim::{
+    AdamConfig, GradientsParams, LBFGS, LBFGSConfig, ModuleOptimizer, OptimizerRecord,
+};
 use digits::{Model, Rng};
 use tenarc::DynTensor;
 use tenarc::archive::{Compression, SaveOptions};
-use tenarc_burn::{resume_run, save_run, save_run_with};
+use tenarc_burn::{Record, resume_run, save_run, save_run_with};
 use tenarc_test_support::child;
 use tenarc_test_support::lines::changed;
 use training::{State, train};
@@ -206,4 +209,38 @@ fn the_configuration_of_the_given_optimizer_is_used() {
         optimizer.step(0.01, model, gradients).output.weight.val().to_data()
     });
     assert_ne!(weights[0], weights[1]);
+}
+
+/// Its state belongs to no parameter.
+#[test]
+fn the_record_of_lbfgs_comes_back() {
+    let device = Device::flex().autodiff();
+    let (images, labels) = Rng { state: 3 }.digits(8, &device);
+    let step = |optimizer: &mut LBFGS, model: Model| {
+        optimizer.step(0.1, model, |model: Model| {
+            let loss = CrossEntropyLossConfig::new()
+                .init(&device)
+                .forward(model.forward(images.clone()), labels.clone());
+            let gradients = GradientsParams::from_grads(loss.backward(), &model);
+            (loss.into_scalar(), gradients)
+        })
+    };
+    let mut optimizer = LBFGSConfig::new().with_max_iter(4).init();
+    let (model, before) = step(&mut optimizer, Model::new(1, &device));
+
+    let bytes = tenarc::to_vec(&Record::new(optimizer.to_record()).unwrap()).unwrap();
+    let record: Record<OptimizerRecord> = tenarc::from_slice(&bytes).unwrap();
+    assert!(tenarc::to_vec(&record).unwrap() == bytes);
+    let mut loaded =
+        LBFGSConfig::new().with_max_iter(4).init().load_record(record.into_inner().unwrap());
+    let mut fresh = LBFGSConfig::new().with_max_iter(4).init();
+
+    let [expected, found, without] = [&mut optimizer, &mut loaded, &mut fresh].map(|optimizer| {
+        let (model, _) = step(optimizer, model.clone());
+        model.output.weight.val().to_data()
+    });
+    assert_eq!(found, expected);
+    // Without this, the test could pass although the state is not used.
+    assert_ne!(without, expected);
+    assert!(before.is_finite());
 }

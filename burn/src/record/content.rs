@@ -77,10 +77,13 @@ impl Content for Module {
 #[serde(rename = "Optimizer")]
 pub struct Optimizer(BTreeMap<String, Parameter>);
 
-/// The state of one parameter.
+/// The key of a state that belongs to no parameter, as that of `LBFGS`.
+const WHOLE: &str = "state";
+
+/// The state of one parameter. Without an id, it is that of all parameters together.
 #[derive(Default, Serialize, Deserialize)]
 struct Parameter {
-    id: u64,
+    id: Option<u64>,
     path: Option<String>,
     rank: Option<u64>,
     numbers: BTreeMap<String, Number>,
@@ -88,11 +91,12 @@ struct Parameter {
 }
 
 impl Content for Optimizer {
-    /// In the burnpack, each name begins with the id of its parameter. The texts are the paths of the parameters by id.
+    /// In the burnpack, the name of what belongs to a parameter begins with its id. The texts are the paths of the
+    /// parameters by id.
     fn of_pack(pack: Reader) -> Result<Self> {
         let mut by_id = BTreeMap::new();
         for (name, scalar) in pack.scalars().clone() {
-            let (parameter, name) = of_parameter(&mut by_id, &name)?;
+            let (parameter, name) = of_parameter(&mut by_id, &name);
             match (name, scalar) {
                 (RANK, Scalar::UInt(rank)) => parameter.rank = Some(rank),
                 _ => drop(parameter.numbers.insert(name.to_owned(), scalar.into())),
@@ -101,22 +105,23 @@ impl Content for Optimizer {
         let paths = pack.metadata().clone();
         for tensor in tensors(pack)? {
             let full = tensor.name.clone();
-            let (parameter, name) = of_parameter(&mut by_id, &full)?;
+            let (parameter, name) = of_parameter(&mut by_id, &full);
             let held = Held::of_pack(tensor).map_err(|error| error.in_field(&full))?;
             parameter.tensors.insert(name.to_owned(), held.into());
         }
         let mut parameters = BTreeMap::new();
         for (id, mut parameter) in by_id {
-            parameter.path = paths.get(&id.to_string()).cloned();
+            let id = id.map(|id| id.to_string());
+            parameter.path = id.as_ref().and_then(|id| paths.get(id).cloned());
             // Two modules that one optimizer trains can have a path in common.
-            let key = match &parameter.path {
-                Some(path) if !parameters.contains_key(path) => path.clone(),
-                Some(path) => format!("{path} {id}"),
-                None => id.to_string(),
+            let key = match (&parameter.path, id) {
+                (Some(path), Some(id)) if parameters.contains_key(path) => format!("{path} {id}"),
+                (Some(path), _) => path.clone(),
+                (None, Some(id)) => id,
+                (None, None) => WHOLE.to_owned(),
             };
             let Entry::Vacant(entry) = parameters.entry(key) else {
-                let what =
-                    format!("two parameters of the optimizer are named alike, one has id {id}");
+                let what = "two parameters of the optimizer have the same path or id";
                 return Err(Error::data(what));
             };
             entry.insert(parameter);
@@ -133,11 +138,16 @@ impl Content for Optimizer {
                     format!("expected at most {MOST_DIMENSIONS} dimensions, found {}", rank + 1);
                 return Err(Error::data(what).in_field(&key));
             }
-            numbers.extend(rank.map(|rank| (format!("{id}.{RANK}"), Scalar::UInt(rank))));
-            numbers.extend(own.into_iter().map(|(name, it)| (format!("{id}.{name}"), it.into())));
-            paths.extend(path.map(|path| (id.to_string(), path)));
+            if id.is_none() && key != WHOLE {
+                let what = "expected the id of a parameter, found none";
+                return Err(Error::data(what).in_field(&key));
+            }
+            let full = |name: &str| id.map_or_else(|| name.to_owned(), |id| format!("{id}.{name}"));
+            numbers.extend(rank.map(|rank| (full(RANK), Scalar::UInt(rank))));
+            numbers.extend(own.into_iter().map(|(name, it)| (full(&name), it.into())));
+            paths.extend(id.zip(path).map(|(id, path)| (id.to_string(), path)));
             for (name, Tensor(held)) in held {
-                tensors.push(held.into_pack(format!("{id}.{name}"), Some(id))?);
+                tensors.push(held.into_pack(full(&name), id)?);
             }
         }
         let pack = with_numbers(Writer::new(tensors), numbers);
@@ -145,19 +155,16 @@ impl Content for Optimizer {
     }
 }
 
-/// Returns the parameter whose id starts the name, and the rest of the name.
+/// Returns the parameter whose id starts the name, and the rest of the name. A name without an id belongs to the state of
+/// all parameters.
 fn of_parameter<'p, 'n>(
-    by_id: &'p mut BTreeMap<u64, Parameter>,
+    by_id: &'p mut BTreeMap<Option<u64>, Parameter>,
     name: &'n str,
-) -> Result<(&'p mut Parameter, &'n str)> {
+) -> (&'p mut Parameter, &'n str) {
     let parts = name.split_once('.').and_then(|(id, rest)| Some((id.parse().ok()?, rest)));
-    let Some((id, rest)) = parts else {
-        let name = name.escape_debug();
-        let what = format!("`{name}` of the optimizer does not begin with the id of a parameter");
-        return Err(Error::data(what));
-    };
+    let (id, rest) = parts.map_or((None, name), |(id, rest)| (Some(id), rest));
     let parameter = by_id.entry(id).or_insert_with(|| Parameter { id, ..Parameter::default() });
-    Ok((parameter, rest))
+    (parameter, rest)
 }
 
 /// The state of a scheduler of the learning rate.

@@ -56,7 +56,7 @@ use tenarc::{Error, Result};
 /// | record | what is saved |
 /// |---|---|
 /// | `ModuleRecord` | `ids`: the ids of the parameters by path. `tensors`: their values by path. |
-/// | `OptimizerRecord` | For each parameter by path: its id, and its state as `tensors` and `numbers`. |
+/// | `OptimizerRecord` | For each parameter by path: its id, and its state as `tensors` and `numbers`. For `LBFGS`: one state, as `state`. |
 /// | `LrSchedulerRecord` | Numbers by name. |
 ///
 /// burn looks up the state of an optimizer by the ids of the parameters. So load the record of the module too: it
