@@ -129,6 +129,19 @@ fn buffers_are_sent_with_the_metadata_in_one_call() {
 }
 
 #[test]
+fn received_buffers_are_passed_on_as_bytes_without_copying() {
+    let sent = bytes_of(1..2);
+    let parts = poll_all(PartsReader::new(&sent[..]).next()).unwrap().unwrap();
+    let places: Vec<_> = parts.buffers().iter().map(|buffer| buffer.as_ptr()).collect();
+    let (metadata, buffers) = parts.into_inner();
+    let buffers: Vec<Bytes> = buffers.into_iter().map(Bytes::from_owner).collect();
+    assert_eq!(buffers.iter().map(|bytes| bytes.as_ptr()).collect::<Vec<_>>(), places);
+    let mut writer = PartsWriter::new(Vec::new());
+    poll_all(writer.send(Parts::new(metadata, buffers).unwrap())).unwrap();
+    assert!(writer.into_inner() == sent);
+}
+
+#[test]
 fn a_stream_that_ends_inside_a_value_is_torn() {
     let bytes = bytes_of(1..2);
     let ends = (1..200).chain((200..bytes.len()).step_by(997)).chain([bytes.len() - 1]);
