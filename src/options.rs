@@ -155,8 +155,11 @@ impl DecodeOptions {
     ///
     /// With more than one, tensors of 4 MiB or more are read and verified in pieces by several threads, which end
     /// before the function returns. This pays for large tensors on machines whose memory is faster than one core.
-    /// Smaller tensors, and archives that are read from an [`io::Read`](std::io::Read), are read by the calling thread
-    /// alone. Values and errors are the same with any number.
+    /// The calling thread alone reads smaller tensors, archives from an [`io::Read`](std::io::Read), and uncompressed
+    /// tensors that are in memory and are not verified. Values and errors are the same with any number.
+    ///
+    /// [`Archive::verify`](crate::Archive::verify) and [`recover_with`](crate::archive::recover_with) use the same number of
+    /// threads. By default, they use one, also for compressed tensors: they do not decompress them.
     #[must_use]
     pub fn with_threads(mut self, threads: NonZeroUsize) -> Self {
         self.threads = Some(threads);

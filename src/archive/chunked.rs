@@ -1,6 +1,7 @@
 //! Reads many bytes of a buffer at once: chunk by chunk, each verified, on several threads.
 
 use std::num::NonZeroUsize;
+use std::ops::Range;
 
 use super::source;
 use crate::error::Result;
@@ -18,9 +19,9 @@ const PIECE: usize = 1 << 20;
 /// Fewer bytes are read by one thread: starting another costs as much as reading some hundred KiB.
 pub const MIN_PARALLEL: usize = 4 << 20;
 
-/// Returns the number of threads that read a large uncompressed tensor.
-fn threads(options: DecodeOptions) -> usize {
-    options.threads.map_or(1, NonZeroUsize::get)
+/// Returns the number of threads that read `len` stored bytes.
+pub fn threads(len: u64, options: DecodeOptions) -> usize {
+    if len < MIN_PARALLEL as u64 { 1 } else { options.threads.map_or(1, NonZeroUsize::get) }
 }
 
 /// Reads bytes of a buffer that start at this offset of the archive. If they are verified, they must be whole chunks of
@@ -47,11 +48,12 @@ pub fn read<S: ReadAt + ?Sized>(
         }
         Ok(())
     };
-    if out.len() < MIN_PARALLEL {
+    let out_len = out.len() as u64;
+    if out_len < MIN_PARALLEL as u64 {
         return read_piece(0, out);
     }
     let pieces = out.chunks_mut(piece).enumerate().map(|(number, out)| (number * piece, out));
-    in_parallel(pieces, threads(options), |(at, out)| read_piece(at, out))
+    in_parallel(pieces, threads(out_len, options), |(at, out)| read_piece(at, out))
 }
 
 /// Reads all bytes of a buffer as they are stored, and verifies them if the buffer has checksums. Calls `progress` with
@@ -67,31 +69,36 @@ pub fn verify<S: ReadAt + ?Sized>(
     let steps = || ChunkLen::new(STEP as u64).unwrap_or_default();
     let chunk_len = stored.map_or_else(steps, |stored| stored.chunk_len());
     let range = |index: u64| stored_range(place, chunk_len, index);
-    let read_chunk = |index: u64| {
-        let mut expected = stored.map(|stored| (stored, Hasher::new()));
-        source::in_steps(source, range(index), |step| {
-            if let Some((_, hasher)) = &mut expected {
-                hasher.update(step);
-            }
-            Ok(())
-        })?;
-        expected.map_or(Ok(()), |(stored, hasher)| stored.check(index, hasher.finish()))
+    let read_chunk = |index: u64| match stored {
+        Some(stored) => stored.check(index, hash(source, range(index))?),
+        None => source::in_steps(source, range(index), |_| Ok(())),
     };
     let chunks = place.packed().map_or_else(|| chunk_len.count(len), Packed::chunks);
-    let threads = if len < MIN_PARALLEL as u64 { 1 } else { threads(options) };
+    let threads = threads(len, options);
     // As many at once as the threads need to be busy, so that progress is shown from time to time.
     let group = chunk_len.count(PIECE as u64 * 16).max(threads as u64);
     let mut first = 0;
     while first < chunks {
         let end = chunks.min(first + group);
-        in_parallel(first..end, threads, read_chunk)?;
+        let busy = usize::try_from(end - first).map_or(threads, |chunks| chunks.min(threads));
+        in_parallel(first..end, busy, read_chunk)?;
         progress(range(end - 1).end);
         first = end;
     }
     Ok(())
 }
 
-/// Reads bytes and returns their hash.
+/// Reads these bytes of an archive and returns their hash.
+pub fn hash<S: ReadAt + ?Sized>(source: &S, range: Range<u64>) -> Result<u64> {
+    let mut hasher = Hasher::new();
+    source::in_steps(source, range, |step| {
+        hasher.update(step);
+        Ok(())
+    })?;
+    Ok(hasher.finish())
+}
+
+/// Reads bytes into `out` and returns their hash.
 fn read_and_hash<S: ReadAt + ?Sized>(source: &S, offset: u64, out: &mut [u8]) -> Result<u64> {
     if out.len() <= STEP {
         source::read_exact(source, out, offset)?;

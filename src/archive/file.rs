@@ -206,7 +206,8 @@ impl<S: ReadAt> Archive<S> {
         Self { source, len, unfinished, index, options, sole, arena }
     }
 
-    /// Sets the limits, and whether checksums are verified, for everything that is read from now on.
+    /// Sets the limits, whether checksums are verified, and the number of threads, for everything that is read from
+    /// now on.
     #[must_use]
     pub fn with_options(mut self, options: DecodeOptions) -> Self {
         self.options = options;
@@ -565,6 +566,10 @@ impl<S: ReadAt> Archive<S> {
     /// Reads the whole archive and checks every byte: all checksums, the padding, the directory, and that the
     /// metadata refers to every buffer. [Unfinished bytes](Self::unfinished_bytes) are not checked.
     ///
+    /// Checksums are verified whatever the options of the archive say. With
+    /// [`DecodeOptions::with_threads`](crate::de::DecodeOptions::with_threads), several threads read large tensors. The
+    /// first fault is the same with any number of threads.
+    ///
     /// # Errors
     /// The first fault and its offset, with [`Category::Damaged`](crate::error::Category::Damaged) or
     /// [`Category::Torn`](crate::error::Category::Torn).
@@ -578,6 +583,6 @@ impl<S: ReadAt> Archive<S> {
     /// # Errors
     /// The same errors as [`verify`](Self::verify).
     pub fn verify_with(&self, progress: impl FnMut(u64, u64)) -> Result<()> {
-        super::verify::verify(&self.source, self.len, self.options.limits, progress)
+        super::verify::verify(&self.source, self.len, self.options, progress)
     }
 }

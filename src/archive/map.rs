@@ -106,7 +106,7 @@ impl Map {
         Ok(Self(Archive::opened(mapped, opened)))
     }
 
-    /// Sets the limits, and whether checksums are verified, for everything that is read from now on.
+    /// Sets the options for everything that is read from now on; see [`Archive::with_options`].
     #[must_use]
     pub fn with_options(self, options: DecodeOptions) -> Self {
         Self(self.0.with_options(options))

@@ -3,15 +3,16 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use super::chunked;
 use super::loaded::Loaded;
 use super::salvage::{DamagedChunks, Salvage};
 use super::source;
 use crate::error::Result;
 use crate::io::at::ReadAt;
-use crate::io::checksum::Hasher;
 use crate::io::chunks::Hashes;
+use crate::io::parallel::in_parallel;
 use crate::meta::Order;
-use crate::options::Limits;
+use crate::options::DecodeOptions;
 use crate::segment::buffers::{chunk_of, no_such, stored_range};
 use crate::segment::format;
 use crate::segment::header::Header;
@@ -71,7 +72,11 @@ pub struct Lost {
 /// Finds the damaged chunks of a segment, and sets the hashes of the chunks to those of what is there.
 ///
 /// If the list of hashes is damaged too, a chunk is good if its hash is in the right place of the list.
-pub fn damaged_chunks<S: ReadAt + ?Sized>(source: &S, loaded: &Loaded) -> Result<DamagedChunks> {
+pub fn damaged_chunks<S: ReadAt + ?Sized>(
+    source: &S,
+    loaded: &Loaded,
+    options: DecodeOptions,
+) -> Result<DamagedChunks> {
     let header = &loaded.header;
     let mut damaged = DamagedChunks::new();
     if !header.checked || header.count() == 0 {
@@ -79,7 +84,7 @@ pub fn damaged_chunks<S: ReadAt + ?Sized>(source: &S, loaded: &Loaded) -> Result
         return Ok(damaged);
     }
     let trailer = loaded.trailer(source)?;
-    let found = computed(source, header)?;
+    let found = computed(source, header, options)?;
     let expected = format::trailer(found.all(), header.hash)?;
     let stored = format::unverified_trailer(&trailer, header.layout.chunks);
     // If the hash over the list of the computed hashes is right, at most the list is damaged.
@@ -102,21 +107,25 @@ pub fn damaged_chunks<S: ReadAt + ?Sized>(source: &S, loaded: &Loaded) -> Result
     Ok(damaged)
 }
 
-/// The hashes of the chunks as they are stored.
-fn computed<S: ReadAt + ?Sized>(source: &S, header: &Header) -> Result<Hashes> {
-    let mut all = Hashes::default();
-    for place in header.layout.places() {
-        for index in 0..header.chunk_len.count(place.len()) {
-            let mut hasher = Hasher::new();
-            source::in_steps(source, stored_range(place, header.chunk_len, index), |block| {
-                hasher.update(block);
-                Ok(())
-            })?;
-            all.push(hasher.finish());
-        }
-        all.end_buffer();
-    }
-    Ok(all)
+/// Computes the hashes of the chunks as they are stored. Several threads share the chunks of all buffers.
+fn computed<S: ReadAt + ?Sized>(
+    source: &S,
+    header: &Header,
+    options: DecodeOptions,
+) -> Result<Hashes> {
+    let (layout, chunk_len) = (&header.layout, header.chunk_len);
+    let chunks = layout.places().flat_map(|place| {
+        let indices = 0..chunk_len.count(place.len());
+        indices.map(move |index| stored_range(place, chunk_len, index))
+    });
+    // The stored hashes were read into memory, which are as many.
+    let mut hashes = vec![0; source::in_memory(layout.chunks, layout.body_end)?];
+    let threads = chunked::threads(layout.body_end - layout.body_start, options);
+    in_parallel(hashes.iter_mut().zip(chunks), threads, |(hash, chunk)| {
+        *hash = chunked::hash(source, chunk)?;
+        Ok(())
+    })?;
+    Ok(Hashes::new(hashes, header.lengths().into_iter(), chunk_len))
 }
 
 /// What is written in place of a damaged segment, which becomes the segment with this number, and the report.
@@ -125,10 +134,11 @@ pub fn mend<S: ReadAt + ?Sized>(
     loaded: Loaded,
     damaged: DamagedChunks,
     number: u64,
+    options: DecodeOptions,
 ) -> Result<(Salvage<'_, S>, Mended)> {
-    let (header, limits) = (&loaded.header, Limits::default());
+    let header = &loaded.header;
     let metadata = loaded.metadata(source)?;
-    let held = held(metadata, header, limits, |number| damaged.contains_key(&number))?;
+    let held = held(metadata, header, options.limits, |number| damaged.contains_key(&number))?;
     let is_lost = |number| held.get(&number).is_some_and(|held| !held.takes_any_content());
     let mut filled = Vec::new();
     for (&number, chunks) in damaged.iter().filter(|&(&number, _)| !is_lost(number)) {
@@ -143,7 +153,7 @@ pub fn mend<S: ReadAt + ?Sized>(
         let tensors = payloads.iter().map(|(info, _)| info.clone()).collect();
         filled.push(Filled { tensors, chunks });
     }
-    let salvage = Salvage::of_damaged(source, loaded, damaged, is_lost);
+    let salvage = Salvage::of_damaged(source, loaded, damaged, options, is_lost);
     let report = salvage.report()?;
     // Each buffer of a sequence that is left out is listed.
     let mut seen = HashSet::new();

@@ -42,7 +42,10 @@ pub use digest::Digest;
 pub use file::Archive;
 pub use map::Map;
 pub use mend::{Filled, FilledChunk, Lost, Mended};
-pub use recover::{Recovered, recover, recover_filled, recover_to};
+pub use recover::{
+    Recovered, recover, recover_filled, recover_filled_with, recover_to, recover_to_with,
+    recover_with,
+};
 pub use salvage::Salvaged;
 pub use segment::Segment;
 pub use stored::Stored;

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::io::at::{ReadAt, open_file};
 use crate::io::atomic::{AtomicFile, SyncLevel};
 use crate::io::lock::is_at;
-use crate::options::{DecodeOptions, Limits};
+use crate::options::DecodeOptions;
 
 /// The result of recovering an archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,10 +54,19 @@ pub struct Recovered {
 /// - No segment is complete, so that nothing would be left. The error's category is
 ///   [`Category::Torn`](crate::error::Category::Torn).
 pub fn recover(path: impl AsRef<Path>) -> Result<Recovered> {
+    recover_with(path, DecodeOptions::default())
+}
+
+/// Like [`recover`], with options: the limits for metadata, and the number of threads that verify large tensors. Checksums
+/// are verified whatever the options say. The result is the same with any number of threads.
+///
+/// # Errors
+/// The same errors as [`recover`].
+pub fn recover_with(path: impl AsRef<Path>, options: DecodeOptions) -> Result<Recovered> {
     let path = path.as_ref();
     let mut locked = lock(path)?;
     let file = &mut locked.file;
-    let (repair, len) = repair_of(file).map_err(|error| error.in_file(path))?;
+    let (repair, len) = repair_of(&*file, options).map_err(|error| error.in_file(path))?;
     repair.check_keeps_something().map_err(|error| error.in_file(path))?;
     let Some(scan) = repair.scan else { return Ok(repair.result) };
     let failed = |error| Error::io_at(error, "cannot recover", path);
@@ -83,11 +92,23 @@ pub fn recover(path: impl AsRef<Path>) -> Result<Recovered> {
 /// The same errors as [`recover`], with one exception: a file without a complete segment or tensor is an error
 /// only if `new` is the same file. Also if the new file cannot be written.
 pub fn recover_to(path: impl AsRef<Path>, new: impl AsRef<Path>) -> Result<Recovered> {
+    recover_to_with(path, new, DecodeOptions::default())
+}
+
+/// Like [`recover_to`], with options: see [`recover_with`].
+///
+/// # Errors
+/// The same errors as [`recover_to`].
+pub fn recover_to_with(
+    path: impl AsRef<Path>,
+    new: impl AsRef<Path>,
+    options: DecodeOptions,
+) -> Result<Recovered> {
     let (path, new) = (path.as_ref(), new.as_ref());
     let (file, _) = open_file(path)?;
-    let (mut repair, len) = repair_of(&file).map_err(|error| error.in_file(path))?;
+    let (mut repair, len) = repair_of(&file, options).map_err(|error| error.in_file(path))?;
     let cut = repair.scan.as_mut().and_then(|scan| scan.cut.take());
-    let salvage = cut.and_then(|segment| Salvage::of_cut(&file, segment));
+    let salvage = cut.and_then(|segment| Salvage::of_cut(&file, segment, options));
     if salvage.is_none() && is_at(&file, new).unwrap_or(false) {
         repair.check_keeps_something().map_err(|error| error.in_file(path))?;
     }
@@ -151,10 +172,22 @@ pub fn recover_to(path: impl AsRef<Path>, new: impl AsRef<Path>) -> Result<Recov
 /// - The metadata of a damaged segment is not valid.
 /// - The new file cannot be written.
 pub fn recover_filled(path: impl AsRef<Path>, new: impl AsRef<Path>) -> Result<Recovered> {
+    recover_filled_with(path, new, DecodeOptions::default())
+}
+
+/// Like [`recover_filled`], with options: see [`recover_with`].
+///
+/// # Errors
+/// The same errors as [`recover_filled`].
+pub fn recover_filled_with(
+    path: impl AsRef<Path>,
+    new: impl AsRef<Path>,
+    options: DecodeOptions,
+) -> Result<Recovered> {
     let (path, new) = (path.as_ref(), new.as_ref());
     let (file, _) = open_file(path)?;
     let found = Found::new(&file).map_err(|error| error.in_file(path))?;
-    let salvage = found.cut.and_then(|segment| Salvage::of_cut(&file, segment));
+    let salvage = found.cut.and_then(|segment| Salvage::of_cut(&file, segment, options));
     let is_empty = found.entries.is_empty() && salvage.is_none();
     if is_empty && found.dropped > 0 && is_at(&file, new).unwrap_or(false) {
         return Err(nothing_left(found.dropped).in_file(path));
@@ -167,7 +200,7 @@ pub fn recover_filled(path: impl AsRef<Path>, new: impl AsRef<Path>) -> Result<R
             let what = format!("directory: segment {number} starts inside of the one before it");
             return Err(Error::damaged(what).at(offset).in_file(path));
         }
-        let loaded = Loaded::read(&file, offset, found.end, Limits::default());
+        let loaded = Loaded::read(&file, offset, found.end, options.limits);
         let loaded = loaded.and_then(|loaded| match loaded.missing_bytes() {
             0 => Ok(loaded),
             _ => Err(loaded.cut_error()),
@@ -175,7 +208,7 @@ pub fn recover_filled(path: impl AsRef<Path>, new: impl AsRef<Path>) -> Result<R
         match loaded {
             Ok(loaded) => {
                 before = loaded.header.layout.end;
-                let mended = save_filled(&file, loaded, &mut out);
+                let mended = save_filled(&file, loaded, &mut out, options);
                 result.mended.extend(mended.map_err(|error| error.in_file(path))?);
             }
             Err(fault) if scan::is_fault(&fault) => {
@@ -199,14 +232,16 @@ fn save_filled(
     file: &File,
     loaded: Loaded,
     out: &mut OArchive<AtomicFile>,
+    options: DecodeOptions,
 ) -> Result<Option<Mended>> {
-    let damaged = damaged_chunks(file, &loaded)?;
+    let options = options.with_checksums(true);
+    let damaged = damaged_chunks(file, &loaded, options)?;
     if damaged.is_empty() {
-        let (loaded, options) = (Arc::new(loaded), DecodeOptions::default());
+        let loaded = Arc::new(loaded);
         out.save_segment(&Segment { source: file, arena: None, loaded, options })?;
         return Ok(None);
     }
-    let (salvage, mended) = mend(file, loaded, damaged, out.segments())?;
+    let (salvage, mended) = mend(file, loaded, damaged, out.segments(), options)?;
     salvage.save(out)?;
     Ok(Some(mended))
 }
@@ -259,7 +294,7 @@ impl Repair {
     }
 }
 
-fn repair_of(file: &File) -> Result<(Repair, u64)> {
+fn repair_of<S: ReadAt>(file: &S, options: DecodeOptions) -> Result<(Repair, u64)> {
     let len = file.size().map_err(Error::io)?;
     if let Some(committed) = scan::finished(file, len)? {
         let result = Recovered { segments: committed.directory.count(), ..Recovered::default() };
@@ -273,7 +308,7 @@ fn repair_of(file: &File) -> Result<(Repair, u64)> {
         if offset < vouched {
             return Ok(());
         }
-        match verify::body(file, segment, &mut |_| ()) {
+        match verify::body(file, segment, options, &mut |_| ()) {
             Ok(()) => {
                 last = Some(offset);
                 damaged += std::mem::take(&mut behind);
@@ -288,7 +323,7 @@ fn repair_of(file: &File) -> Result<(Repair, u64)> {
         if offset < vouched || Some(offset) <= last {
             return Ok(());
         }
-        verify::body(file, segment, &mut |_| ())
+        verify::body(file, segment, options, &mut |_| ())
     })?;
     check_behind(&scan, file, len)?;
     let (segments, dropped) = (scan.directory.count(), len - scan.end);
@@ -297,7 +332,7 @@ fn repair_of(file: &File) -> Result<(Repair, u64)> {
 }
 
 /// Checks that no committed segments follow what was scanned.
-fn check_behind(scan: &Scan, file: &File, len: u64) -> Result<()> {
+fn check_behind<S: ReadAt>(scan: &Scan, file: &S, len: u64) -> Result<()> {
     // An intact tail of the end mark at this very place is not a sign of lost segments: only a later end
     // mark is.
     if let Some(tail) = scan.tail_behind(file, len, scan.mark() + 1)? {
@@ -323,4 +358,67 @@ fn nothing_left(dropped: u64) -> Error {
 /// The end mark to write after the missing blocks.
 fn end(scan: &Scan) -> Result<Vec<u8>> {
     scan.directory.end_mark(scan.mark())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroUsize;
+    use std::ops::Range;
+
+    use tenarc_test_support::Meeting;
+
+    use super::*;
+    use crate::{OArchive, Tensor};
+
+    /// An archive of a tensor. Each read in the first 4 MiB of the tensor waits until two threads read.
+    struct Source {
+        bytes: Vec<u8>,
+        start: Range<u64>,
+        readers: Meeting,
+    }
+
+    impl ReadAt for Source {
+        fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+            if self.start.contains(&offset) {
+                self.readers.wait()?;
+            }
+            self.bytes.read_at(out, offset)
+        }
+
+        fn size(&self) -> io::Result<u64> {
+            self.bytes.size()
+        }
+    }
+
+    fn source() -> Source {
+        let mut out = OArchive::new(Vec::new()).unwrap();
+        out.save(&Tensor(vec![7u8; 5 << 20])).unwrap();
+        let bytes = out.finish().unwrap();
+        let (start, _) = Archive::new(&bytes[..]).unwrap().only().unwrap().buffers()[0];
+        Source { bytes, start: start..start + (4 << 20), readers: Meeting::of(2) }
+    }
+
+    fn two_threads() -> DecodeOptions {
+        DecodeOptions::default().with_threads(NonZeroUsize::new(2).unwrap())
+    }
+
+    #[test]
+    fn two_threads_verify_what_follows_the_last_end_mark() {
+        let mut source = source();
+        source.bytes.pop();
+        let (repair, _) = repair_of(&source, two_threads()).unwrap();
+        assert_eq!((repair.result.segments, repair.result.damaged), (1, 0));
+    }
+
+    #[test]
+    fn two_threads_look_for_damaged_chunks() {
+        let mut source = source();
+        let damaged = usize::try_from(source.start.start).unwrap() + (3 << 20);
+        source.bytes[damaged] ^= 1;
+        let end = source.size().unwrap();
+        let offset = crate::magic::MAGIC.len() as u64;
+        let loaded = Loaded::read(&source, offset, end, two_threads().limits).unwrap();
+        let found = damaged_chunks(&source, &loaded, two_threads()).unwrap();
+        assert!(found.into_iter().eq([(0, vec![3])]));
+    }
 }

@@ -58,9 +58,9 @@ pub struct Salvage<'a, S: ?Sized> {
 
 impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
     /// What is left of a segment that was cut. `None` if no buffer is complete.
-    pub fn of_cut(source: &'a S, loaded: Loaded) -> Option<Self> {
+    pub fn of_cut(source: &'a S, loaded: Loaded, options: DecodeOptions) -> Option<Self> {
         let count = loaded.header.count() as u64;
-        let options = DecodeOptions::default().with_checksums(false);
+        let options = options.with_checksums(false);
         let kept = (0..count).filter(|&number| loaded.buffer(number, options).is_ok());
         let kept: Vec<u64> = kept.collect();
         if kept.is_empty() {
@@ -76,11 +76,12 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
         source: &'a S,
         loaded: Loaded,
         filled: DamagedChunks,
+        options: DecodeOptions,
         is_lost: impl Fn(u64) -> bool,
     ) -> Self {
         let count = loaded.header.count() as u64;
         let kept = (0..count).filter(|&number| !is_lost(number)).collect();
-        Self::new(source, loaded, kept, filled, DecodeOptions::default())
+        Self::new(source, loaded, kept, filled, options)
     }
 
     fn new(

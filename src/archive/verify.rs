@@ -13,13 +13,13 @@ use crate::wire::tensor::Payload;
 pub fn verify<S: ReadAt + ?Sized>(
     source: &S,
     len: u64,
-    limits: Limits,
+    options: DecodeOptions,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<()> {
     let scan = scan(source, len, |segment| {
         segment.hashes(source)?;
-        references(source, segment, limits)?;
-        body(source, segment, &mut |at| progress(at, len))
+        references(source, segment, options.limits)?;
+        body(source, segment, options, &mut |at| progress(at, len))
     })?;
     match scan.fault {
         None if scan.is_finished() => {}
@@ -51,16 +51,18 @@ fn references<S: ReadAt + ?Sized>(source: &S, segment: &Loaded, limits: Limits) 
     }
 }
 
-/// Checks the padding and the checksums of the buffers.
+/// Checks the padding and the checksums of the buffers, also if `options` say that checksums are not verified.
 pub fn body<S: ReadAt + ?Sized>(
     source: &S,
     segment: &Loaded,
+    options: DecodeOptions,
     progress: &mut dyn FnMut(u64),
 ) -> Result<()> {
     let layout = &segment.header.layout;
     if layout.buffers.is_empty() {
         return Ok(());
     }
+    let options = options.with_checksums(true);
     let before = layout.before_body()?;
     let found = source::bytes(source, layout.header_end, before.len() as u64)?;
     if let Some(at) = found.iter().zip(&before).position(|(found, expected)| found != expected) {
@@ -77,7 +79,7 @@ pub fn body<S: ReadAt + ?Sized>(
             let what = format!("the padding before buffer {number} is not zero");
             return Err(Error::damaged(what).at(position + at as u64));
         }
-        buffer(source, segment, number, DecodeOptions::default(), progress)?;
+        buffer(source, segment, number, options, progress)?;
         position = start + place.stored_len();
     }
     Ok(())

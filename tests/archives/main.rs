@@ -29,6 +29,7 @@ mod stored;
 mod streams;
 mod suggestions;
 mod support;
+mod threads;
 mod tied;
 mod transports;
 mod views;

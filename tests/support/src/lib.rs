@@ -6,6 +6,7 @@
 //! - [`builder`]: archives built by hand from the specification, with any lie in them.
 //! - [`child`]: tests that go on in another process.
 //! - [`lines`]: how much two programs differ.
+//! - [`Meeting`]: threads that wait for each other.
 //! - [`needed`]: what happens where a tool that a test needs is missing.
 
 // Nobody but tests uses this crate: its functions panic if what they check does not hold.
@@ -18,11 +19,13 @@ pub mod child;
 mod every_way;
 mod hex;
 pub mod lines;
+mod meeting;
 pub mod needed;
 mod readers;
 
 pub use every_way::{decode, encode, everywhere, open_round_trip, refuse, round_trip};
 pub use hex::{hex, unhex};
+pub use meeting::Meeting;
 pub use readers::{OneByte, Ragged};
 
 /// Every dtype that has a name.
