@@ -49,7 +49,7 @@ impl<'a, S: ReadAt + ?Sized> Contents<'a, S> {
             |what: &str| Err(Error::damaged(format!("local header: {what}")).at(member.offset));
         let mut fields = Fields(&head);
         if fields.array() != signature::LOCAL {
-            return wrong("there is none where the directory says");
+            return wrong("expected its signature, found other bytes");
         }
         let _version = fields.u16();
         let (flags, method) = (fields.u16(), fields.u16());
@@ -60,31 +60,34 @@ impl<'a, S: ReadAt + ?Sized> Contents<'a, S> {
         let mut names = vec![0; name_len + extra_len];
         let start = member.offset.saturating_add(LOCAL_LEN as u64);
         let data = start.saturating_add(names.len() as u64);
-        if data.checked_add(member.compressed).is_none_or(|end| end > member.limit) {
-            return wrong("the member lies over what follows it");
+        let end = data.saturating_add(member.compressed);
+        if end > member.limit {
+            let limit = member.limit;
+            return wrong(&format!(
+                "the member ends at byte {end}, but the next part of the file starts at byte {limit}"
+            ));
         }
         read_at(source, &mut names, start)?;
         let (name, extra) = names.split_at(name_len);
         if name != member.name.as_bytes() {
-            return wrong("it has another name than the directory");
+            return wrong("its name differs from the name in the directory");
         }
         if (flags, method) != (member.flags, member.method) {
-            return wrong("it says otherwise than the directory how the member is stored");
+            return wrong("its flags or its compression method differ from those in the directory");
         }
         // If this flag is set, sizes and checksum follow the contents in a data descriptor.
         if flags & flag::DESCRIPTOR == 0 {
             let Some(sizes) = widened([inflated, compressed], extra) else {
-                return wrong("its 64-bit sizes are cut short");
+                return wrong("its 64-bit sizes are incomplete or occur twice");
             };
             if (sizes, crc) != ([member.inflated, member.compressed], member.crc) {
-                return wrong("it has other sizes or another checksum than the directory");
+                return wrong("its sizes or its checksum differ from those in the directory");
             }
         }
         let inflate = (member.method == DEFLATED).then(|| {
             let raw = Decompress::new(false);
             Box::new(Inflate { raw, buf: Vec::new(), start: 0, ended: false })
         });
-        let end = data + member.compressed;
         Ok(Self { source, member, at: data, end, inflate, crc: Crc::new(), given: 0 })
     }
 
@@ -98,20 +101,22 @@ impl<'a, S: ReadAt + ?Sized> Contents<'a, S> {
     pub fn finish(mut self) -> Result<()> {
         let mut more = [0];
         if Bytes::read(&mut self, &mut more)? != 0 {
-            return Err(Error::damaged("the member goes on behind what it should hold"));
+            let expected = self.member.inflated;
+            let what = format!("expected {expected} bytes as the directory states, found more");
+            return Err(Error::damaged(what).at(self.member.offset));
         }
         let left = self.inflate.as_ref().map_or(0, |inflate| inflate.buf.len() - inflate.start);
         if self.at < self.end || left > 0 {
-            return Err(Error::damaged("compressed bytes follow the end of the member").at(self.at));
+            return Err(Error::damaged("bytes follow the end of the compressed data").at(self.at));
         }
         if self.given != self.member.inflated {
             let (found, expected) = (self.given, self.member.inflated);
-            let what = format!("the directory says {expected} bytes, found {found}");
+            let what = format!("expected {expected} bytes as the directory states, found {found}");
             return Err(Error::damaged(what).at(self.member.offset));
         }
         let (found, expected) = (self.crc.sum(), self.member.crc);
         if found != expected && self.member.checked {
-            let what = format!("the CRC-32 is {found:08x}, the directory says {expected:08x}");
+            let what = format!("the CRC-32 is {found:08x}, the directory states {expected:08x}");
             return Err(Error::damaged(what).at(self.member.offset));
         }
         self.descriptor()
@@ -141,7 +146,8 @@ impl<'a, S: ReadAt + ?Sized> Contents<'a, S> {
         if starts(bytes) || starts(&found) {
             return Ok(());
         }
-        Err(Error::damaged("what follows the member differs from the directory").at(self.end))
+        Err(Error::damaged("the data descriptor after the member differs from the directory")
+            .at(self.end))
     }
 
     /// Reads bytes of the member without inflating them.
@@ -166,7 +172,7 @@ impl<'a, S: ReadAt + ?Sized> Contents<'a, S> {
             let before = (inflate.raw.total_in(), inflate.raw.total_out());
             let status = inflate.raw.decompress(input, out, FlushDecompress::None);
             let status = status.map_err(|_| {
-                Error::damaged("the compressed data are broken").at(self.at - input.len() as u64)
+                Error::damaged("the compressed data are damaged").at(self.at - input.len() as u64)
             })?;
             let used = inflate.raw.total_in() - before.0;
             let made = inflate.raw.total_out() - before.1;
@@ -176,7 +182,9 @@ impl<'a, S: ReadAt + ?Sized> Contents<'a, S> {
                 return Ok(usize::try_from(made).unwrap_or(out.len()).min(out.len()));
             }
             if used == 0 && !inflate.ended {
-                return Err(Error::damaged("the compressed data do not end").at(self.at));
+                return Err(
+                    Error::damaged("the compressed data end without a final block").at(self.at)
+                );
             }
         }
         Ok(0)
@@ -206,14 +214,17 @@ fn supported(member: &Member) -> Result<()> {
         return at(Error::data("the member is encrypted"));
     }
     if member.flags & flag::PATCHES != 0 {
-        return at(Error::data("the member is a patch"));
+        return at(Error::data("the member is a patch of another file, which is not supported"));
     }
     match member.method {
         STORED if member.compressed == member.inflated => Ok(()),
         DEFLATED if member.inflated / MAX_RATIO <= member.compressed => Ok(()),
         STORED | DEFLATED => {
             let (found, claimed) = (member.compressed, member.inflated);
-            at(Error::damaged(format!("{found} bytes of the file cannot be {claimed} of a member")))
+            let what = format!(
+                "{found} stored bytes cannot be the {claimed} bytes that the directory states"
+            );
+            at(Error::damaged(what))
         }
         other => at(Error::data(format!(
             "the member is compressed by method {other}; only stored and deflated ones are read"

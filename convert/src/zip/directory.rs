@@ -48,7 +48,9 @@ impl Directory {
         }
         if members.len() as u64 != found.count {
             let (count, listed) = (found.count, members.len());
-            let what = format!("the zip file says that it has {count} members, it lists {listed}");
+            let what = format!(
+                "the end record states {count} members, the central directory lists {listed}"
+            );
             return Err(Error::damaged(what).at(found.start));
         }
         apart(&mut members, found.start)?;
@@ -71,7 +73,7 @@ fn end_record<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Found> {
         record.starts_with(&signature::END) && usize::from(comment.u16()) == record.len() - END_LEN
     };
     let at = (0..tail.len()).rev().find(ends).ok_or_else(|| {
-        Error::new(Category::Torn, "expected a zip file, found no end record of one").at(len)
+        Error::new(Category::Torn, "expected a zip file, found no end record").at(len)
     })?;
     let mut fields = Fields(tail.get(at + 4..).unwrap_or_default());
     let disks = (fields.u16(), fields.u16());
@@ -81,13 +83,16 @@ fn end_record<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Found> {
     let at = base + at as u64;
     let short = [u64::from(count), size.into(), start.into()];
     if disks != (0, 0) && disks != (0xffff, 0xffff) || here != count {
-        return Err(Error::data("a zip file of several disks").at(at));
+        return Err(Error::data(
+            "the zip file is split over several disks, which is not supported",
+        )
+        .at(at));
     }
     let ([count, size, start], end) = end_record64(source, at, short)?.unwrap_or((short, at));
     // Some readers find the list by its start, and others by its size. They must find the same list.
     if start.checked_add(size) != Some(end) {
-        let what = format!("{size} bytes from {start} on, it should end at {end}");
-        return Err(Error::damaged(format!("the list of the zip file takes {what}")).at(at));
+        let what = format!("{size} bytes from byte {start} on, which must end at byte {end}");
+        return Err(Error::damaged(format!("the central directory takes {what}")).at(at));
     }
     Ok(Found { count, start, end, comment })
 }
@@ -110,10 +115,10 @@ fn end_record64<S: ReadAt + ?Sized>(
     let (disk, start, disks) = (fields.u32(), fields.u64(), fields.u32());
     let wrong = |what| Err(Error::damaged(format!("64-bit end record: {what}")).at(at));
     if disk != 0 || disks > 1 {
-        return wrong("a zip file of several disks");
+        return wrong("the zip file is split over several disks, which is not supported");
     }
     if start.checked_add(END64_LEN as u64).is_none_or(|end| end > at) {
-        return wrong("it does not stand before its locator");
+        return wrong("it must end where its locator starts");
     }
     let mut record = [0; END64_LEN];
     read_at(source, &mut record, start)?;
@@ -124,19 +129,19 @@ fn end_record64<S: ReadAt + ?Sized>(
     if found != signature::END64
         || start.checked_add(12).and_then(|s| s.checked_add(len)) != Some(at)
     {
-        return wrong("it does not stand before its locator");
+        return wrong("it must end where its locator starts");
     }
     let _versions = fields.u32();
     let disks = (fields.u32(), fields.u32());
     let (here, count) = (fields.u64(), fields.u64());
     let full = [count, fields.u64(), fields.u64()];
     if disks != (0, 0) || here != count {
-        return wrong("a zip file of several disks");
+        return wrong("the zip file is split over several disks, which is not supported");
     }
     let saturated = [0xffff, u32::MAX.into(), u32::MAX.into()];
     let same = |((short, full), most): ((u64, u64), u64)| short == most || short == full;
     if !short.into_iter().zip(full).zip(saturated).all(same) {
-        return wrong("it differs from the short one");
+        return wrong("its numbers differ from those of the 32-bit end record");
     }
     Ok(Some((full, start)))
 }
@@ -156,7 +161,7 @@ impl<S: ReadAt + ?Sized> Window<'_, S> {
     /// Consumes and returns the next `len` bytes.
     fn take(&mut self, len: usize) -> Result<Vec<u8>> {
         if len as u64 > self.end - self.at {
-            let what = "the list of the zip file ends inside a member";
+            let what = "the central directory ends inside an entry";
             return Err(Error::damaged(what).at(self.end));
         }
         if self.bytes.len() - self.taken < len {
@@ -179,7 +184,7 @@ impl<S: ReadAt + ?Sized> Window<'_, S> {
         let found: [u8; 4] = fields.array();
         if found != signature::CENTRAL {
             let found = shown(&found);
-            let what = format!("expected a member in the list of the zip file, found {found}");
+            let what = format!("expected an entry of the central directory, found {found}");
             return Err(Error::damaged(what).at(at));
         }
         let _versions = fields.u32();
@@ -196,11 +201,14 @@ impl<S: ReadAt + ?Sized> Window<'_, S> {
         self.take(comment_len.into())?;
         let wide = widened([inflated, compressed, offset], &extra);
         let [inflated, compressed, offset] = wide.ok_or_else(|| {
-            let what = "the 64-bit sizes of a member are cut short, or there twice";
+            let what = "the 64-bit sizes of the member are incomplete or occur twice";
             Error::damaged(what).at(at).in_field(&name)
         })?;
         if disk != 0 && disk != 0xffff {
-            return Err(Error::data("a zip file of several disks").at(at));
+            return Err(Error::data(
+                "the zip file is split over several disks, which is not supported",
+            )
+            .at(at));
         }
         let checked = true;
         Ok(Member { name, method, flags, crc, checked, compressed, inflated, offset, limit: 0 })
@@ -212,12 +220,12 @@ fn name(bytes: Vec<u8>, flags: u16) -> Result<String> {
     // have.
     let utf8 = String::from_utf8(bytes).map_err(|error| {
         let (found, flag) = (shown(error.as_bytes()), flags & flag::UTF8);
-        let said = if flag == 0 { "in an unknown character set" } else { "that is not UTF-8" };
-        Error::data(format!("a member has a name {said}: {found}"))
+        let said = if flag == 0 { "is in an unknown character set" } else { "is not UTF-8" };
+        Error::data(format!("the name of a member {said}: {found}"))
     })?;
     if utf8.contains('\0') {
         let found = shown(utf8.as_bytes());
-        return Err(Error::data(format!("a member has a name with a zero byte: {found}")));
+        return Err(Error::data(format!("the name of a member has a zero byte: {found}")));
     }
     Ok(utf8)
 }
@@ -235,10 +243,11 @@ fn apart(members: &mut [Member], end: u64) -> Result<()> {
     for at in order.into_iter().rev() {
         let Some(member) = members.get_mut(at) else { continue };
         let least = (LOCAL_LEN + member.name.len()) as u64;
-        let ends =
-            member.offset.checked_add(least).and_then(|end| end.checked_add(member.compressed));
-        if ends.is_none_or(|end| end > limit) {
-            let what = format!("the member lies over what follows it at {limit}");
+        let end = member.offset.saturating_add(least).saturating_add(member.compressed);
+        if end > limit {
+            let what = format!(
+                "the member ends at byte {end} or later, but the next part of the file starts at byte {limit}"
+            );
             return Err(Error::damaged(what).at(member.offset).in_field(&member.name));
         }
         member.limit = limit;

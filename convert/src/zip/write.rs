@@ -58,8 +58,9 @@ impl<W: Write + Seek> ZipWriter<W> {
         deflated: bool,
         emit: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>,
     ) -> Result<()> {
-        let name_len = u16::try_from(name.len())
-            .map_err(|_| Error::limit(format!("a name of {} bytes in a zip file", name.len())))?;
+        let name_len = u16::try_from(name.len()).map_err(|_| {
+            Error::limit(format!("the name has {} bytes, expected at most 65,535", name.len()))
+        })?;
         let offset = self.at;
         let method = if deflated { DEFLATED } else { STORED };
         let head = local_head(&name, name_len, method);
@@ -88,7 +89,7 @@ impl<W: Write + Seek> ZipWriter<W> {
         let data = offset + head.len() as u64;
         self.at = data
             .checked_add(compressed)
-            .ok_or_else(|| Error::limit("a zip file of more than 2^64 bytes"))?;
+            .ok_or_else(|| Error::limit("the zip file would be longer than 2^64 bytes"))?;
 
         // The checksum and the sizes in the local header are known only now.
         self.patch(offset + 14, &crc.to_le_bytes())?;
@@ -168,7 +169,8 @@ impl Written {
         let offset = short(self.offset, &mut wide);
         let wide_len = wide.len() + if wide.is_empty() { 0 } else { 4 };
         let len = |len: usize| {
-            u16::try_from(len).map_err(|_| Error::limit("a field of more than 65,535 bytes"))
+            u16::try_from(len)
+                .map_err(|_| Error::limit("a field of the zip file is longer than 65,535 bytes"))
         };
         out.extend(signature::CENTRAL);
         for field in [MADE_BY, VERSION, flags(&self.name), self.method, 0, DATE] {

@@ -22,13 +22,13 @@ fn both(part: &mut Part, change: impl Fn(&mut super::support::Entry)) {
 fn local_headers_must_say_what_the_directory_says() {
     type Change = fn(&mut Part);
     let changes: [(Change, &str); 7] = [
-        (|part| part.local.name = b"b.npy".into(), "another name"),
-        (|part| part.local.crc ^= 1, "other sizes or another checksum"),
-        (|part| part.local.inflated += 1, "other sizes or another checksum"),
-        (|part| part.local.compressed -= 1, "other sizes or another checksum"),
-        (|part| part.local.method ^= 8, "how the member is stored"),
-        (|part| part.local.flags ^= 1 << 11, "how the member is stored"),
-        (|part| part.local.inflated = u32::MAX, "other sizes"),
+        (|part| part.local.name = b"b.npy".into(), "its name differs"),
+        (|part| part.local.crc ^= 1, "its sizes or its checksum differ"),
+        (|part| part.local.inflated += 1, "its sizes or its checksum differ"),
+        (|part| part.local.compressed -= 1, "its sizes or its checksum differ"),
+        (|part| part.local.method ^= 8, "its flags or its compression method differ"),
+        (|part| part.local.flags ^= 1 << 11, "its flags or its compression method differ"),
+        (|part| part.local.inflated = u32::MAX, "its sizes or its checksum differ"),
     ];
     for deflate in [false, true] {
         for (change, text) in changes {
@@ -38,7 +38,7 @@ fn local_headers_must_say_what_the_directory_says() {
     }
     let mut file = one(|_| (), false);
     file[0] = b'Q';
-    says(all(&file), "there is none where the directory says");
+    says(all(&file), "expected its signature");
 }
 
 #[test]
@@ -86,15 +86,15 @@ fn compressed_data_end_where_the_member_does() {
     assert!(all(&with(deflated(&contents), contents.len())).is_ok());
     // A bomb behind an array: no more than a byte of it is inflated.
     let bomb = deflated(&[&contents[..], &vec![0; 1 << 20]].concat());
-    says(all(&with(bomb, contents.len())), "goes on behind what it should hold");
+    says(all(&with(bomb, contents.len())), "as the directory states, found more");
     let more = [&deflated(&contents)[..], b"more"].concat();
-    says(all(&with(more, contents.len())), "compressed bytes follow");
+    says(all(&with(more, contents.len())), "bytes follow the end");
     let mut cut = deflated(&contents);
     cut.pop();
-    says(all(&with(cut, contents.len())), "do not end");
+    says(all(&with(cut, contents.len())), "end without a final block");
     // Block type 3 is none.
-    says(all(&with(vec![0xff; 40], contents.len())), "broken");
-    says(all(&with(Vec::new(), 0)), "do not end");
+    says(all(&with(vec![0xff; 40], contents.len())), "damaged");
+    says(all(&with(Vec::new(), 0)), "end without a final block");
 }
 
 #[test]
@@ -162,12 +162,12 @@ fn sizes_of_64_bits_are_read_wherever_they_are_announced() {
         )
     };
     assert_eq!(all(&with(&wide)).unwrap().len(), 1);
-    says(all(&with(&|_, _| Vec::new())), "lies over");
+    says(all(&with(&|_, _| Vec::new())), "the next part of the file starts at");
     let cut = |a, b| wide(a, b)[..18].to_vec();
-    says(all(&with(&cut)), "cut short");
+    says(all(&with(&cut)), "incomplete or occur twice");
     let twice = |a, b| [wide(a, b), wide(a, b)].concat();
-    says(all(&with(&twice)), "there twice");
-    says(all(&with(&|_, _| wide(u64::MAX, u64::MAX))), "lies over");
+    says(all(&with(&twice)), "incomplete or occur twice");
+    says(all(&with(&|_, _| wide(u64::MAX, u64::MAX))), "the next part of the file starts at");
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn the_builder_of_these_tests_builds_zip_files() {
 fn members_that_lie_over_each_other_are_refused() {
     // One place under two names, as bombs have it.
     let same = zip_at(&two(), |_, _| 0);
-    says(Npz::new(&same[..]), "lies over what follows it");
+    says(Npz::new(&same[..]), "the next part of the file starts at");
     // A member that holds the next one.
     let mut parts = two();
     let next = zip(&parts[1..]);
@@ -29,18 +29,18 @@ fn members_that_lie_over_each_other_are_refused() {
     let own = parts[0].data.windows(4).position(|bytes| bytes == b"PK\x03\x04").unwrap();
     let inner = 35 + own as u32;
     let quoted = zip_at(&parts, |at, offset| if at == 0 { offset } else { inner });
-    says(Npz::new(&quoted[..]), "lies over what follows it");
+    says(Npz::new(&quoted[..]), "the next part of the file starts at");
     // The last over the directory.
     let mut parts = two();
     parts[1].central.compressed += 1000;
-    says(Npz::new(&zip(&parts)[..]), "lies over what follows it");
+    says(Npz::new(&zip(&parts)[..]), "the next part of the file starts at");
     // A longer extra field than the directory's leaves less room than the directory knows of.
     let mut parts = two();
     parts[0].local.extra = vec![0; 8];
     let (body, list) = body(&parts, |at, offset| if at == 0 { offset } else { offset - 8 });
     let bytes = [&body[..], &list, &end(2, list.len() as u32, body.len() as u32)].concat();
     let npz = Npz::new(&bytes[..]).unwrap();
-    says(npz.info("a"), "lies over what follows it");
+    says(npz.info("a"), "the next part of the file starts at");
 }
 
 #[test]
@@ -71,19 +71,19 @@ fn the_end_record_must_fit_the_list() {
     let with = |end: Vec<u8>| [&body[..], &list, &end].concat();
     assert!(Npz::new(&with(end(2, size, start))[..]).is_ok());
     for count in [0, 1, 3, 0xffff] {
-        says(Npz::new(&with(end(count, size, start))[..]), "it lists 2");
+        says(Npz::new(&with(end(count, size, start))[..]), "lists 2");
     }
     for (size, start) in [(size - 1, start), (size, start + 1), (0, 0), (u32::MAX, u32::MAX)] {
-        says(Npz::new(&with(end(2, size, start))[..]), "should end at");
+        says(Npz::new(&with(end(2, size, start))[..]), "must end at");
     }
-    says(Npz::new(&with(end(2, size - 1, start + 1))[..]), "expected a member");
-    says(Npz::new(&with(end(2, size + 9, start - 9))[..]), "expected a member");
+    says(Npz::new(&with(end(2, size - 1, start + 1))[..]), "expected an entry");
+    says(Npz::new(&with(end(2, size + 9, start - 9))[..]), "expected an entry");
     let mut disks = end(2, size, start);
     disks[4] = 1;
     says(Npz::new(&with(disks)[..]), "several disks");
     // Bytes in front would move every offset; bytes behind would hide the end.
     let good = with(end(2, size, start));
-    says(Npz::new(&[&b"#!/bin/sh\n"[..], &good].concat()[..]), "should end at");
+    says(Npz::new(&[&b"#!/bin/sh\n"[..], &good].concat()[..]), "must end at");
     says(Npz::new(&[&good[..], b"x"].concat()[..]), "no end record");
 }
 
@@ -96,7 +96,7 @@ fn a_comment_may_follow_and_hold_anything() {
     file[len - 2] = comment.len() as u8;
     file.extend(&comment);
     // The inner record ends where the file does, too, and describes another file.
-    says(Npz::new(&file[..]), "should end at");
+    says(Npz::new(&file[..]), "must end at");
     file.extend(b"..");
     file[len - 2] += 2;
     assert_eq!(all(&file).unwrap().len(), 2);
