@@ -118,7 +118,7 @@ fn raw_elements_of_numpy_get_a_dtype() {
     let dir = Dir::new();
     fs::copy(fixture("npy/void/mixed.npz"), dir.file("m.npz")).unwrap();
     run(&dir, &["convert", "m.npz", "m.safetensors"])
-        .failed(2, "the option `void` names their dtype");
+        .failed(2, "give their dtype with the option `void`");
     run(&dir, &["convert", "m.npz", "m.safetensors", "--void", "bf17"]).failed(2, "such as bf16");
     run(&dir, &["convert", "m.npz", "m.safetensors", "--void", "bf16", "--void", "f8_e4m3"]).good();
     let file = safetensors::open(dir.file("m.safetensors")).unwrap();

@@ -71,7 +71,7 @@ pub fn parse(text: &[u8]) -> Result<(DType, bool)> {
     let Some(dtype) = of_code(code) else { return Err(refused(text, code)) };
     if order == b'|' && dtype.word() > 1 {
         let what = format!(
-            "dtype {} states no byte order, which elements of several bytes need",
+            "dtype {} states no byte order, but its elements have several bytes",
             shown(text)
         );
         return Err(Error::syntax(what));
@@ -89,7 +89,7 @@ pub fn parse(text: &[u8]) -> Result<(DType, bool)> {
 #[cold]
 fn refused(text: &[u8], code: &[u8]) -> Error {
     let why = match code {
-        [b'O', ..] => "an object array is pickled Python, which is never read here",
+        [b'O', ..] => "an object array consists of pickled Python objects, which are never read",
         [b'S' | b'U' | b'a', ..] => "a string array is not a tensor",
         [b'M', b'8', ..] => "elements of a tensor cannot be dates; save them as integers",
         [b'm', b'8', ..] => "elements of a tensor cannot be durations; save them as integers",
@@ -161,7 +161,7 @@ impl Texts {
     /// Decodes a text. Zeros at its end are padding; other zeros are a part of the text. Unicode becomes UTF-8.
     ///
     /// # Errors
-    /// If a number is not a character of Unicode.
+    /// If a number is not a Unicode character.
     pub fn decode(self, bytes: &[u8]) -> Result<Vec<u8>> {
         let Self::Unicode(_, order) = self else {
             let len = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
@@ -174,7 +174,7 @@ impl Texts {
                 ByteOrder::Little => u32::from_le_bytes(*bytes),
                 ByteOrder::Big => u32::from_be_bytes(*bytes),
             };
-            let what = || Error::data(format!("{number:#x} is not a character of Unicode"));
+            let what = || Error::data(format!("{number:#x} is not a Unicode character"));
             char::from_u32(number).ok_or_else(what)
         };
         chars.iter().take(len).map(char).collect::<Result<String>>().map(String::into_bytes)

@@ -86,7 +86,10 @@ pub fn export<W: Write + Seek>(
     for (key, text) in metadata.unwrap_or_default() {
         if key == "format" {
             let text: String = text.chars().take(64).collect();
-            losses.note(format!("`{METADATA}.format`, which is `{}`", text.escape_debug()));
+            losses.note(format!(
+                "`{METADATA}.format`, which is `{}`, is left out",
+                text.escape_debug()
+            ));
         } else {
             losses.add(&format!("{METADATA}.{key}"), "a text of the metadata is left out");
         }

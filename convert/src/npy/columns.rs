@@ -54,7 +54,7 @@ impl Elements {
 #[cold]
 pub fn unknown(len: usize) -> Error {
     Error::data(format!(
-        "the elements have the type `V{len}`, as which numpy saves bfloat16 and FP8: the option `void` names their dtype"
+        "the elements have the type `V{len}`, which numpy uses for bfloat16 and FP8; give their dtype with the option `void`"
     ))
 }
 
@@ -78,7 +78,7 @@ fn field(
     depth: usize,
     columns: &mut Vec<Column>,
 ) -> Result<usize> {
-    let too_large = || Error::limit(format!("a record of more than {MAX_RECORD} bytes"));
+    let too_large = || Error::limit(format!("a record has more than {MAX_RECORD} bytes"));
     let repeated = |len: usize| {
         let count = shape.iter().try_fold(1usize, |count, dim| count.checked_mul(*dim));
         let len = count.and_then(|count| count.checked_mul(len));
@@ -104,7 +104,7 @@ fn field(
         }
     };
     let depth = depth.checked_sub(1).ok_or_else(|| {
-        Error::limit(format!("more than {MAX_DEPTH} levels of records in records"))
+        Error::limit(format!("records are nested more than {MAX_DEPTH} levels deep"))
     })?;
     let (mut len, first) = (0usize, columns.len());
     for entry in fields {
@@ -114,7 +114,7 @@ fn field(
                 [name, descr, shape] => (name, descr, dims(shape)?),
                 _ => {
                     return Err(Error::syntax(
-                        "expected a field as a tuple of name, dtype and, if it has one, shape",
+                        "expected a field as a tuple of a name, a dtype and optionally a shape",
                     ));
                 }
             },
@@ -130,13 +130,13 @@ fn field(
         };
         let Literal::Text(name) = name else {
             let found = name.kind();
-            return Err(Error::syntax(format!("expected a name of a field, found {found}")));
+            return Err(Error::syntax(format!("expected the name of a field, found {found}")));
         };
         let name = match std::str::from_utf8(name) {
             Ok(name) if !name.contains('\\') && !name.contains(PADDING) => name,
             _ => {
                 return Err(Error::data(
-                    "the name of a field has escapes or zeros, or is not UTF-8",
+                    "the name of a field has escapes or zero bytes, or is not UTF-8",
                 ));
             }
         };
@@ -148,7 +148,8 @@ fn field(
     }
     if !shape.is_empty() {
         for column in columns.iter_mut().skip(first) {
-            column.elements = Elements::Refused("a field that is an array of records".to_owned());
+            column.elements =
+                Elements::Refused("a field that is an array of records is not read".to_owned());
         }
     }
     repeated(len)
@@ -183,7 +184,7 @@ fn elements(text: &[u8]) -> Result<(Elements, usize)> {
     };
     match Texts::of(text) {
         Some(texts) if texts.byte_len() == 0 => {
-            return Ok((Elements::Refused("texts of no characters are not read".to_owned()), 0));
+            return Ok((Elements::Refused("texts without characters are not read".to_owned()), 0));
         }
         Some(texts) => return Ok((Elements::Texts(texts), texts.byte_len())),
         None => {}

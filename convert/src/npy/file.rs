@@ -78,7 +78,7 @@ impl<S: ReadAt> NpyFile<S> {
     fn column(&self, name: &str) -> Result<&Column> {
         let column = self.array.columns.iter().find(|column| column.path == name);
         let what =
-            "the npy file has no field of this name; the empty name is for arrays without fields";
+            "the npy file has no field of this name; an array without fields has the empty name";
         column.ok_or_else(|| Error::data(what).in_field(name))
     }
 }
@@ -91,7 +91,7 @@ impl<S: ReadAt> TensorFile for NpyFile<S> {
             let name = column.path.as_str();
             match self.part(column) {
                 Ok(_) if parts.iter().any(|(taken, _)| *taken == name) => {
-                    losses.add_tensor(name, "there is another field of this name");
+                    losses.add_tensor(name, "there is another field of this name: it is left out");
                 }
                 Ok(part) => parts.push((name, part)),
                 Err(error) if error.category() == Category::Data && !name.is_empty() => {

@@ -82,14 +82,14 @@ impl Array {
             (1, 0) => 2,
             (2 | 3, 0) => 4,
             _ => {
-                let what = format!("npy version {major}.{minor} is not known, 1.0 to 3.0 are");
+                let what = format!("expected npy version 1.0, 2.0 or 3.0, found {major}.{minor}");
                 return Err(Error::new(Category::Version, what).at(6));
             }
         };
         input.fill(len.get_mut(..width).unwrap_or_default(), WHAT)?;
         let len = u32::from_le_bytes(len);
         if len > MAX_LEN {
-            let what = format!("an npy header of {len} bytes, {MAX_LEN} are allowed");
+            let what = format!("the npy header has {len} bytes, expected at most {MAX_LEN}");
             return Err(Error::limit(what).at(8));
         }
         let at = input.position();
@@ -120,7 +120,7 @@ impl Array {
                 Literal::Text(b"shape") => &mut shape,
                 Literal::Text(other) => {
                     return Err(Error::syntax(format!(
-                        "unknown key {} in npy header",
+                        "the npy header has the unknown key {}",
                         shown(other)
                     )));
                 }
@@ -151,7 +151,7 @@ impl Array {
             .and_then(|count| count.checked_mul(record_len))
             .filter(|&len| isize::try_from(len).is_ok())
             .ok_or_else(|| {
-                Error::limit(format!("an array of shape {shape:?} does not fit memory"))
+                Error::limit(format!("an array of shape {shape:?} does not fit in memory"))
             })?;
         Ok(Self { columns, record_len, shape, order, byte_len })
     }
@@ -164,13 +164,15 @@ fn dims(shape: &Literal<'_>, limits: Limits) -> Result<Vec<usize>> {
     };
     if items.len() > limits.max_rank() {
         let (found, max) = (items.len(), limits.max_rank());
-        return Err(Error::limit(format!("{found} dimensions, {max} are allowed")));
+        return Err(Error::limit(format!(
+            "the array has {found} dimensions, expected at most {max}"
+        )));
     }
     let dim = |item: &Literal<'_>| match item {
-        Literal::Int { negative: true, .. } => Err(Error::syntax("a negative dimension")),
+        Literal::Int { negative: true, .. } => Err(Error::syntax("a dimension is negative")),
         Literal::Int { value, .. } => value
             .and_then(|value| usize::try_from(value).ok())
-            .ok_or_else(|| Error::limit("a dimension that does not fit memory")),
+            .ok_or_else(|| Error::limit("a dimension does not fit in memory")),
         other => {
             let found = other.kind();
             Err(Error::syntax(format!("expected integers in `shape`, found {found}")))
@@ -183,13 +185,13 @@ fn dims(shape: &Literal<'_>, limits: Limits) -> Result<Vec<usize>> {
 /// and is padded so that the elements start at a multiple of 64 bytes.
 ///
 /// # Errors
-/// If npy does not have the dtype, or the tensor has too many dimensions or does not fit memory.
+/// If npy does not have the dtype, or the tensor has too many dimensions or does not fit in memory.
 pub fn encode(meta: &TensorMeta) -> Result<(Vec<u8>, usize)> {
     let descr = dtype::descr_of(&meta.dtype)?;
     let shape = &meta.shape;
-    let byte_len = meta
-        .byte_len()
-        .ok_or_else(|| Error::data(format!("a tensor of shape {shape:?} does not fit memory")))?;
+    let byte_len = meta.byte_len().ok_or_else(|| {
+        Error::data(format!("a tensor of shape {shape:?} does not fit in memory"))
+    })?;
     Ok((encode_as(descr, shape, meta.order)?, byte_len))
 }
 
@@ -200,7 +202,9 @@ pub fn encode(meta: &TensorMeta) -> Result<(Vec<u8>, usize)> {
 pub fn encode_as(descr: &str, shape: &[usize], order: Order) -> Result<Vec<u8>> {
     if shape.len() > MAX_RANK {
         let found = shape.len();
-        return Err(Error::data(format!("{found} dimensions, numpy has at most {MAX_RANK}")));
+        return Err(Error::data(format!(
+            "the array has {found} dimensions, numpy allows at most {MAX_RANK}"
+        )));
     }
     let fortran = order == Order::F && shape.len() > 1;
     let order = if fortran { "True" } else { "False" };
@@ -220,7 +224,7 @@ pub fn encode_as(descr: &str, shape: &[usize], order: Order) -> Result<Vec<u8>> 
     text.push('\n');
     // This cannot fail: 64 dimensions of 20 digits are much shorter.
     let len = u16::try_from(text.len())
-        .map_err(|_| Error::limit("an npy header of more than 65,535 bytes"))?;
+        .map_err(|_| Error::limit("the npy header has more than 65,535 bytes"))?;
     let mut bytes = MAGIC.to_vec();
     bytes.extend([1, 0]);
     bytes.extend(len.to_le_bytes());

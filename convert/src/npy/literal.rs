@@ -85,7 +85,7 @@ impl<'a> Parser<'a> {
         let error = match self.rest() {
             [] => Error::syntax(format!("expected {expected}, but the header ends")),
             rest => Error::syntax(format!(
-                "expected {expected}, found {}; a header is data and is never run",
+                "expected {expected}, found {}; expressions in a header are not evaluated",
                 shown(rest)
             )),
         };
@@ -96,7 +96,7 @@ impl<'a> Parser<'a> {
         self.space();
         let at = self.base.saturating_add(self.at as u64);
         let down = depth.checked_sub(1).ok_or_else(|| {
-            Error::limit(format!("the header nests more than {MAX_DEPTH} levels")).at(at)
+            Error::limit(format!("the header is nested more than {MAX_DEPTH} levels deep")).at(at)
         });
         match self.peek() {
             Some(quote @ (b'\'' | b'"')) => self.text(quote),

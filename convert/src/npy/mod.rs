@@ -165,7 +165,7 @@ fn charge(byte_len: usize, limits: Limits, backed: bool) -> Result<()> {
     if found <= most {
         return Ok(());
     }
-    Err(Error::limit(format!("an array of {found} bytes, {most} are allowed")))
+    Err(Error::limit(format!("the array has {found} bytes, the limit is {most}")))
 }
 
 /// Passes the header and the elements of a tensor to `put`. Fails if the tensor has more or fewer bytes than its header

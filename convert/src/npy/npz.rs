@@ -249,7 +249,7 @@ impl<S: ReadAt> Npz<S> {
         let mut names = HashSet::new();
         for member in &self.members {
             let Some(name) = member.name().strip_suffix(SUFFIX) else {
-                listed.losses.add(member.name(), "a member that is not an array");
+                listed.losses.add(member.name(), "a member that is not an array is left out");
                 continue;
             };
             let array = match self.started(name) {
@@ -269,7 +269,9 @@ impl<S: ReadAt> Npz<S> {
                 let dot = if is_field { "." } else { "" };
                 let name = format!("{member}{dot}{}", column.path);
                 if is_field && self.by_name.contains_key(&name) || !names.insert(name.clone()) {
-                    listed.losses.add_tensor(&name, "there is another array of this name");
+                    listed
+                        .losses
+                        .add_tensor(&name, "there is another array of this name: it is left out");
                     continue;
                 }
                 let (member, column) = (member.to_owned(), column.clone());
@@ -359,8 +361,8 @@ impl<S: ReadAt> TensorFile for Npz<S> {
         let arrays = read.map(|entry| &entry.member).collect::<HashSet<_>>().len();
         let others = self.members.len() - arrays;
         let unchecked = || match others {
-            1 => "1 member is not an array that is read, and was not checked".to_owned(),
-            _ => format!("{others} members are not arrays that are read, and were not checked"),
+            1 => "1 member is not a supported array and was not checked".to_owned(),
+            _ => format!("{others} members are not supported arrays and were not checked"),
         };
         Ok((others > 0).then(unchecked))
     }

@@ -25,7 +25,9 @@ pub fn of<'a, B: Bytes + 'a>(
     let shape: Vec<usize> = array.shape.iter().chain(&column.shape).copied().collect();
     let (found, most) = (shape.len(), Limits::DEFAULT_RANK);
     if found > most {
-        return Err(Error::limit(format!("{found} dimensions, {most} are allowed")));
+        return Err(Error::limit(format!(
+            "the tensor has {found} dimensions, expected at most {most}"
+        )));
     }
     let is_column_major = array.order == Order::F && array.shape.len() > 1;
     let mixed = || {

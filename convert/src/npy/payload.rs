@@ -27,7 +27,8 @@ fn settle(dtype: &DType, big_endian: bool, elements: &mut [u8], at: u64) -> Resu
         && let Some(wrong) = elements.iter().position(|&byte| byte > 1)
     {
         let byte = elements.get(wrong).copied().unwrap_or_default();
-        return Err(Error::data(format!("byte {byte} is no bool")).at(at + wrong as u64));
+        let what = format!("a bool is stored as the byte {byte}; it must be 0 or 1");
+        return Err(Error::data(what).at(at + wrong as u64));
     }
     Ok(())
 }
@@ -184,7 +185,7 @@ fn typed<A: Numeric, B: Bytes>(
             let grown = count.saturating_sub(done).min(done.max(proven)).max(new);
             values.try_reserve_exact(grown).map_err(|_| {
                 let bytes = grown.saturating_mul(size_of::<A>());
-                Error::limit(format!("out of memory: {bytes} more bytes to read"))
+                Error::limit(format!("out of memory: cannot allocate {bytes} bytes to read into"))
             })?;
         }
         A::gather(&mut values, step)

@@ -21,14 +21,14 @@ fn width(texts: &[String]) -> usize {
 /// If a text ends with a zero, or the array would be too large.
 pub fn check(texts: &[String]) -> Result<()> {
     if texts.iter().any(|text| text.ends_with('\0')) {
-        return Err(Error::data("a text has a zero at the end, which numpy would drop"));
+        return Err(Error::data("a text ends with a zero character, which numpy would drop"));
     }
     let len = texts.iter().map(String::len).fold(0, usize::saturating_add);
     let most = len.saturating_mul(GROWTH).saturating_add(SLACK);
     let found = width(texts).saturating_mul(4).saturating_mul(texts.len());
     if found > most {
         let what = format!(
-            "texts of {len} bytes would take {found} bytes in an array of numpy, where all have one length"
+            "texts of {len} bytes would take {found} bytes in a numpy array, where all texts have the same length"
         );
         return Err(Error::data(what));
     }

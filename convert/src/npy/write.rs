@@ -121,7 +121,7 @@ impl<W: Write + Seek> NpzWriter<W> {
     ) -> Result<()> {
         if self.broken {
             return Err(Error::data(
-                "an earlier array failed part-way: the file is broken, nothing more can be written",
+                "writing an earlier array failed part-way; the file is broken, and nothing more can be written",
             ));
         }
         if name.contains('\0') {
@@ -130,7 +130,9 @@ impl<W: Write + Seek> NpzWriter<W> {
         let member = format!("{name}{SUFFIX}");
         if member.len() > usize::from(u16::MAX) {
             let found = name.len();
-            return Err(Error::limit(format!("a name of {found} bytes, 65,531 are allowed")));
+            return Err(Error::limit(format!(
+                "the name has {found} bytes, expected at most 65,531"
+            )));
         }
         if !self.names.insert(name.to_owned()) {
             return Err(Error::data("there are two arrays of this name"));
@@ -149,7 +151,7 @@ impl<W: Write + Seek> NpzWriter<W> {
     /// If the writer fails, or writing an array failed before.
     pub fn finish(self) -> Result<W> {
         if self.broken {
-            return Err(Error::data("an array failed part-way: the file is broken"));
+            return Err(Error::data("writing an array failed part-way; the file is broken"));
         }
         self.zip.finish(if self.nested { COMMENT } else { "" })
     }

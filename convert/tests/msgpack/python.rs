@@ -153,7 +153,7 @@ fn broken_string_arrays_are_refused_by_name() {
         (array("<U1", &[2], &[0; 4]), "4 bytes do not make a string array of shape [2]"),
         (array("<U4294967295", &[127, 127], &[]), "0 bytes do not make"),
         (array("|S1", &[2, 0], &[]), "has no shape"),
-        (array("<U1", &[1], &[0, 0xd8, 0, 0]), "0xd800 is not a character"),
+        (array("<U1", &[1], &[0, 0xd8, 0, 0]), "0xd800 is not a Unicode character"),
     ] {
         let error = msgpack::read(&bytes[..]).unwrap_err();
         assert!(error.to_string().contains(why), "{error}, expected {why}");

@@ -166,8 +166,8 @@ fn texts_come_back_as_arrays_of_numpy() {
     assert_eq!(texts(&row.1), json!(["def", "g"]));
     let uneven = ["x".repeat(1 << 20), String::new(), String::new(), String::new(), String::new()];
     let mut out = NpzWriter::new(Cursor::new(Vec::new())).unwrap();
-    says(out.add_texts("a", &[5], &uneven), "all have one length");
-    says(out.add_texts("a", &[1], &["a\0".to_owned()]), "zero at the end");
+    says(out.add_texts("a", &[5], &uneven), "all texts have the same length");
+    says(out.add_texts("a", &[1], &["a\0".to_owned()]), "ends with a zero character");
     says(out.add_texts("a", &[2], &["a".to_owned()]), "do not make");
 }
 
@@ -197,7 +197,7 @@ fn raw_elements_are_what_the_caller_says() {
     for name in ["bf16", "fortran"] {
         let bytes = fixture(&format!("void/{name}.npy"));
         let file = || NpyFile::new(&bytes[..]).unwrap();
-        says(file().flat(), "the option `void` names their dtype");
+        says(file().flat(), "give their dtype with the option `void`");
         // These have other widths.
         says(file().with_void(DType::F8E4M3).with_void(DType::F32).flat(), "`V2`");
         let file = file().with_void(DType::F8E4M3).with_void(DType::BF16);
@@ -242,11 +242,11 @@ fn damaged_columns_are_errors() {
     let header = "{'descr': '<U1', 'fortran_order': False, 'shape': (1,)}";
     let bytes = crate::support::npy(header, &[0, 0xd8, 0, 0]);
     let file = NpyFile::new(&bytes[..]).unwrap();
-    says(tenarc::to_vec(&file.flat().unwrap()), "not a character");
+    says(tenarc::to_vec(&file.flat().unwrap()), "not a Unicode character");
     // No characters, and so as many texts as one likes in no bytes.
     let header = "{'descr': '<U0', 'fortran_order': False, 'shape': (1099511627776,)}";
     let bytes = crate::support::npy(header, &[]);
-    says(NpyFile::new(&bytes[..]).unwrap().flat(), "no characters");
+    says(NpyFile::new(&bytes[..]).unwrap().flat(), "without characters");
     let header = "{'descr': '<U1', 'fortran_order': False, 'shape': (1099511627776, 0)}";
     let bytes = crate::support::npy(header, &[]);
     says(NpyFile::new(&bytes[..]).unwrap().flat(), "no shape");
