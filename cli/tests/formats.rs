@@ -158,7 +158,7 @@ fn models_are_written_in_shards() {
     // A name of an index is enough; it is never replaced.
     convert("k.safetensors.index.json", &[]).good();
     assert_eq!(written("k"), ["-00001-of-00001.safetensors", ".safetensors.index.json"]);
-    convert("k.safetensors.index.json", &[]).failed(2, "there is a model already");
+    convert("k.safetensors.index.json", &[]).failed(2, "cannot create a model with the index");
     // Shards are kept, if that is asked for, and a file that would be read in place of them is no neighbour.
     fs::remove_file(dir.file("n.safetensors.index.json")).unwrap();
     convert("n.safetensors", &["--shard-size", "8KB", "--no-clobber"])

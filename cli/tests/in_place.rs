@@ -100,7 +100,7 @@ fn sharded_models_are_read_by_their_index() {
     // From standard input, the directory of the shards is not known.
     let text = fs::read(&index).unwrap();
     run_with(&dir, &["ls", "-", "--from", "safetensors"], &text)
-        .failed(2, "give its file name, not a pipe");
+        .failed(2, "give its path, not a pipe");
     fs::rename(&index, dir.file("renamed.json")).unwrap();
     assert_eq!(run(&dir, &["get", "renamed.json", "--from", "safetensors", "c[0]"]).good(), "3\n");
     let shard = dir.names().into_iter().find(|name| name.ends_with(".safetensors")).unwrap();

@@ -14,7 +14,7 @@ pub fn in_memory(len: u64, at: u64) -> Result<usize> {
     usize::try_from(len)
         .ok()
         .filter(|&len| isize::try_from(len).is_ok())
-        .ok_or_else(|| Error::limit(format!("{len} bytes do not fit memory")).at(at))
+        .ok_or_else(|| Error::limit(format!("{len} bytes do not fit in memory")).at(at))
 }
 
 /// Fills `out` with the bytes of a file from `offset` on, with as many reads as that takes.

@@ -33,17 +33,17 @@ impl Header {
     pub fn read<S: ReadAt + ?Sized>(file: &S) -> Result<Self> {
         let size = file.size().map_err(Error::io)?;
         let room = size.checked_sub(LEN_BYTES).ok_or_else(|| {
-            Error::eof(&format!("{LEN_BYTES} bytes that say how long the header is")).at(size)
+            Error::eof(&format!("{LEN_BYTES} bytes for the length of the header")).at(size)
         })?;
         let mut len = [0; 8];
         source::read_exact(file, &mut len, 0)?;
         let len = u64::from_le_bytes(len);
         if len > MAX_LEN {
-            let what = format!("a header of {len} bytes, {MAX_LEN} are allowed");
+            let what = format!("the header has {len} bytes, expected at most {MAX_LEN}");
             return Err(Error::limit(what).at(0));
         }
         if len > room {
-            let what = format!("a header of {len} bytes, of which {room} are there");
+            let what = format!("a header of {len} bytes, found {room}");
             return Err(Error::eof(&what).at(0));
         }
         let mut first = [0];
@@ -74,8 +74,7 @@ impl Header {
             let (first, behind) = tensor.range;
             if first != end || behind < first {
                 let what = format!(
-                    "expected bytes from {end} on, found [{first}, {behind}]: a hole, an overlap or \
-                     an end before its start"
+                    "expected data_offsets that start at {end} and do not end before it, found [{first}, {behind}]"
                 );
                 return Err(Error::data(what).in_field(tensor.name));
             }
@@ -88,9 +87,9 @@ impl Header {
         }
         if end != room {
             let error = if end > room {
-                Error::eof(&format!("{end} bytes of tensors, of which {room} are there"))
+                Error::eof(&format!("{end} bytes of tensors, found {room}"))
             } else {
-                Error::data(format!("{} bytes behind the last tensor", room - end))
+                Error::data(format!("{} bytes follow the last tensor", room - end))
             };
             return Err(error.at(base.saturating_add(end.min(room))));
         }
@@ -123,7 +122,7 @@ fn by_name(tensors: &[Entry]) -> Result<Vec<usize>> {
     numbers.sort_by(|a, b| name(a).cmp(name(b)));
     match numbers.iter().zip(numbers.iter().skip(1)).find(|(a, b)| name(a) == name(b)) {
         Some((number, _)) => {
-            let what = "expected each name once, found two tensors of one";
+            let what = "there are two tensors of this name";
             Err(Error::data(what).in_field(name(number)))
         }
         None => Ok(numbers),
@@ -149,9 +148,11 @@ fn check_len(dtype: &DType, shape: &[usize], found: u64) -> Result<()> {
         .iter()
         .try_fold(1u64, |count, &dim| count.checked_mul(dim as u64))
         .and_then(|count| count.checked_mul(dtype.bits()? as u64))
-        .ok_or_else(|| Error::data(format!("a {} overflows", shown())))?;
+        .ok_or_else(|| {
+            Error::data(format!("the byte length of a {} does not fit in 64 bits", shown()))
+        })?;
     if bits % 8 != 0 {
-        return Err(Error::data(format!("a {} fills no whole bytes", shown())));
+        return Err(Error::data(format!("a {} does not fill whole bytes", shown())));
     }
     if bits / 8 != found {
         let expected = bits / 8;
@@ -196,7 +197,9 @@ pub fn write<'a>(
         text.push(b':');
         let code = dtype::to_name(&meta.dtype).map_or("", |(_, code)| code);
         let start = end;
-        end = start.checked_add(len).ok_or_else(|| Error::limit("more than 2^64 bytes"))?;
+        end = start
+            .checked_add(len)
+            .ok_or_else(|| Error::limit("the tensors have more than 2^64 bytes together"))?;
         fields::put_tensor(&mut text, code, &meta.shape, (start, end))?;
         if text.len() as u64 > MAX_LEN {
             break;
@@ -217,5 +220,5 @@ pub fn write<'a>(
 
 #[cold]
 fn too_long() -> Error {
-    Error::limit(format!("a header of more than the {MAX_LEN} bytes allowed"))
+    Error::limit(format!("the header would be longer than the limit of {MAX_LEN} bytes"))
 }

@@ -142,7 +142,7 @@ impl Codec for Safetensors {
         match path {
             Some(path) if is_text => Ok(Box::new(open_sharded(path)?)),
             None if is_text => Err(Error::data(
-                "an index names other files in its directory: give its file name, not a pipe",
+                "found an index, which names other files in its directory: give its path, not a pipe",
             )),
             _ => Ok(Box::new(SafeTensors::new(file)?)),
         }

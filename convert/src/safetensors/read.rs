@@ -143,10 +143,10 @@ impl<S: ReadAt> SafeTensors<S> {
         let end = start.saturating_add(info.byte_len());
         source::in_steps(&self.source, start..end, |block, at| {
             if *info.dtype() == DType::Bool
-                && let Some(wrong) = block.iter().position(|&byte| byte > 1)
+                && let Some((wrong, byte)) = block.iter().enumerate().find(|(_, byte)| **byte > 1)
             {
-                let error = Error::data("found a byte in a bool tensor that is neither 0 nor 1");
-                return Err(error.at(at.saturating_add(wrong as u64)));
+                let what = format!("a bool is stored as the byte {byte}; it must be 0 or 1");
+                return Err(Error::data(what).at(at.saturating_add(wrong as u64)));
             }
             put(block)
         })
@@ -181,7 +181,7 @@ fn check_shape(info: &TensorInfo) -> Result<()> {
         Some(_) => Ok(()),
         None => {
             let shape = shown(info.shape());
-            Err(Error::data(format!("shape {shape} does not fit memory")))
+            Err(Error::data(format!("a tensor of shape {shape} does not fit in memory")))
         }
     }
 }

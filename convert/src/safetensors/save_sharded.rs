@@ -42,7 +42,7 @@ pub fn save_sharded<N: AsRef<str>, T: ToTensor>(
         Err(error) => return Err(Error::io_at(error, "cannot look at", path)),
         Ok(_) => {
             let there = ErrorKind::AlreadyExists.into();
-            return Err(Error::io_at(there, "there is a model already, with the index", path));
+            return Err(Error::io_at(there, "cannot create a model with the index", path));
         }
     }
     let mut losses = Losses::default();
@@ -125,7 +125,7 @@ impl Moved {
         match fs::rename(path, &aside) {
             Ok(()) => self.aside.push((aside, path.to_owned())),
             Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(Error::io_at(error, "cannot set aside", path)),
+            Err(error) => return Err(Error::io_at(error, "cannot rename", path)),
         }
         Ok(())
     }

@@ -15,18 +15,18 @@ const DEVICES: [&str; 22] = [
 pub fn check(name: &str) -> Result<()> {
     let stem = name.split('.').next().unwrap_or_default().trim_end();
     let wrong = if name.is_empty() || name == "." || name == ".." {
-        "no name of a file"
+        "is not a file name"
     } else if name.contains(['/', '\\', ':']) {
-        "a path that can lead out of the directory of the index"
+        "can lead out of the directory of the index"
     } else if name.contains(char::is_control) {
-        "a name with control characters"
+        "has control characters"
     } else if DEVICES.iter().any(|device| device.eq_ignore_ascii_case(stem)) {
-        "the name of a device"
+        "is the name of a device"
     } else {
         return Ok(());
     };
     let shown: String = name.chars().take(128).collect();
-    Err(Error::data(format!("shard `{}`: {wrong}", shown.escape_debug())))
+    Err(Error::data(format!("the shard name `{}` {wrong}", shown.escape_debug())))
 }
 
 /// Returns the first part of the name of an index: `model` for `model.safetensors.index.json`.
@@ -34,7 +34,7 @@ pub fn stem_of_index(name: &str) -> Result<&str> {
     name.strip_suffix(INDEX).filter(|stem| !stem.is_empty()).ok_or_else(|| {
         let name = name.escape_debug();
         Error::data(format!(
-            "expected the name of an index, `….safetensors.index.json`, found `{name}`"
+            "expected the name of an index, such as `model.safetensors.index.json`, found `{name}`"
         ))
     })
 }

@@ -41,7 +41,7 @@ pub fn open_sharded(index: impl AsRef<Path>) -> Result<Sharded> {
     let path = index.as_ref();
     let (file, len) = open_file(path)?;
     if len > MAX_INDEX {
-        let what = format!("an index of {len} bytes, {MAX_INDEX} are allowed");
+        let what = format!("the index has {len} bytes, expected at most {MAX_INDEX}");
         return Err(Error::limit(what).in_file(path));
     }
     let index = source::bytes(&file, 0, len)
@@ -77,7 +77,7 @@ impl Sharded {
             let shard = SafeTensors::open(&dir.join(&name))?;
             for tensor in shard.tensors() {
                 if by_name.get(tensor.path()) != Some(&number) {
-                    let what = format!("the index does not say that this tensor is in `{name}`");
+                    let what = format!("`{name}` has a tensor that the index does not list for it");
                     return Err(Error::data(what).in_field(tensor.path()));
                 }
             }
@@ -100,7 +100,7 @@ impl Sharded {
         });
         let (tensor, name) = absent.unzip();
         let name = name.map_or("", String::as_str);
-        let what = format!("the index says that this tensor is in `{name}`, which has none");
+        let what = format!("the index lists a tensor for `{name}`, which does not have it");
         Error::data(what).in_field(tensor.map_or("", String::as_str))
     }
 
@@ -120,13 +120,13 @@ impl Sharded {
             match known {
                 Some(known) if *number == Some(known) => {}
                 Some(known) => {
-                    self.losses.note(format!("`{key}` of the index, which is {known} here"));
+                    self.losses.note(format!("`{key}` of the index should be {known}"));
                 }
-                None => self.losses.add(key, "in the metadata of the index"),
+                None => self.losses.add(key, "this key of the index's metadata is left out"),
             }
         }
         for key in unknown {
-            self.losses.add(key, "a field of the index");
+            self.losses.add(key, "this field of the index is left out");
         }
         let mut merged: Option<Metadata> = None;
         let mut seen: HashMap<&str, &str> = HashMap::new();
@@ -139,7 +139,9 @@ impl Sharded {
                     Some(before) if before == text => {}
                     Some(before) => {
                         seen.insert(key, before);
-                        let what = format!("in the metadata of `{name}`, other than before");
+                        let what = format!(
+                            "its text in `{name}` differs from that of an earlier file and is left out"
+                        );
                         self.losses.add(key, what);
                     }
                 }

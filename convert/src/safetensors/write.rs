@@ -63,12 +63,12 @@ fn item<'a>(
         return Ok(None);
     };
     let len = tensor.byte_len(&meta).ok_or_else(|| {
-        Error::data(format!("a {dtype} tensor of shape {shape:?} fills no whole bytes"))
+        Error::data(format!("a {dtype} tensor of shape {shape:?} does not fill whole bytes"))
     })?;
     if meta.order == Order::F && shape.len() > 1 {
         if !order::can_reorder(&meta) {
             let what =
-                format!("column-major {dtype} elements cannot be brought into row-major order");
+                format!("column-major {dtype} elements cannot be converted to row-major order");
             return Err(Error::data(what));
         }
         losses.add(name, "column-major order becomes row-major");

@@ -165,7 +165,7 @@ fn header() -> impl Strategy<Value = String> {
 fn is_stricter(error: &str) -> bool {
     let reasons = [
         "begins with `{`",
-        "two tensors of one",
+        "two tensors of this name",
         "found one twice",
         "no further field",
         "found an array",

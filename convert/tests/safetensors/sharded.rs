@@ -161,7 +161,7 @@ fn names_of_shards_stay_in_the_directory() {
         &long,
     ] {
         let error = changed(|index| index["weight_map"]["layers.0.w"] = json!(name));
-        assert!(error.to_string().contains("shard `"), "{name}: {error}");
+        assert!(error.to_string().contains("the shard name `"), "{name}: {error}");
         assert_eq!(error.category(), Category::Data, "{name}: {error}");
         assert!(error.to_string().len() < 500, "{error}");
     }
@@ -225,7 +225,7 @@ fn what_only_the_index_says_is_a_loss_and_other_totals_are_a_note() {
     value["metadata"]["total_size"] = json!(4501);
     fs::write(&index, value.to_string()).unwrap();
     let model = open_sharded(&index).unwrap();
-    assert_eq!(model.losses().notes(), ["`total_size` of the index, which is 4500 here"]);
+    assert_eq!(model.losses().notes(), ["`total_size` of the index should be 4500"]);
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn metadata_of_the_files_are_collected() {
     assert_eq!(model.metadata().unwrap(), [("k".into(), "1".into()), ("l".into(), "2".into())]);
     assert_eq!(
         model.losses().to_string(),
-        "cannot be kept: `k`: in the metadata of `c`, other than before"
+        "cannot be kept: `k`: its text in `c` differs from that of an earlier file and is left out"
     );
     model.flat().unwrap();
 }
@@ -257,7 +257,7 @@ fn a_model_is_never_mixed_with_another() {
     let before: Vec<_> =
         names(dir.path()).iter().map(|name| fs::read(dir.path().join(name)).unwrap()).collect();
     let error = save_sharded(&index, &model(), 1000, &quick()).unwrap_err();
-    assert!(error.to_string().contains("there is a model already"), "{error}");
+    assert!(error.to_string().contains("cannot create a model with the index"), "{error}");
     let after: Vec<_> =
         names(dir.path()).iter().map(|name| fs::read(dir.path().join(name)).unwrap()).collect();
     assert!(before == after);

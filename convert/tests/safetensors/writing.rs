@@ -138,7 +138,7 @@ fn elements_smaller_than_a_byte_keep_their_order_or_are_refused() {
     let mut out = Vec::new();
     let tensors = [("w", columns)];
     let error = safetensors::to_writer_with(&mut out, &tensors, &quick().with_losses(true));
-    assert!(error.unwrap_err().to_string().contains("cannot be brought into row-major"));
+    assert!(error.unwrap_err().to_string().contains("cannot be converted to row-major"));
     let rows = DynTensor::new(DType::F4, &[2, 4], Order::C, vec![1, 2, 3, 4]).unwrap();
     let bytes = written(&[("w", rows.clone())], &quick());
     assert_eq!(SafeTensors::new(bytes).unwrap().dyn_tensor("w").unwrap(), rows);
