@@ -340,7 +340,7 @@ fn tables_become_arrow_files_and_come_back() {
     assert!(run(&dir, &["ls", "dtypes.arrow"]).good().contains("f16"));
     fs::copy(fixture("arrow/odd.arrow"), dir.file("odd.arrow")).unwrap();
     run(&dir, &["convert", "odd.arrow", "odd.tenarc"])
-        .failed(2, "`runs`: runs have no counterpart");
+        .failed(2, "`runs`: an archive has no type for runs");
     let lossy = run(&dir, &["convert", "--lossy", "odd.arrow", "odd.tenarc"]);
     assert_eq!((lossy.status, lossy.err.contains("`runs`")), (0, true), "{lossy:?}");
 }

@@ -173,7 +173,7 @@ fn content_that_is_not_read_is_reported_and_stops_a_conversion() {
         ("torch/cycle.pt", "contains itself"),
         ("onnx/refused.onnx", "no type"),
         ("npy/columns/date.npz", "dates"),
-        ("arrow/lost.arrow", "runs have no counterpart"),
+        ("arrow/lost.arrow", "no type for runs"),
     ] {
         let name = copied(&dir, file);
         for args in [&["ls"][..], &["show"], &["stats"], &["diff", &name]] {

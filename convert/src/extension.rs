@@ -53,13 +53,16 @@ impl FixedShape {
         let Fields { shape, permutation, dim_names } = json_text::parse(text.as_bytes())?;
         let rank = shape.len();
         if rank > MAX_DIMS {
-            return Err(Error::limit(format!("{rank} dimensions, {MAX_DIMS} are read")));
+            return Err(Error::limit(format!(
+                "the tensor has {rank} dimensions, expected at most {MAX_DIMS}"
+            )));
         }
         if let Some(permutation) = &permutation {
             let mut sorted = permutation.clone();
             sorted.sort_unstable();
             if !sorted.iter().copied().eq(0..rank) {
-                let what = format!("expected a permutation of {rank} dimensions, found another");
+                let what =
+                    format!("expected a permutation of {rank} dimensions, found other numbers");
                 return Err(Error::data(what));
             }
         }

@@ -43,14 +43,17 @@ pub fn read<S: ReadAt + ?Sized>(
     found: &mut [Found],
 ) -> Result<u64> {
     let rows = batch.length();
-    let rows = u64::try_from(rows).map_err(|_| Error::syntax(format!("a batch of {rows} rows")))?;
+    let rows = u64::try_from(rows)
+        .map_err(|_| Error::syntax(format!("a record batch states {rows} rows")))?;
     let mut walk = Walk::new(batch, early, body, source)?;
     for column in columns {
         walk.column(column, rows, found).map_err(|error| error.in_field(&*column.name))?;
     }
     let next = (walk.nodes.len(), walk.buffers.len(), walk.counts.len());
     if walk.next != next {
-        return Err(Error::syntax("a batch has more columns or buffers than the schema"));
+        return Err(Error::syntax(
+            "a record batch has more columns or buffers than its schema needs",
+        ));
     }
     Ok(rows)
 }
@@ -58,13 +61,16 @@ pub fn read<S: ReadAt + ?Sized>(
 fn codec(batch: &RecordBatch<'_>) -> Result<Option<Codec>> {
     let Some(compression) = batch.compression() else { return Ok(None) };
     if compression.method() != BodyCompressionMethod::BUFFER {
-        return Err(Error::data("a body that is compressed in an unknown way"));
+        return Err(Error::data(
+            "the body is compressed by an unknown method, expected the method BUFFER",
+        ));
     }
     match compression.codec() {
         CompressionType::LZ4_FRAME => Ok(Some(Codec::Lz4)),
         CompressionType::ZSTD => Ok(Some(Codec::Zstd)),
         CompressionType(other) => {
-            let what = format!("buffers compressed by codec {other}; LZ4 and zstd are read");
+            let what =
+                format!("the buffers are compressed with codec {other}, expected LZ4 or zstd");
             Err(Error::data(what))
         }
     }
@@ -170,7 +176,7 @@ impl<'m, 's, S: ReadAt + ?Sized> Walk<'m, 's, S> {
 
     fn next_node(&mut self) -> Result<FieldNode> {
         if self.next.0 >= self.nodes.len() {
-            return Err(Error::syntax("a batch has fewer columns than the schema"));
+            return Err(Error::syntax("a record batch has fewer columns than its schema needs"));
         }
         let node = self.nodes.get(self.next.0);
         self.next.0 += 1;
@@ -187,7 +193,7 @@ impl<'m, 's, S: ReadAt + ?Sized> Walk<'m, 's, S> {
             return Err(Error::syntax(format!("expected {expected} rows, found {found}")));
         };
         if !(0..=found).contains(&nulls) {
-            return Err(Error::syntax(format!("{nulls} nulls in {found} rows")));
+            return Err(Error::syntax(format!("a column of {found} rows states {nulls} nulls")));
         }
         let bitmap = self.buffer()?;
         if nulls > 0 || bitmap.range.is_empty() {
@@ -212,7 +218,9 @@ impl<'m, 's, S: ReadAt + ?Sized> Walk<'m, 's, S> {
 
     fn variadic(&mut self) -> Result<usize> {
         let Some(at) = Some(self.next.2).filter(|&at| at < self.counts.len()) else {
-            return Err(Error::syntax("a batch does not say how many buffers its views have"));
+            return Err(Error::syntax(
+                "a record batch does not state how many buffers its views have",
+            ));
         };
         self.next.2 += 1;
         let count = usize::try_from(self.counts.get(at)).ok();
@@ -235,13 +243,17 @@ impl<'m, 's, S: ReadAt + ?Sized> Walk<'m, 's, S> {
         });
         let Some(range) = range.filter(|range| range.end <= self.body.end) else {
             let room = self.body.end - self.body.start;
-            let what = format!("a buffer of {len} bytes at {offset} of a body of {room} bytes");
+            let what = format!(
+                "a buffer of {len} bytes at offset {offset} is outside of its body of {room} bytes"
+            );
             return Err(Error::syntax(what));
         };
         if !range.is_empty() {
             if range.start < self.end {
-                let what =
-                    "expected buffers one behind the other, found one that lies over another";
+                let (end, start) = (self.end, range.start);
+                let what = format!(
+                    "two buffers overlap: one ends at byte {end}, the next starts at byte {start}"
+                );
                 return Err(Error::syntax(what).at(range.start));
             }
             self.end = range.end;
@@ -252,7 +264,7 @@ impl<'m, 's, S: ReadAt + ?Sized> Walk<'m, 's, S> {
 
 #[cold]
 fn no_buffer() -> Error {
-    Error::syntax("a batch has fewer buffers than its columns need")
+    Error::syntax("a record batch has fewer buffers than its columns need")
 }
 
 impl Offsets {
@@ -265,6 +277,6 @@ impl Offsets {
             Self::Large => rows.checked_add(1).and_then(|count| count.checked_mul(8)),
             Self::Views => rows.checked_mul(16),
         };
-        len.ok_or_else(|| Error::limit(format!("{rows} rows of strings fit no memory")))
+        len.ok_or_else(|| Error::limit(format!("{rows} rows of strings do not fit in memory")))
     }
 }

@@ -53,7 +53,7 @@ impl Buffer {
         if found >= least {
             return Ok(());
         }
-        let what = format!("expected a buffer of {least} bytes or more, found {found}");
+        let what = format!("expected a buffer of at least {least} bytes, found {found}");
         Err(Error::data(what).at(self.range.start))
     }
 
@@ -77,7 +77,9 @@ impl Buffer {
         let part = Part::new(source, range);
         let len = stated.unwrap_or(packed);
         if len < need {
-            let what = format!("expected a buffer of {need} bytes or more, found one of {len}");
+            let what = format!(
+                "expected a buffer of at least {need} bytes, found one that states {len} bytes"
+            );
             return Err(Error::data(what).at(self.range.start));
         }
         let decoded = match codec {
@@ -105,7 +107,8 @@ impl Buffer {
         match i64::from_le_bytes(len) {
             NOT_COMPRESSED => Ok(None),
             stated => u64::try_from(stated).map(Some).map_err(|_| {
-                Error::data(format!("a buffer of {stated} bytes")).at(self.range.start)
+                Error::data(format!("a compressed buffer states a length of {stated} bytes"))
+                    .at(self.range.start)
             }),
         }
     }
@@ -163,16 +166,18 @@ fn decoded(
     let mut beyond = vec![0; rest + 1];
     match read_all(&mut reader, &mut beyond).map_err(damaged)? {
         found if found == rest => Ok(()),
-        _ => {
-            Err(Error::data(format!("a compressed buffer is not of the {stated} bytes it states")))
-        }
+        _ => Err(Error::data(format!(
+            "a compressed buffer does not have the {stated} bytes that it states"
+        ))),
     }
 }
 
 /// Converts an error of a decoder: it means that the buffer is damaged, not that reading failed.
 fn damaged(error: Error) -> Error {
     match error.category() {
-        tenarc::error::Category::Io => Error::damaged("a buffer is not what LZ4 or zstd makes"),
+        tenarc::error::Category::Io => {
+            Error::damaged("a buffer cannot be decompressed with LZ4 or zstd")
+        }
         _ => error,
     }
 }
@@ -188,7 +193,7 @@ fn zstd<S: ReadAt + ?Sized>(
     // The decoder allocates the window that a frame states, so the window is limited.
     let window = MIN_WINDOW.max(packed.saturating_mul(16));
     let mut decoder = StreamingDecoder::new_with_max_window_size(part, window)
-        .map_err(|_| Error::damaged("a buffer is not what zstd makes"))?;
+        .map_err(|_| Error::damaged("a buffer cannot be decompressed with zstd"))?;
     decoded(&mut decoder, need, stated, step, put)?;
     let decoder = decoder.into_frame_decoder();
     let stated = decoder.get_checksum_from_data();

@@ -50,8 +50,9 @@ impl Cells {
         let mut cells =
             Self { dtype, form, lists: Vec::new(), slot: 1, shape: Vec::new(), strides: None };
         if let Some(binary) = field.type_as_fixed_size_binary() {
-            let width = usize::try_from(binary.byteWidth())
-                .map_err(|_| Error::syntax("byte strings of a negative length"))?;
+            let width = usize::try_from(binary.byteWidth()).map_err(|_| {
+                Error::syntax("the byte strings of a column have a negative length")
+            })?;
             cells.slot = width as u64;
             cells.shape = vec![width];
         }
@@ -59,12 +60,14 @@ impl Cells {
     }
 
     fn list(field: &Field<'_>, size: i32, path: &str, losses: &mut Losses) -> Result<Option<Self>> {
-        let size =
-            usize::try_from(size).map_err(|_| Error::syntax("lists of a negative length"))?;
+        let size = usize::try_from(size)
+            .map_err(|_| Error::syntax("the lists of a column have a negative length"))?;
         let children = field.children().unwrap_or_default();
         if children.len() != 1 {
             let found = children.len();
-            return Err(Error::syntax(format!("expected a list of one field, found {found}")));
+            return Err(Error::syntax(format!(
+                "expected a list type of one field, found {found} fields"
+            )));
         }
         // If the list is left out, the losses of its items are not reported.
         let mut inner = Losses::default();
@@ -106,7 +109,8 @@ impl Cells {
         let FixedShape { shape: stored, permutation, has_names } = fixed;
         let count = stored.iter().try_fold(1usize, |count, &dim| count.checked_mul(dim));
         if count != Some(size) {
-            let what = format!("a tensor of shape {stored:?} in lists of {size} elements");
+            let what =
+                format!("tensors of shape {stored:?} do not fit their lists of {size} elements");
             return Err(Error::data(what));
         }
         if has_names {
@@ -166,14 +170,14 @@ impl Cells {
 
 #[cold]
 fn too_large() -> Error {
-    Error::limit("rows of a shape that fits no memory")
+    Error::limit("the rows do not fit in memory")
 }
 
 /// Returns the dtype of the elements of a field, and how they are stored. Returns `None` if they are not numbers,
 /// times, bools or byte strings of fixed size.
 fn element(field: &Field<'_>, path: &str, losses: &mut Losses) -> Result<Option<(DType, Form)>> {
     let mut timed = |dtype, what: String| {
-        losses.add(path, format!("{what} become their integers"));
+        losses.add(path, format!("{what} become plain integers"));
         Ok(Some((dtype, Form::Plain)))
     };
     if let Some(int) = field.type_as_int() {
@@ -185,7 +189,7 @@ fn element(field: &Field<'_>, path: &str, losses: &mut Losses) -> Result<Option<
             Precision::SINGLE => DType::F32,
             Precision::DOUBLE => DType::F64,
             Precision(other) => {
-                return Err(Error::syntax(format!("floats of the unknown precision {other}")));
+                return Err(Error::syntax(format!("floats have the unknown precision {other}")));
             }
         };
         return Ok(Some((dtype, Form::Plain)));
@@ -194,7 +198,7 @@ fn element(field: &Field<'_>, path: &str, losses: &mut Losses) -> Result<Option<
         return match date.unit() {
             DateUnit::DAY => timed(DType::I32, "dates in days".into()),
             DateUnit::MILLISECOND => timed(DType::I64, "dates in milliseconds".into()),
-            DateUnit(other) => Err(Error::syntax(format!("dates of the unknown unit {other}"))),
+            DateUnit(other) => Err(Error::syntax(format!("dates have the unknown unit {other}"))),
         };
     }
     if let Some(time) = field.type_as_time() {
@@ -231,7 +235,11 @@ fn integer(bits: i32, signed: bool) -> Result<DType> {
         (16, true) => DType::I16,
         (32, true) => DType::I32,
         (64, true) => DType::I64,
-        _ => return Err(Error::syntax(format!("integers of {bits} bits"))),
+        _ => {
+            return Err(Error::syntax(format!(
+                "integers have {bits} bits, expected 8, 16, 32 or 64"
+            )));
+        }
     })
 }
 
@@ -242,7 +250,7 @@ fn unit(unit: TimeUnit) -> Result<&'static str> {
         TimeUnit::MICROSECOND => "microseconds",
         TimeUnit::NANOSECOND => "nanoseconds",
         TimeUnit(other) => {
-            return Err(Error::syntax(format!("times of the unknown unit {other}")));
+            return Err(Error::syntax(format!("times have the unknown unit {other}")));
         }
     })
 }
@@ -280,7 +288,7 @@ impl<'a> Extension<'a> {
                 }
                 key => {
                     let key: String = key.chars().take(64).collect();
-                    format!("its metadata under `{}` are left out", key.escape_debug())
+                    format!("its metadata `{}` are left out", key.escape_debug())
                 }
             };
             losses.add(path, what);

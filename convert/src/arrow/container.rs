@@ -62,7 +62,7 @@ pub fn open<S: ReadAt + ?Sized, T>(
     let at = |error: Error| error.at(start);
     let footer = message::footer(&bytes).map_err(at)?;
     let stored =
-        footer.schema().ok_or_else(|| Error::syntax("a footer without a schema")).map_err(at)?;
+        footer.schema().ok_or_else(|| Error::syntax("the footer has no schema")).map_err(at)?;
     early_codec(stored.custom_metadata()).and_then(refused_in_schema).map_err(at)?;
     let schema = read(&stored, footer.version(), bytes.len()).map_err(at)?;
     let blocks = blocks(&footer, start).map_err(at)?;
@@ -91,14 +91,14 @@ impl Messages {
                 let Some(block) = blocks.next() else { return Ok(None) };
                 let read = |message: &Message<'_>, place: &Place| {
                     if place.body.end != block.end {
-                        let what = "a batch is not of the length that the footer states";
+                        let what = "a record batch does not have the length that the footer states";
                         return Err(Error::syntax(what));
                     }
                     read(message, place)
                 };
                 let found = message::at(source, block.start, block.end, read)?;
                 let (_, told) = found.ok_or_else(|| {
-                    let what = "the footer lists a batch where there is none";
+                    let what = "the footer lists a message here, found an end-of-stream marker";
                     Error::syntax(what).at(block.start)
                 })?;
                 Ok(Some(told))
@@ -112,7 +112,7 @@ impl Messages {
                 }
                 *at += PREFIX;
                 if at != size {
-                    let what = format!("{} bytes behind the end of a stream", *size - *at);
+                    let what = format!("{} bytes follow the end of the stream", *size - *at);
                     return Err(Error::data(what).at(*at));
                 }
                 Ok(None)
@@ -125,7 +125,7 @@ impl Messages {
 pub fn check_head(head: [u8; 6]) -> Result<()> {
     if head.starts_with(b"FEA1") {
         return Err(Error::data(
-            "a file of version 1 of Feather, which is not Arrow's IPC format; write it anew as version 2",
+            "found a Feather file of version 1, which is not in Arrow's IPC format; convert it to version 2 first",
         ));
     }
     Ok(())
@@ -140,14 +140,14 @@ fn footer_bytes<S: ReadAt + ?Sized>(source: &S, size: u64) -> Result<Vec<u8>> {
     source::fill(source, &mut tail, size - TAIL, " of a file")?;
     let [a, b, c, d, magic @ ..] = tail;
     if magic != MAGIC {
-        let what = "the file does not end as it begins, with ARROW1: it was cut, or never finished";
+        let what = "the file does not end with ARROW1: it was cut off or not finished";
         return Err(Error::torn(what).at(size));
     }
     let len = i32::from_le_bytes([a, b, c, d]);
     let len = u64::try_from(len).ok().filter(|&len| len > 0 && len <= room);
     let Some(len) = len else {
         let found = i32::from_le_bytes([a, b, c, d]);
-        let what = format!("a footer of {found} bytes, where there is room for {room}");
+        let what = format!("the footer states {found} bytes, expected 1 to {room}");
         return Err(Error::syntax(what).at(size - TAIL));
     };
     message::check_len(len).map_err(|error| error.at(size - TAIL))?;
@@ -166,22 +166,21 @@ fn blocks(footer: &Footer<'_>, end: u64) -> Result<Vec<Range<u64>>> {
     };
     let ranges = |blocks: Option<flatbuffers::Vector<'_, Block>>| {
         let ranges: Option<Vec<_>> = blocks.unwrap_or_default().iter().map(range).collect();
-        ranges
-            .ok_or_else(|| Error::syntax("the footer lists a batch that lies outside of the file"))
+        ranges.ok_or_else(|| Error::syntax("the footer lists a message outside of the file"))
     };
     let mut found = ranges(footer.dictionaries())?;
     found.extend(ranges(footer.recordBatches())?);
     let mut all = found.clone();
     all.sort_by_key(|range| range.start);
     if all.iter().zip(all.iter().skip(1)).any(|(a, b)| b.start < a.end) {
-        return Err(Error::syntax("the footer lists batches that lie one over the other"));
+        return Err(Error::syntax("the footer lists messages that overlap"));
     }
     Ok(found)
 }
 
 #[cold]
 fn no_schema() -> Error {
-    Error::syntax("expected the schema of a stream, found none")
+    Error::syntax("expected a schema as the first message of a stream, found none")
 }
 
 /// Passes the schema of the first message of a stream to `read` and returns the result. Adds the metadata of the
@@ -197,7 +196,7 @@ pub fn schema<T>(
     let len = usize::try_from(place.metadata.end - place.metadata.start).unwrap_or(0);
     let schema = read(&schema, message.version(), len)?;
     if message.custom_metadata().is_some_and(|pairs| !pairs.is_empty()) {
-        losses.add("", "the metadata of the message of the schema are left out");
+        losses.add("", "the metadata of the schema's message are left out");
     }
     Ok(schema)
 }
@@ -214,18 +213,18 @@ pub fn batch<S: ReadAt + ?Sized>(
         // Columns that refer to a dictionary are not read as tensors.
         MessageHeader::DictionaryBatch => return Ok(()),
         other => {
-            let found = other.variant_name().unwrap_or("of an unknown kind");
-            let what = format!("expected a batch of records, found a message {found}");
+            let found = other.variant_name().unwrap_or("unknown type");
+            let what = format!("expected a message of type RecordBatch, found {found}");
             return Err(Error::syntax(what));
         }
     }
     let batch = message
         .header_as_record_batch()
-        .ok_or_else(|| Error::syntax("expected a batch of records, found none"))?;
+        .ok_or_else(|| Error::syntax("expected a record batch, found none"))?;
     let codec = early_codec(message.custom_metadata())?;
     let pairs = message.custom_metadata().map_or(0, |pairs| pairs.len());
     if pairs > usize::from(codec.is_some()) {
-        batches.lose("the metadata of a batch are left out");
+        batches.lose("the metadata of a record batch are left out");
     }
     batches.add(&batch, codec, &place.body, source)
 }
@@ -248,7 +247,9 @@ pub fn early_codec(pairs: Option<Pairs<'_>>) -> Result<Option<Codec>> {
         _ => {
             let name: String = name.chars().take(64).collect();
             let name = name.escape_debug();
-            Err(Error::data(format!("buffers compressed by `{name}`; LZ4 and zstd are read")))
+            Err(Error::data(format!(
+                "the buffers are compressed by `{name}`, expected LZ4 or zstd"
+            )))
         }
     }
 }
@@ -259,7 +260,7 @@ fn refused_in_schema(codec: Option<Codec>) -> Result<()> {
     match codec {
         None => Ok(()),
         Some(_) => Err(Error::data(format!(
-            "`{EARLY_CODEC}` in the metadata of the schema; it is read in those of a batch"
+            "`{EARLY_CODEC}` is in the metadata of the schema, expected it in the metadata of a record batch"
         ))),
     }
 }

@@ -75,14 +75,14 @@ impl Batches {
         self.rows = self
             .rows
             .checked_add(rows)
-            .ok_or_else(|| Error::limit("more rows than there are numbers for"))?;
+            .ok_or_else(|| Error::limit("the record batches have more than 2^64 rows together"))?;
         Ok(())
     }
 
     pub fn finish(self) -> Result<Contents> {
         let Self { schema, rows, found, losses } = self;
         let rows = usize::try_from(rows)
-            .map_err(|_| Error::limit(format!("{rows} rows fit no memory")))?;
+            .map_err(|_| Error::limit(format!("{rows} rows do not fit in memory")))?;
         let mut metadata = schema.metadata.clone();
         let is_mark = |(key, text): &(String, String)| key == LAYOUT && text == ONE_ROW;
         // If another program has concatenated files of one row, the mark is still there, but there are several rows.
@@ -115,7 +115,7 @@ impl Contents {
         let number = column.number;
         if self.found.get(number).is_some_and(|found| found.has_nulls) {
             self.is_table = true;
-            let what = "a column with nulls is no tensor: it is left out";
+            let what = "a column with nulls is not a tensor: it is left out";
             match column.kind {
                 Kind::Tensor(_) => self.losses.add_tensor(&column.path, what),
                 _ => self.losses.add(&column.path, what),
@@ -140,7 +140,7 @@ impl Contents {
             }
         };
         if self.by_path.insert(column.path.clone(), leaf).is_some() {
-            let what = "there are two columns of this name, by paths that read alike";
+            let what = "there are two columns of this name: joined by dots, their paths are equal";
             return Err(Error::data(what).in_field(&*column.path));
         }
         Ok(())
@@ -182,6 +182,6 @@ fn info(path: &str, cells: &Cells, rows: Option<usize>) -> Result<TensorInfo> {
     let order = if rows.is_none() && cells.is_column_major() { Order::F } else { Order::C };
     let meta = TensorMeta { dtype: cells.dtype.clone(), shape, order };
     let len = meta.byte_len().filter(|&len| isize::try_from(len).is_ok());
-    let len = len.ok_or_else(|| Error::limit("a tensor of a shape that fits no memory"))?;
+    let len = len.ok_or_else(|| Error::limit("the tensor does not fit in memory"))?;
     Ok(TensorInfo::new(path.to_owned(), meta, len as u64))
 }

@@ -26,7 +26,7 @@ pub fn blocks<S: ReadAt + ?Sized>(
     let Some(strides) = strides else { return stored(source, cells, pieces, put) };
     let width = cells.width();
     let row = cells.count().and_then(|count| usize::try_from(count).ok()?.checked_mul(width));
-    let row = row.ok_or_else(|| Error::limit("a row that fits no memory"))?;
+    let row = row.ok_or_else(|| Error::limit("a row does not fit in memory"))?;
     let strides: Vec<usize> = strides.iter().map(|s| s.saturating_mul(width)).collect();
     let mut held = Vec::new();
     stored(source, cells, pieces, &mut |mut block| {
@@ -56,7 +56,7 @@ fn stored<S: ReadAt + ?Sized>(
         let need = count.and_then(|count| cells.stored(count));
         let (Some(buffer), Some(mut left), Some(need)) = (piece.buffers.first(), count, need)
         else {
-            return Err(Error::limit("rows that fit no memory"));
+            return Err(Error::limit("the rows do not fit in memory"));
         };
         let step = if cells.form == Form::Bits { STEP / 8 } else { STEP };
         buffer.blocks(source, need, step, &mut |block| match cells.form {

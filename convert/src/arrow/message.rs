@@ -29,19 +29,19 @@ pub fn metadata_len(prefix: Prefix) -> Result<Option<u64>> {
     let [a, b, c, d, len @ ..] = prefix;
     if [a, b, c, d] != CONTINUATION {
         return Err(Error::syntax(
-            "expected the marker 0xffffffff of a message, found none; messages of Arrow before 0.15, \
-             which have none, are not read",
+            "expected the marker 0xffffffff before a message, found other bytes; files from before Arrow 0.15 \
+             have no markers and are not read",
         ));
     }
     let len = u64::try_from(i32::from_le_bytes(len))
-        .map_err(|_| Error::syntax("metadata of a negative length"))?;
+        .map_err(|_| Error::syntax("the metadata of a message have a negative length"))?;
     check_len(len)?;
     Ok((len > 0).then_some(len))
 }
 
 pub fn check_len(len: u64) -> Result<()> {
     if len > MAX_METADATA {
-        let what = format!("metadata of {len} bytes, {MAX_METADATA} are allowed");
+        let what = format!("the metadata have {len} bytes, expected at most {MAX_METADATA}");
         return Err(Error::limit(what));
     }
     Ok(())
@@ -65,7 +65,7 @@ pub fn message(metadata: &[u8]) -> Result<(Message<'_>, u64)> {
     check_version(message.version())?;
     let body = message.bodyLength();
     let body = u64::try_from(body)
-        .map_err(|_| Error::syntax(format!("a message with a body of {body} bytes")))?;
+        .map_err(|_| Error::syntax(format!("a message states a body of {body} bytes")))?;
     Ok((message, body))
 }
 
@@ -81,7 +81,7 @@ fn check_version(version: MetadataVersion) -> Result<()> {
         MetadataVersion::V4 | MetadataVersion::V5 => Ok(()),
         MetadataVersion(found) => {
             let found = i32::from(found) + 1;
-            let what = format!("metadata of version {found}; versions 4 and 5 are read");
+            let what = format!("the metadata have version {found}, expected 4 or 5");
             Err(Error::data(what))
         }
     }
@@ -92,14 +92,14 @@ fn refused(what: &str, error: &InvalidFlatbuffer) -> Error {
     match error {
         InvalidFlatbuffer::DepthLimitReached
         | InvalidFlatbuffer::TooManyTables
-        | InvalidFlatbuffer::ApparentSizeTooLarge => {
-            Error::limit(format!("metadata that make much more of {what} than their bytes"))
-        }
+        | InvalidFlatbuffer::ApparentSizeTooLarge => Error::limit(format!(
+            "the flatbuffer of {what} is nested too deeply or describes too much data for its size"
+        )),
         // The further lines only say in which table of the flatbuffer the error is.
         error => {
             let why = error.to_string();
             let why = why.lines().next().unwrap_or_default().trim_end_matches('.');
-            Error::syntax(format!("the metadata are no flatbuffer of {what}: {why}"))
+            Error::syntax(format!("the metadata are not a flatbuffer of {what}: {why}"))
         }
     }
 }
@@ -121,14 +121,14 @@ pub fn at<S: ReadAt + ?Sized, T>(
 ) -> Result<Option<(Place, T)>> {
     let room = end.saturating_sub(at);
     if room < PREFIX {
-        return Err(Error::eof(&format!("{PREFIX} bytes in front of a message")).at(at));
+        return Err(Error::eof(&format!("the {PREFIX} bytes that start a message")).at(at));
     }
     let mut prefix = Prefix::default();
     source::fill(source, &mut prefix, at, " of a message")?;
     let Some(len) = metadata_len(prefix).map_err(|error| error.at(at))? else { return Ok(None) };
     let room = room - PREFIX;
     if len > room {
-        let what = format!("metadata of {len} bytes, of which {room} are there");
+        let what = format!("{len} bytes of metadata, found {room}");
         return Err(Error::eof(&what).at(at));
     }
     let start = at + PREFIX;
@@ -136,7 +136,7 @@ pub fn at<S: ReadAt + ?Sized, T>(
     let (message, body) = message(&bytes).map_err(|error| error.at(start))?;
     let room = room - len;
     if body > room {
-        let what = format!("a body of {body} bytes, of which {room} are there");
+        let what = format!("a body of {body} bytes, found {room}");
         return Err(Error::eof(&what).at(start + len));
     }
     let body = start + len..start + len + body;

@@ -46,7 +46,7 @@ impl Physical {
                 1 + usize::from(dense) + usize::from(version == MetadataVersion::V4)
             }
             Type(other) => {
-                let what = format!("a column of type {other}, which is not known here");
+                let what = format!("the column has the unknown type {other}");
                 return Err(Error::data(what));
             }
         };

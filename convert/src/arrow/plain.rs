@@ -58,9 +58,8 @@ pub fn read<'a, S: ReadAt + ?Sized>(
         let buffer = walk.buffer()?;
         let len = buffer.byte_len(source)?;
         if len % width != 0 {
-            let what = format!(
-                "expected a buffer of whole numbers of {width} bytes each, found {len} bytes"
-            );
+            let what =
+                format!("expected a buffer of numbers of {width} bytes each, found {len} bytes");
             return Err(Error::data(what).at(buffer.range.start));
         }
         let needed = len.checked_add(ALIGNMENT as u64);
@@ -109,7 +108,7 @@ pub fn read<'a, S: ReadAt + ?Sized>(
 
 #[cold]
 fn too_large() -> Error {
-    Error::limit("a batch takes more memory than is allowed")
+    Error::limit("a record batch exceeds the memory limit")
 }
 
 /// The size of the numbers in each buffer of some columns, in bytes. If a buffer of offsets, views or keys ends within
@@ -169,7 +168,7 @@ impl<I: Iterator<Item = i64>> Widths<I> {
     fn put(&mut self, widths: &[u64]) -> Result<()> {
         self.of.extend_from_slice(widths);
         if self.of.len() > self.most {
-            return Err(Error::syntax("a batch has fewer buffers than its columns need"));
+            return Err(Error::syntax("a record batch has fewer buffers than its columns need"));
         }
         Ok(())
     }
@@ -178,10 +177,10 @@ impl<I: Iterator<Item = i64>> Widths<I> {
 /// Checks that a small file does not describe more rows than a reader can go through.
 fn check_rows(rows: i64, nulls: i64, most: u64) -> Result<()> {
     if !(0..=rows).contains(&nulls) {
-        return Err(Error::syntax(format!("{nulls} nulls in {rows} rows")));
+        return Err(Error::syntax(format!("a column of {rows} rows states {nulls} nulls")));
     }
     match u64::try_from(rows) {
         Ok(rows) if rows <= most => Ok(()),
-        _ => Err(Error::limit(format!("a column of {rows} rows, {most} are allowed"))),
+        _ => Err(Error::limit(format!("a column has {rows} rows, expected at most {most}"))),
     }
 }

@@ -90,7 +90,7 @@ impl<'a> Plan<'a> {
             match cells.map_err(|error| error.in_field(name))? {
                 None => losses.add_tensor(
                     name,
-                    "more elements than a cell holds, 2,147,483,647: the tensor is left out",
+                    "a cell holds at most 2,147,483,647 elements: the tensor is left out",
                 ),
                 Some(cells) => {
                     if cells.is_turned() {
@@ -103,7 +103,9 @@ impl<'a> Plan<'a> {
         for (name, texts) in texts {
             if one_row || texts.len() != rows {
                 let found = texts.len();
-                let what = format!("an array of {found} texts is no column: it is left out");
+                let what = format!(
+                    "an array of {found} texts cannot be a column of this table: it is left out"
+                );
                 losses.add(name, what);
             } else {
                 columns.push(Column { name, data: Data::Texts(texts) });
@@ -238,7 +240,7 @@ impl<'a> Cells<'a> {
 
 #[cold]
 fn other_length(expected: usize) -> Error {
-    Error::data(format!("expected {expected} bytes of a tensor, found another number"))
+    Error::data(format!("expected {expected} bytes of a tensor, found another length"))
 }
 
 /// Converts elements to the form that they have in the column: bools are packed into bits, and floats that Arrow does

@@ -168,7 +168,8 @@ impl<S: ReadAt> ArrowFile<S> {
             }
             _ => {
                 let expected = if text { "texts" } else { "byte strings" };
-                let what = format!("expected a column of {expected}, found another");
+                let what =
+                    format!("expected a column of {expected}, found a column of another type");
                 return Err(Error::data(what).in_field(name));
             }
         };
@@ -240,12 +241,14 @@ impl<S: ReadAt> ArrowFile<S> {
     fn check_limits(&self, info: &TensorInfo, pieces: &[Piece]) -> Result<()> {
         let (found, most) = (info.shape().len(), self.limits.max_rank());
         if found > most {
-            return Err(Error::limit(format!("{found} dimensions, {most} are allowed")));
+            return Err(Error::limit(format!(
+                "the tensor has {found} dimensions, expected at most {most}"
+            )));
         }
         let (found, most) =
             (info.byte_len(), alloc_budget(self.limits, elements::are_plain(pieces)));
         if found > most {
-            return Err(Error::limit(format!("a tensor of {found} bytes, {most} are allowed")));
+            return Err(Error::limit(format!("the tensor has {found} bytes, the limit is {most}")));
         }
         Ok(())
     }
@@ -274,7 +277,8 @@ impl<S: ReadAt> TensorFile for ArrowFile<S> {
         let mut parts = Vec::new();
         let tree = self.branch(self.contents.columns(), &mut parts)?;
         if tree.iter().any(|(name, _)| *name == Key::Text(METADATA)) {
-            let what = format!("a column of the name `{METADATA}`, which is that of the metadata");
+            let what =
+                format!("a column has the name `{METADATA}`, which is reserved for the metadata");
             return Err(Error::data(what));
         }
         let value = AsValue::of(Node::Map(tree), parts).with_texts(self.metadata());

@@ -82,9 +82,13 @@ impl Schema {
         match schema.endianness() {
             Endianness::Little => {}
             Endianness::Big => {
-                return Err(Error::data("columns are big-endian; little-endian ones are read"));
+                return Err(Error::data("the columns are big-endian, expected little-endian"));
             }
-            _ => return Err(Error::syntax("columns are neither little-endian nor big-endian")),
+            _ => {
+                return Err(Error::syntax(
+                    "the columns have an unknown byte order, expected little-endian",
+                ));
+            }
         }
         let metadata = schema.custom_metadata().map(texts);
         check_keys(metadata.as_deref().unwrap_or_default())?;
@@ -129,9 +133,10 @@ impl Reader {
                 "" => name.to_owned(),
                 parent => format!("{parent}.{name}"),
             };
-            self.left = self.left.checked_sub(path.len()).ok_or_else(|| {
-                Error::limit("the names of columns inside of others take too much memory")
-            })?;
+            self.left = self
+                .left
+                .checked_sub(path.len())
+                .ok_or_else(|| Error::limit("the paths of nested columns take too much memory"))?;
             let number = self.count;
             self.count += 1;
             let kind = self.kind(&field, &path).map_err(|error| error.in_field(name))?;
@@ -160,7 +165,7 @@ impl Reader {
             None => field.type_type().variant_name().unwrap_or_default(),
         };
         self.losses
-            .add(path, format!("a column of Arrow's type {what} is no tensor: it is left out"));
+            .add(path, format!("a column of Arrow's type {what} is not a tensor: it is left out"));
         Physical::of(field, self.version).map(Kind::Lost)
     }
 }

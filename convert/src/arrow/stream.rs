@@ -75,7 +75,10 @@ impl ReadAt for Body {
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
         match offset.checked_sub(self.start) {
             Some(offset) => self.bytes.read_at(out, offset),
-            None => Err(io::Error::new(io::ErrorKind::InvalidInput, "in front of a batch")),
+            None => Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the offset is before the body of the record batch",
+            )),
         }
     }
 
@@ -113,7 +116,8 @@ impl<R: Read> Batches<R> {
         let schema = reader.message(prefix, limits, |message, place, _| {
             container::schema(message, place, &mut losses, Schema::read)
         })?;
-        let mut schema = schema.ok_or_else(|| Error::eof("the schema of a stream").at(0))?;
+        let mut schema =
+            schema.ok_or_else(|| Error::eof("the schema at the start of a stream").at(0))?;
         schema.losses.extend(losses);
         Ok(Self { reader: Some(reader), schema: Arc::new(schema), limits })
     }
@@ -169,7 +173,7 @@ impl<R: Read> Counted<R> {
             found => {
                 self.at += found as u64;
                 if found < prefix.len() {
-                    let what = format!("{PREFIX} bytes in front of a message");
+                    let what = format!("the {PREFIX} bytes that start a message");
                     return Err(Error::eof(&what).at(self.at));
                 }
                 Ok(Some(prefix))
@@ -204,7 +208,7 @@ impl<R: Read> Counted<R> {
     /// Reads `len` bytes. Fails if there are more than `most`. Memory grows as bytes are received.
     fn bytes(&mut self, len: u64, most: u64, what: &str) -> Result<Vec<u8>> {
         if len > most {
-            let what = format!("{what} of {len} bytes, {most} are allowed");
+            let what = format!("a message has {what} of {len} bytes, the limit is {most}");
             return Err(Error::limit(what).at(self.at));
         }
         let mut bytes = Vec::new();
@@ -214,7 +218,8 @@ impl<R: Read> Counted<R> {
             // Each step doubles the memory, but never exceeds the length.
             let step = left.min(done.max(STEP));
             bytes.try_reserve_exact(step).map_err(|_| {
-                Error::limit(format!("out of memory: {step} more bytes to read")).at(self.at)
+                Error::limit(format!("out of memory: cannot allocate {step} bytes to read into"))
+                    .at(self.at)
             })?;
             bytes.resize(done + step, 0);
             let read = read_all(&mut self.reader, bytes.get_mut(done..).unwrap_or_default());

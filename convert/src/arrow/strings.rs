@@ -26,7 +26,7 @@ pub fn each<S: ReadAt + ?Sized>(
     let places = first.bytes(source, need)?;
     let put = &mut |string: &[u8]| {
         if strings.text && std::str::from_utf8(string).is_err() {
-            return Err(Error::data("a text that is not UTF-8"));
+            return Err(Error::data("a text is not UTF-8"));
         }
         put(string)
     };
@@ -43,7 +43,11 @@ pub fn each<S: ReadAt + ?Sized>(
     let mut ends = offsets.iter().zip(offsets.iter().skip(1));
     ends.try_for_each(|(&start, &end)| match data.get(start..end) {
         Some(string) => put(string),
-        None => Err(Error::data(format!("a string from {start} to {end} of its buffer"))),
+        None => {
+            let room = data.len();
+            let what = format!("a string has the bytes {start}..{end} of a buffer of {room} bytes");
+            Err(Error::data(what))
+        }
     })
 }
 
@@ -58,8 +62,9 @@ fn word(bytes: &[u8]) -> i64 {
 
 fn offsets(numbers: impl Iterator<Item = i64>) -> Result<Vec<usize>> {
     let number = |number: i64| {
-        usize::try_from(number)
-            .map_err(|_| Error::data(format!("a string that starts or ends at {number}")))
+        usize::try_from(number).map_err(|_| {
+            Error::data(format!("a string starts or ends at offset {number} of its buffer"))
+        })
     };
     numbers.map(number).collect()
 }
@@ -91,10 +96,10 @@ fn views<S: ReadAt + ?Sized>(
             let bytes = data.get(usize::try_from(buffer).ok()?)?;
             bytes.get(start..start.checked_add(len)?)
         });
-        let string = string
-            .ok_or_else(|| Error::data("a view of a string that lies outside of its buffers"))?;
+        let string =
+            string.ok_or_else(|| Error::data("a view refers to bytes outside of its buffers"))?;
         if string.get(..4) != rest.get(..4) {
-            return Err(Error::data("a view that begins with other bytes than its string"));
+            return Err(Error::data("the first bytes in a view differ from those of its string"));
         }
         // Many views can refer to the same bytes, so each string counts.
         charge(left, len as u64)?;
@@ -110,7 +115,9 @@ fn charge(left: &mut u64, bytes: u64) -> Result<()> {
             Ok(())
         }
         None => {
-            let what = format!("{bytes} more bytes of strings, {left} are allowed");
+            let what = format!(
+                "cannot allocate {bytes} more bytes for strings, {left} are left of the limit"
+            );
             Err(Error::limit(what))
         }
     }

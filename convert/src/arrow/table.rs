@@ -90,7 +90,7 @@ impl<S: ReadAt> TableFile<S> {
         for (number, field) in schema.fields().iter().enumerate() {
             match unread(field.data_type()) {
                 Some(what) => {
-                    let what = format!("{what} have no counterpart: the column is left out");
+                    let what = format!("an archive has no type for {what}: the column is left out");
                     losses.add(field.name(), what);
                 }
                 None => {
@@ -231,9 +231,8 @@ impl<'a> Decoder<'a> {
         let version = message.version();
         if let Some(dictionary) = message.header_as_dictionary_batch() {
             if let Some(of) = self.values_of(dictionary.id()) {
-                let data = dictionary
-                    .data()
-                    .ok_or_else(|| Error::syntax("a dictionary without its values"))?;
+                let data =
+                    dictionary.data().ok_or_else(|| Error::syntax("a dictionary has no values"))?;
                 let (of, how) = (std::iter::once(&of), (early, version));
                 let plain = plain::read(&data, of, Some(&dictionary), how, &place.body, source)?;
                 self.dictionary(&plain, version)?;
@@ -242,7 +241,7 @@ impl<'a> Decoder<'a> {
         }
         let batch = message
             .header_as_record_batch()
-            .ok_or_else(|| Error::syntax("expected a batch of records, found another message"))?;
+            .ok_or_else(|| Error::syntax("expected a record batch, found another message"))?;
         let types = self.schema.fields().iter().map(|field| field.data_type());
         let plain = plain::read(&batch, types, None, (early, version), &place.body, source)?;
         let (schema, known) = (self.schema.clone(), &self.dictionaries);
@@ -272,7 +271,7 @@ impl<'a> Decoder<'a> {
         self.left = self
             .left
             .checked_sub(len)
-            .ok_or_else(|| Error::limit("the dictionaries take more memory than is allowed"))?;
+            .ok_or_else(|| Error::limit("the dictionaries exceed the memory limit"))?;
         Ok(())
     }
 }

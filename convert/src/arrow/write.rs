@@ -79,7 +79,7 @@ fn check(plan: &Plan<'_>, file: &File) -> Result<()> {
     if tensors.eq(expected) && found.losses().is_empty() && found.rows() == plan.rows {
         return Ok(());
     }
-    Err(Error::damaged("what was read back is not what was written"))
+    Err(Error::damaged("the file that was read back differs from what was written"))
 }
 
 fn write(plan: &Plan<'_>, container: Container, writer: &mut dyn Write) -> Result<()> {
@@ -232,5 +232,5 @@ fn signed(number: u64) -> Result<i64> {
 
 #[cold]
 fn too_large() -> Error {
-    Error::limit("a batch of more than 2^63 bytes")
+    Error::limit("a record batch would be longer than 2^63 bytes")
 }

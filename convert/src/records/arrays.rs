@@ -134,7 +134,9 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
         };
         match array.len() {
             found if found == rows => Ok(array),
-            found => Err(Error::damaged(format!("a column of {found} rows in a group of {rows}"))),
+            found => {
+                Err(Error::damaged(format!("expected a column of {rows} rows, found {found}")))
+            }
         }
     }
 
@@ -267,8 +269,9 @@ const MAX_ROWS: usize = 1 << 24;
 
 fn check_rows(rows: usize) -> Result<()> {
     if rows > MAX_ROWS {
-        let what =
-            format!("{rows} rows of a column that takes no bytes for each, {MAX_ROWS} are allowed");
+        let what = format!(
+            "a column whose rows take no bytes has {rows} rows, expected at most {MAX_ROWS}"
+        );
         return Err(Error::limit(what));
     }
     Ok(())
@@ -321,7 +324,7 @@ fn check_nulls(of: &DataType, rows: usize) -> Result<()> {
             let elements = rows.saturating_mul(usize::try_from(*size).unwrap_or(0));
             if elements > MAX_ELEMENTS {
                 let what = format!(
-                    "{rows} rows of {size} elements each, some of them null; {MAX_ELEMENTS} elements are allowed"
+                    "a column with nulls has {rows} rows of {size} elements, expected at most {MAX_ELEMENTS} elements"
                 );
                 return Err(Error::limit(what));
             }
@@ -409,7 +412,7 @@ fn dictionary(codes: Int32Array, names: &[String]) -> Result<ArrayRef> {
 
 #[cold]
 fn no_variant() -> Error {
-    Error::damaged("a code without a variant")
+    Error::damaged("a code of an enum has no variant")
 }
 
 #[cold]

@@ -74,7 +74,7 @@ pub fn groups<S: ReadAt + ?Sized>(segment: &Segment<'_, S>) -> Result<Option<Vec
         }
         let rows = walk.number(&item)?;
         if rows > MAX_ROWS {
-            let what = format!("a group of {rows} rows, at most {MAX_ROWS} are allowed");
+            let what = format!("a group has {rows} rows, expected at most {MAX_ROWS}");
             return Err(Error::damaged(what).at(item.range.start as u64));
         }
         groups.push(Group { rows, column: walk.column()? });

@@ -52,7 +52,7 @@ impl Plan {
         for (number, field) in fields.into_iter().enumerate() {
             let name = field.name();
             if !names.insert(name) {
-                let what = "expected each name of a field once, found this one twice";
+                let what = "there are two fields of this name";
                 return Err(Error::data(what).in_field(join(path, name)));
             }
             plans.extend(Self::of(field, number, &join(path, name), losses)?);

@@ -78,7 +78,7 @@ impl Left {
     /// Counts a value of `bytes` bytes.
     fn take<E: serde::ser::Error>(&self, bytes: usize) -> Result<(), E> {
         let left = self.0.get().checked_sub(1 + bytes as u64);
-        self.0.set(left.ok_or_else(|| E::custom("the rows take more memory than is allowed"))?);
+        self.0.set(left.ok_or_else(|| E::custom("the rows exceed the memory limit"))?);
         Ok(())
     }
 }

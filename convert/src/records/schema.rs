@@ -180,7 +180,7 @@ impl Inner {
     pub fn data_type(&self) -> Result<DataType> {
         let size = |size: usize| {
             i32::try_from(size).map_err(|_| {
-                Error::limit(format!("a list of {size} elements has no type in Arrow"))
+                Error::limit(format!("a list of {size} elements is too long for Arrow"))
             })
         };
         let number = |dtype: &DType| {

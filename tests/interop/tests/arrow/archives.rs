@@ -125,8 +125,8 @@ fn what_is_no_column_is_lost() {
             "`count`: an integer is not a tensor: it is left out",
             "`mixed.0`: a text string is not a tensor: it is left out",
             "`mixed.1`: null is not a tensor: it is left out",
-            "`texts`: an array of 1 texts is no column: it is left out",
-            "`none`: an array of 0 texts is no column: it is left out",
+            "`texts`: an array of 1 texts cannot be a column of this table: it is left out",
+            "`none`: an array of 0 texts cannot be a column of this table: it is left out",
         ]
     );
     let file = ArrowFile::new(bytes).unwrap();

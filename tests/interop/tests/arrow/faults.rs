@@ -120,18 +120,19 @@ fn contradictions_are_named() {
     }
     assert!(places.len() == 3, "{places:?}");
     for expected in [
-        "a batch of -1 rows",
+        "a record batch states -1 rows",
         "expected 322 rows, found 321",
         "expected 321 rows, found 322",
-        "expected a buffer of 321 bytes or more, found 0",
+        "expected a buffer of at least 321 bytes, found 0",
         "a buffer of -1 bytes",
     ] {
         assert!(seen.iter().any(|error| error.contains(expected)), "{expected}: {seen:#?}");
     }
     // The length of the body.
     let changed = with(stream, &number(384), &number(1 << 40));
-    says(ArrowFile::new(&changed[..]), "a body of 1099511627776 bytes, of which");
-    let error = says(Batches::new(&changed[..]).unwrap().next().unwrap(), "are allowed").category();
+    says(ArrowFile::new(&changed[..]), "a body of 1099511627776 bytes, found");
+    let error =
+        says(Batches::new(&changed[..]).unwrap().next().unwrap(), "the limit is").category();
     assert_eq!(error, Category::Limit);
 }
 
@@ -140,8 +141,8 @@ fn strings_that_lie_elsewhere_are_refused() {
     let bytes = fixture("strings.arrow");
     let limits = Limits::default().with_max_alloc(40);
     let file = ArrowFile::new(&bytes[..]).unwrap().with_limits(limits);
-    says(file.texts("utf8_view"), "more bytes of strings");
-    says(file.texts("utf8"), "more bytes of strings");
+    says(file.texts("utf8_view"), "more bytes for strings");
+    says(file.texts("utf8"), "more bytes for strings");
     let changed: Vec<u8> = {
         let text = "für".as_bytes();
         let mut changed = bytes.clone();
@@ -154,7 +155,7 @@ fn strings_that_lie_elsewhere_are_refused() {
     };
     let file = ArrowFile::new(&changed[..]).unwrap();
     for name in ["utf8", "large_utf8", "utf8_view"] {
-        says(file.texts(name), "a text that is not UTF-8");
+        says(file.texts(name), "a text is not UTF-8");
     }
     file.byte_strings("binary").unwrap();
 }
@@ -180,8 +181,11 @@ fn limits_hold() {
     let bytes = &both(&[("x", tensor(&DType::F32, &[100, 2, 3], Order::C, 0))], &quick())[1];
     let file = |limits| ArrowFile::new(&bytes[..]).unwrap().with_limits(limits);
     file(Limits::strict()).dyn_tensor("x").unwrap();
-    says(file(Limits::default().with_max_rank(2)).dyn_tensor("x"), "3 dimensions, 2 are allowed");
-    says(file(Limits::default().with_max_alloc(2399)).flat(), "a tensor of 2400 bytes");
+    says(
+        file(Limits::default().with_max_rank(2)).dyn_tensor("x"),
+        "3 dimensions, expected at most 2",
+    );
+    says(file(Limits::default().with_max_alloc(2399)).flat(), "the tensor has 2400 bytes");
     let limits = Limits::default().with_max_alloc(1000);
-    says(Batches::with_limits(&bytes[..], limits).unwrap().next().unwrap(), "are allowed");
+    says(Batches::with_limits(&bytes[..], limits).unwrap().next().unwrap(), "the limit is");
 }
