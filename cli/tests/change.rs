@@ -394,7 +394,7 @@ fn refuses_to_lose_anything_to_json() {
         (inside(Value::Simple(23)), "`k.0`: simple value 23"),
         (inside(Value::Numbers(Box::new(floats))), "`k.0.1`: NaN"),
         (inside(Value::Tensor(Box::new(columns))), "`k.0`: the order"),
-        (Value::Map(vec![(Value::Integer(1), Value::Null)]), "`1`: a key that is no text"),
+        (Value::Map(vec![(Value::Integer(1), Value::Null)]), "`1`: a key that is not text"),
     ] {
         dir.save("a.tenarc", &value);
         let ran = run(&dir, &["convert", "a.tenarc", "a.json"]);

@@ -193,7 +193,8 @@ impl<S: Source> Input<S> {
             // The memory doubles, but never exceeds `len`.
             let step = usize::try_from(left).unwrap_or(usize::MAX).min(done.max(STEP));
             bytes.try_reserve_exact(step).map_err(|_| {
-                Error::limit(format!("out of memory: {step} more bytes to read")).at(self.at())
+                Error::limit(format!("out of memory: cannot allocate {step} bytes to read into"))
+                    .at(self.at())
             })?;
             bytes.resize(done + step, 0);
             self.fill(bytes.get_mut(done..).unwrap_or_default(), what)?;
@@ -238,7 +239,8 @@ impl<S: Source> Input<S> {
             }
             None => {
                 let left = self.left;
-                let what = format!("{bytes} more bytes of memory, {left} are allowed");
+                let what =
+                    format!("cannot allocate {bytes} more bytes, {left} are left of the limit");
                 Err(Error::limit(what).at(self.at()))
             }
         }
@@ -250,7 +252,7 @@ impl<S: Source> Input<S> {
                 self.depth = depth;
                 Ok(())
             }
-            None => Err(Error::limit("nested more deeply than is allowed").at(self.at())),
+            None => Err(Error::limit("nesting is deeper than the limit").at(self.at())),
         }
     }
 

@@ -57,7 +57,7 @@ pub fn read_all<R: io::Read + ?Sized>(reader: &mut R, out: &mut [u8]) -> Result<
 pub fn reserve<T>(values: &mut Vec<T>, additional: usize) -> Result<()> {
     values.try_reserve(additional).map_err(|_| {
         let bytes = additional.saturating_mul(size_of::<T>());
-        Error::limit(format!("out of memory: {bytes} more bytes to read"))
+        Error::limit(format!("out of memory: cannot allocate {bytes} bytes to read into"))
     })
 }
 

@@ -27,19 +27,22 @@ pub fn parse(text: &str) -> Result<Value> {
     let leading_zero = whole.len() > 1 && whole.starts_with('0');
     let empty = whole.is_empty() || fraction == Some("") || exponent == Some("");
     if leading_zero || empty || !rest.is_empty() {
-        return Err(Error::syntax(format!("`{}` is no number of JSON", shown(text))));
+        return Err(Error::syntax(format!("`{}` is not a JSON number", shown(text))));
     }
     // An integer cannot hold the sign of `-0`, but a float can.
     if fraction.is_none() && exponent.is_none() && text != "-0" {
         let integer = text.parse().map(Value::Integer);
         return integer.or_else(|_| text.parse::<u128>().map(Value::from)).map_err(|_| {
             let shown = shown(text);
-            Error::data(format!("integer `{shown}` has more than 128 bits"))
+            Error::data(format!("the integer `{shown}` has more than 128 bits"))
         });
     }
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() => Ok(Value::F64(value)),
-        _ => Err(Error::data(format!("number `{}` is beyond every double", shown(text)))),
+        _ => Err(Error::data(format!(
+            "the number `{}` is too large for a 64-bit float",
+            shown(text)
+        ))),
     }
 }
 

@@ -149,7 +149,9 @@ impl<S: Source> Reader<S> {
         {
             if text.len() == number::MAX_LEN {
                 let most = number::MAX_LEN;
-                return Err(Error::limit(format!("a number of more than {most} letters")).at(at));
+                return Err(
+                    Error::limit(format!("a number has more than {most} characters")).at(at)
+                );
             }
             text.push(byte.into());
             self.input.bump();
@@ -172,7 +174,9 @@ impl<S: Source> Reader<S> {
                     bytes.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
                 }
                 byte @ ..0x20 => {
-                    let what = format!("control character {byte:#04x} in a string, unescaped");
+                    let what = format!(
+                        "a string has the control character {byte:#04x}, which must be escaped"
+                    );
                     return Err(Error::syntax(what).at(at));
                 }
                 byte => bytes.push(byte),
@@ -182,7 +186,7 @@ impl<S: Source> Reader<S> {
                 charged = bytes.len() + STEP.min(bytes.len().max(32));
             }
         }
-        String::from_utf8(bytes).map_err(|_| Error::syntax("a string that is not UTF-8").at(start))
+        String::from_utf8(bytes).map_err(|_| Error::syntax("a string is not UTF-8").at(start))
     }
 
     fn escape(&mut self) -> Result<char> {
@@ -198,9 +202,12 @@ impl<S: Source> Reader<S> {
         };
         let code = self.input.byte("an escaped character")?;
         if code != b'u' {
-            return known(code).ok_or_else(|| Error::syntax("an unknown escape").at(at));
+            let found = code.escape_ascii();
+            let unknown = || Error::syntax(format!("`\\{found}` is not an escape of JSON")).at(at);
+            return known(code).ok_or_else(unknown);
         }
-        let wrong = || Error::syntax("half of a surrogate pair, which is no character").at(at);
+        let wrong =
+            || Error::syntax("found half of a surrogate pair, which is not a character").at(at);
         let first = self.hex()?;
         if !(0xd800..0xe000).contains(&first) {
             return char::from_u32(first).ok_or_else(wrong);
@@ -228,7 +235,8 @@ impl<S: Source> Reader<S> {
             let at = self.input.at();
             let byte = self.input.byte("a hexadecimal digit")?;
             let digit = char::from(byte).to_digit(16);
-            let digit = digit.ok_or_else(|| Error::syntax("expected four hex digits").at(at))?;
+            let digit =
+                digit.ok_or_else(|| Error::syntax("expected four hexadecimal digits").at(at))?;
             code = code << 4 | digit;
         }
         Ok(code)

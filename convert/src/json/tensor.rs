@@ -31,7 +31,9 @@ pub fn recognised(entries: Vec<(Value, Value)>, limits: Limits) -> Result<Value>
     }
     if shape.len() > limits.max_rank() {
         let (found, most) = (shape.len(), limits.max_rank());
-        return Err(Error::limit(format!("{found} dimensions, {most} are allowed")));
+        return Err(Error::limit(format!(
+            "the tensor has {found} dimensions, expected at most {most}"
+        )));
     }
     let dims = shape.iter().map(|dim| usize::try_from(dim.as_i128()?).ok());
     let dims = dims.collect::<Option<Vec<usize>>>();
@@ -58,7 +60,7 @@ pub fn recognised(entries: Vec<(Value, Value)>, limits: Limits) -> Result<Value>
     });
     let numbers = numbers.collect::<Result<Vec<_>>>()?;
     if let Some(index) = numbers.iter().position(|number| overflows(&dtype, *number)) {
-        let what = format!("a number beyond every {dtype}");
+        let what = format!("the number is too large for {dtype}");
         return Err(Error::data(what).in_index(index as u64));
     }
     let meta = TensorMeta { dtype, shape, order };

@@ -45,7 +45,8 @@ impl Writer<'_> {
 
     fn enter(&mut self) -> Result<()> {
         let deeper = self.depth.checked_sub(1);
-        self.depth = deeper.ok_or_else(|| Error::limit("nested more deeply than is read"))?;
+        self.depth = deeper
+            .ok_or_else(|| Error::limit("the value is nested more deeply than readers allow"))?;
         Ok(())
     }
 
@@ -81,7 +82,7 @@ impl Writer<'_> {
     fn map<T: Tree>(&mut self, entries: &[(Value, T)]) -> Result<()> {
         self.enter()?;
         if is_special(entries) {
-            self.lose("a map whose fields are those of a tensor, as which it would be read");
+            self.lose("a map with the keys of a tensor, which would be read as a tensor");
         }
         self.put("{")?;
         let mut keys = HashSet::new();
@@ -90,10 +91,10 @@ impl Writer<'_> {
             let text = key.to_step().into_owned();
             let before = self.path.enter(|| text.clone());
             if key.as_str().is_none() {
-                self.lose("a key that is no text, which is written as one");
+                self.lose("a key that is not text, which is written as text");
             }
             if keys.contains(&text) {
-                self.lose("an entry whose key stood there before is left out");
+                self.lose("an entry with the same key as an earlier one is left out");
             } else {
                 self.put(if keys.is_empty() { "" } else { "," })?;
                 self.text(&text)?;
@@ -161,7 +162,7 @@ impl Writer<'_> {
     fn tensor(&mut self, tensor: &DynTensor) -> Result<()> {
         let (dtype, typed) = (tensor.dtype(), is_typed(tensor.dtype()));
         if dtype.bits().is_none() {
-            self.lose("a tensor of a dtype not known here, which would be read as a map");
+            self.lose("a tensor of an unknown dtype, which would be read as a map");
         }
         if tensor.order() == Order::F && typed {
             self.lose("the order of a column-major tensor, which is written in row-major order");
@@ -188,7 +189,7 @@ impl Writer<'_> {
             plain.number(number)
         })?;
         if plain.payloads {
-            self.lose("the payloads of NaNs, of which JSON has only one");
+            self.lose("the payloads of NaNs, because JSON has only one NaN");
         }
         self.put("]}")
     }

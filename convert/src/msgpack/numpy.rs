@@ -60,7 +60,9 @@ pub fn recognised(mut entries: Vec<(Value, Item)>, at: u64, limits: Limits) -> R
             _ => None,
         };
         let Some((re, im)) = parsed else {
-            return Err(Error::syntax("expected a complex number as Python writes it"));
+            return Err(Error::syntax(
+                "expected a complex number as Python writes it, such as `(1+2j)`",
+            ));
         };
         return Ok(complex_number(re, im, at));
     }
@@ -68,8 +70,7 @@ pub fn recognised(mut entries: Vec<(Value, Item)>, at: u64, limits: Limits) -> R
         // Extensions are read as such maps. If this map were accepted, it would be written as an extension.
         let name = super::EXTENSION;
         return Err(Error::data(format!(
-            "a map whose fields are `{name}` and `data`: that is kept \
-                                        for extensions"
+            "a map with only the keys `{name}` and `data` is reserved for extensions"
         )));
     }
     Ok(Item::Map(entries))
@@ -99,22 +100,23 @@ fn found(
     match kind.as_slice() {
         b"" => {}
         b"V" => {
-            let what = "a structured array (kind V) is no tensor; save each field by itself";
+            let what = "a structured array (kind V) is not a tensor; save each field by itself";
             return Err(Error::data(what));
         }
         b"O" => {
-            let what = "an object array (kind O) is pickled Python, which is never read here";
+            let what =
+                "an object array (kind O) consists of pickled Python objects, which are never read";
             return Err(Error::data(what));
         }
         other => {
             let other = String::from_utf8_lossy(other.get(..16).unwrap_or(other)).into_owned();
-            let what = format!("kind `{}` of numpy arrays is not known", other.escape_debug());
+            let what = format!("the numpy array has the unknown kind `{}`", other.escape_debug());
             return Err(Error::data(what));
         }
     }
     let descr = match take("type") {
         Some(Item::Array(_)) => {
-            let what = "a structured array is no tensor; save each field by itself";
+            let what = "a structured array is not a tensor; save each field by itself";
             return Err(Error::data(what));
         }
         Some(item) => bytes_of(item),
@@ -167,7 +169,9 @@ fn bytes_of(item: Item) -> Option<Vec<u8>> {
 fn dims_of(dims: &[Item], limits: Limits) -> Result<Vec<usize>> {
     if dims.len() > limits.max_rank() {
         let (found, most) = (dims.len(), limits.max_rank());
-        return Err(Error::limit(format!("{found} dimensions, {most} are allowed")));
+        return Err(Error::limit(format!(
+            "the array has {found} dimensions, expected at most {most}"
+        )));
     }
     let dim = |item: &Item| match item {
         Item::Plain(Value::Integer(dim)) => usize::try_from(*dim).ok(),
@@ -234,7 +238,7 @@ impl Found {
     /// Returns the tensor. Fails if its bytes remain in the source.
     pub fn into_tensor(self) -> Result<DynTensor> {
         let Stretch::Held(mut bytes) = self.data else {
-            return Err(Error::data("a tensor that was left where it is"));
+            return Err(Error::data("the bytes of a tensor were not read"));
         };
         if self.big_endian {
             swap_words(&mut bytes, self.meta.dtype.word());

@@ -110,7 +110,7 @@ impl<S: Source> Reader<S> {
                 return self.extension(len, at);
             }
             Marker::Reserved => {
-                let what = "byte 0xc1, which is no MessagePack value";
+                let what = "found the byte 0xc1, which MessagePack does not use";
                 return Err(Error::syntax(what).at(at));
             }
             Marker::Null => Value::Null,
@@ -181,8 +181,9 @@ impl<S: Source> Reader<S> {
             let key_at = self.input.at();
             let key = self.item()?;
             let key = match key {
-                Item::Bytes(Stretch::At { .. }) => {
-                    return Err(Error::limit("a map key of thousands of bytes").at(self.at()));
+                Item::Bytes(Stretch::At { len, .. }) => {
+                    let what = format!("a map key of {len} bytes is too long");
+                    return Err(Error::limit(what).at(key_at));
                 }
                 key => key.into_value().map_err(|error| error.at(key_at))?,
             };
@@ -209,7 +210,7 @@ impl<S: Source> Reader<S> {
 
 #[cold]
 pub fn not_utf8(at: u64) -> Error {
-    Error::syntax("a string that is not UTF-8").at(at)
+    Error::syntax("a string is not UTF-8").at(at)
 }
 
 impl Item {
@@ -220,7 +221,7 @@ impl Item {
             Self::Raw(_, at) => return Err(not_utf8(at)),
             Self::Bytes(Stretch::Held(bytes)) => Value::Bytes(bytes),
             Self::Bytes(Stretch::At { .. }) => {
-                return Err(Error::data("bytes that were left where they are"));
+                return Err(Error::data("the bytes of a byte string were not read"));
             }
             Self::Array(items) => {
                 let values = items.into_iter().enumerate().map(|(index, item)| {
@@ -239,7 +240,7 @@ impl Item {
             Self::Texts(found) => match &found.data {
                 Stretch::Held(bytes) => found.value(bytes)?,
                 Stretch::At { .. } => {
-                    return Err(Error::data("texts that were left where they are"));
+                    return Err(Error::data("the bytes of a string array were not read"));
                 }
             },
         })

@@ -79,7 +79,8 @@ impl Writer<'_> {
 
     fn enter(&mut self) -> Result<()> {
         let deeper = self.depth.checked_sub(1);
-        self.depth = deeper.ok_or_else(|| Error::limit("nested more deeply than is read"))?;
+        self.depth = deeper
+            .ok_or_else(|| Error::limit("the value is nested more deeply than readers allow"))?;
         Ok(())
     }
 
@@ -90,8 +91,7 @@ impl Writer<'_> {
         self.enter()?;
         if is_special(entries) {
             self.lose(
-                "a map whose fields are those of a numpy array or an extension, as which it \
-                       would be read",
+                "a map with the keys of a numpy array or an extension, which would be read as one",
             );
         }
         let mut keys = HashSet::new();
@@ -101,7 +101,7 @@ impl Writer<'_> {
                 once.push((key, item));
             } else {
                 let before = self.path.enter(|| key.to_step().into_owned());
-                self.lose("an entry whose key stood there before is left out");
+                self.lose("an entry with the same key as an earlier one is left out");
                 self.path.leave(before);
             }
         }
@@ -212,7 +212,7 @@ impl Writer<'_> {
         }
         let Some(descr) = descr_of(dtype) else {
             let name = dtype.name().escape_debug();
-            self.lose(format!("a tensor of {name}, which numpy has not, is written as nil"));
+            self.lose(format!("a tensor of {name}, which numpy does not have, is written as nil"));
             return self.nil();
         };
         if tensor.order() == Order::F {
@@ -248,8 +248,9 @@ impl Writer<'_> {
 }
 
 fn length(len: usize) -> Result<u32> {
-    u32::try_from(len)
-        .map_err(|_| Error::data(format!("a length of {len}, where MessagePack has 32 bits")))
+    u32::try_from(len).map_err(|_| {
+        Error::data(format!("the length {len} does not fit in the 32 bits of MessagePack"))
+    })
 }
 
 fn failed(error: ValueWriteError) -> Error {
