@@ -90,7 +90,7 @@ impl<'a> AsValue<'a> {
             let found = part.tensor().map_or(0, |tensor| tensor.meta().shape.len());
             let most = Limits::DEFAULT_RANK;
             if found > most {
-                let what = format!("a tensor of {found} dimensions, {most} are allowed");
+                let what = format!("the tensor has {found} dimensions, expected at most {most}");
                 return Err(Error::limit(what).in_field(*name));
             }
         }
@@ -98,7 +98,7 @@ impl<'a> AsValue<'a> {
         let nests = names.are_nested(is_nested);
         let taken = |name: &str| {
             let what = format!(
-                "the name cannot be nested: its first step, `{METADATA}`, is the key of the metadata"
+                "the name cannot be nested: its first step `{METADATA}` is reserved for the metadata"
             );
             Err(Error::data(what).in_field(name))
         };
@@ -111,8 +111,9 @@ impl<'a> AsValue<'a> {
         } else if !matches!(self.metadata, Metadata::None)
             && entries.iter().any(|(name, _)| *name == Key::Text(METADATA))
         {
-            let what =
-                format!("no tensor can be named `{METADATA}`: it is the key of the metadata");
+            let what = format!(
+                "a tensor cannot be named `{METADATA}`, which is reserved for the metadata"
+            );
             return Err(Error::data(what).in_field(METADATA));
         }
         Ok(self)

@@ -44,7 +44,7 @@ pub fn tensor_columns<'a, S: ReadAt + ?Sized>(
         let shape = [&[rows][..], dims].concat();
         if TensorMeta::new(dtype.clone(), &*shape, Order::C).byte_len().is_none() {
             let what = format!(
-                "the length in bytes of a column of {dtype}{shape:?} is not known: it is left out"
+                "the byte length of a column of {dtype}{shape:?} is unknown: it is left out"
             );
             losses.add_tensor(&name, what);
             continue;

@@ -266,7 +266,9 @@ impl Numeric for bool {
 
     fn gather(values: &mut Vec<Self>, bytes: &[u8]) -> Result<()> {
         if let Some(byte) = bytes.iter().find(|&&byte| byte > 1) {
-            return Err(Error::data(format!("byte {byte} is no bool")));
+            return Err(Error::data(format!(
+                "a bool is stored as the byte {byte}; it must be 0 or 1"
+            )));
         }
         reserve(values, bytes.len())?;
         values.extend(bytes.iter().map(|&byte| byte == 1));

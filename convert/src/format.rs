@@ -266,7 +266,7 @@ impl Format {
         if archive.len() != 1 {
             let found = archive.len();
             let what = format!(
-                "expected an archive of one value, found {found}; convert each value by itself"
+                "expected an archive of one value, found {found} values; convert each value separately"
             );
             return Err(of_source(Error::data(what)));
         }

@@ -140,12 +140,12 @@ enum Growing<'a> {
 impl<'a> Branch<'a> {
     fn insert(&mut self, name: &'a str, number: usize) -> Result<()> {
         if name.split('.').nth(MAX_STEPS).is_some() {
-            let what = format!("a name of more than {MAX_STEPS} steps cannot be nested");
+            let what = format!("the name cannot be nested: it has more than {MAX_STEPS} steps");
             return Err(Error::limit(what));
         }
         let clash = || {
             Error::data(
-                "the name cannot be nested: one name is the beginning of another, as `a` is of `a.b`; \
+                "the name cannot be nested: one name is the start of another, such as `a` and `a.b`; \
                  save the file flat",
             )
         };

@@ -208,7 +208,7 @@ fn integers_have_the_first_type_that_holds_them() {
     };
     assert!(refused(Value::Integer(1 << 70)).contains("64 bits"));
     assert!(refused(Value::Null).contains("`key`") || refused(Value::Null).contains("key"));
-    assert!(refused(vec![Value::from(1), "x".into()].into()).contains("one type"));
+    assert!(refused(vec![Value::from(1), "x".into()].into()).contains("the same type"));
     assert!(refused(vec![Value::from(-1), u64::MAX.into()].into()).contains("64 bits"));
 }
 
@@ -317,7 +317,7 @@ fn values_that_claim_much_take_no_memory() {
         file.extend(9u32.to_le_bytes());
         file.extend(1u64.to_le_bytes());
     }
-    assert!(error(file).contains("nested more deeply"));
+    assert!(error(file).contains("nested deeper than the limit"));
 }
 
 #[test]

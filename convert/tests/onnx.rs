@@ -141,7 +141,7 @@ fn every_type_is_read_from_bytes() {
     }
     // Two in a byte.
     assert_eq!(read(tensor(23, &[4], bytes(9, [1, 2]))).unwrap(), made("f4", &[4], &[1, 2]));
-    for (kind, why) in [(8, "texts"), (0, "no type"), (27, "not known")] {
+    for (kind, why) in [(8, "texts"), (0, "no type"), (27, "unknown type")] {
         let error = read(tensor(kind, &[2], bytes(9, [0]))).unwrap_err();
         assert!(error.to_string().contains(why), "{error}");
     }
@@ -158,7 +158,12 @@ fn every_type_is_read_from_bytes() {
             assert!(error.to_string().contains("do not make"), "{error}");
         }
     }
-    assert!(read(tensor(9, &[1], bytes(9, [2]))).unwrap_err().to_string().contains("no bool"));
+    assert!(
+        read(tensor(9, &[1], bytes(9, [2])))
+            .unwrap_err()
+            .to_string()
+            .contains("a bool is stored as the byte 2")
+    );
 }
 
 #[test]
@@ -224,8 +229,8 @@ fn what_is_no_model_is_refused() {
     for (file, why) in [
         (vec![], "found no graph"),
         (number(1, 8), "found no graph"),
-        (number(7, 8), "no message"),
-        (bytes(7, number(5, 1)), "no message"),
+        (number(7, 8), "not a message"),
+        (bytes(7, number(5, 1)), "not a message"),
         (vec![0x3b], "wire type 3"),
         (vec![2, 0], "field number of at least 1, found 0"),
         (model(&[one.clone(), one.clone()]), "two tensors of this name"),

@@ -185,13 +185,13 @@ fn what_the_format_cannot_say_is_refused_before_anything_is_written() {
     let column_major = DynTensor::from(Array2::<f32>::zeros((2, 3).f()));
     let fp8 = DynTensor::new(DType::F8E4M3, &[2], Order::C, vec![0; 2]).unwrap();
     for (name, array, what) in [
-        ("123456789", &good, "up to 8 ASCII letters"),
-        ("ü", &good, "up to 8 ASCII letters"),
-        ("a\0", &good, "up to 8 ASCII letters"),
-        ("r", &long, "up to 9 dimensions"),
-        ("b", &bools, "no elements of bool"),
+        ("123456789", &good, "at most 8 ASCII characters"),
+        ("ü", &good, "at most 8 ASCII characters"),
+        ("a\0", &good, "at most 8 ASCII characters"),
+        ("r", &long, "at most 9 dimensions"),
+        ("b", &bools, "no dtype bool"),
         ("f", &column_major, "column-major"),
-        ("e", &fp8, "no elements of"),
+        ("e", &fp8, "no dtype f8_e4m3"),
     ] {
         let mut out = Vec::new();
         let error = tenbin::write(&mut out, &[("ok", &good), (name, array)]).unwrap_err();
@@ -312,10 +312,10 @@ fn other_values_in_archives_are_not_lost_silently() {
         refused(&|out| assert!(out.save(&"text").is_ok())),
         refused(&|out| assert!(out.save(&x()).is_ok())),
     ] {
-        assert!(error.contains("expected a map or a sequence of tensors"), "{error}");
+        assert!(error.contains("expected a map of tensors, or a sequence"), "{error}");
     }
     let error = refused(&|out| assert!(out.save(&[("a", Tensor(vec![true; 9]))]).is_ok()));
-    assert!(error.contains("no elements of bool"), "{error}");
+    assert!(error.contains("no dtype bool"), "{error}");
 }
 
 #[test]

@@ -25,8 +25,9 @@ pub fn write(value: &dyn Stored, out: &mut dyn Write, options: &Options) -> Resu
     for (name, tensor) in &found.tensors {
         if name.len() > MAX_NAME {
             let name = name.escape_debug();
-            losses
-                .note(format!("llama.cpp reads no names of more than {MAX_NAME} bytes: `{name}`"));
+            losses.note(format!(
+                "llama.cpp does not read names of more than {MAX_NAME} bytes: `{name}`"
+            ));
         }
         let meta = tensor.meta();
         let turned = meta.order == Order::F && meta.shape.len() > 1 && order::can_reorder(&meta);
@@ -69,7 +70,7 @@ fn metadata(value: &dyn Stored, losses: &mut Losses) -> Result<Vec<(String, Valu
     let mut kept = Vec::with_capacity(entries.len());
     for (key, value) in entries {
         let Value::Text(key) = key else {
-            losses.add(METADATA, "a key that is no text is left out");
+            losses.add(METADATA, "a key that is not text is left out");
             continue;
         };
         match check_value(&value) {

@@ -48,7 +48,10 @@ impl Header {
         let mut magic = [0; 4];
         input.input.fill(&mut magic, "`GGUF`")?;
         if magic != MAGIC {
-            return Err(Error::syntax("expected `GGUF`, the first bytes of GGUF files").at(0));
+            return Err(Error::syntax(
+                "expected `GGUF` at the start of the file, found other bytes",
+            )
+            .at(0));
         }
         let version = input.u32("the version")?;
         match version {
@@ -219,7 +222,7 @@ impl<S: ReadAt + ?Sized> Reader<'_, S> {
             [0] => Ok(false),
             [1] => Ok(true),
             [other] => {
-                let what = format!("expected a bool of 0 or 1, found {other}");
+                let what = format!("a bool is stored as the byte {other}; it must be 0 or 1");
                 Err(Error::data(what).at(self.input.at().saturating_sub(1)))
             }
         }
@@ -228,7 +231,7 @@ impl<S: ReadAt + ?Sized> Reader<'_, S> {
     /// Reads an array. An array of numbers becomes a tensor of one dimension.
     fn values(&mut self, depth: usize) -> Result<Value> {
         let depth = depth.checked_sub(1).ok_or_else(|| {
-            Error::limit("arrays are nested more deeply than is allowed").at(self.input.at())
+            Error::limit("arrays are nested deeper than the limit").at(self.input.at())
         })?;
         let kind = self.u32("the type of the values of an array")?;
         let count = self.u64("the length of an array")?;
@@ -282,8 +285,9 @@ impl<S: ReadAt + ?Sized> Reader<'_, S> {
         shape.reverse();
         let number = self.u32("the type of a tensor")?;
         let offset = self.u64("the offset of a tensor")?;
-        let kind = Kind::of_number(number)
-            .ok_or_else(|| Error::data(format!("tensor type {number} is not known")).at(at))?;
+        let kind = Kind::of_number(number).ok_or_else(|| {
+            Error::data(format!("the tensor has the unknown type {number}")).at(at)
+        })?;
         let byte_len = kind.byte_len(&shape).ok_or_else(|| {
             let Kind { name, block, .. } = kind;
             let what = format!(

@@ -150,7 +150,7 @@ pub fn listed(tensor: &impl ToTensor) -> Result<(&'static Kind, u64)> {
         return Err(Error::data(format!("expected at most {MAX_RANK} dimensions, found {rank}")));
     }
     if meta.order == Order::F && shape.len() > 1 {
-        let what = "expected a row-major tensor, found a column-major one: make it row-major first";
+        let what = "expected a row-major tensor, found a column-major one; make it row-major first";
         return Err(Error::data(what));
     }
     let len = kind.byte_len(shape).ok_or_else(|| {
@@ -183,7 +183,7 @@ fn kind(value: &Value) -> Result<u32> {
         Value::Array(_) | Value::Tensor(_) | Value::Numbers(_) => number::ARRAY,
         _ => {
             return Err(Error::data(
-                "expected a number, bool, text or array: GGUF has nothing else",
+                "expected a number, bool, text or array, because GGUF has no other values",
             ));
         }
     })
@@ -224,7 +224,7 @@ fn kind_of_all(values: &[Value]) -> Result<u32> {
     let first = kinds.next().unwrap_or(Ok(number::U32))?;
     for other in kinds {
         if other? != first {
-            return Err(Error::data("expected an array whose values have one type"));
+            return Err(Error::data("expected an array whose values all have the same type"));
         }
     }
     Ok(first)
@@ -282,7 +282,9 @@ fn put_numbers(out: &mut Vec<u8>, tensor: &DynTensor) -> Result<()> {
     };
     let [count] = *tensor.shape() else {
         let rank = tensor.shape().len();
-        return Err(Error::data(format!("expected an array of one dimension, found {rank}")));
+        return Err(Error::data(format!(
+            "expected an array of one dimension, found {rank} dimensions"
+        )));
     };
     out.extend(u32::to_le_bytes(kind));
     out.extend((count as u64).to_le_bytes());

@@ -165,7 +165,7 @@ fn open(external: &External, directory: &Directory, expected: u64) -> Result<(Fi
     match end {
         Some(end) if len == expected => Ok((file, external.offset..end)),
         Some(_) => {
-            let what = format!("expected {expected} bytes of elements, the model says {len}");
+            let what = format!("expected {expected} bytes of elements, the model states {len}");
             Err(Error::syntax(what).in_file(&path))
         }
         None => {

@@ -120,7 +120,7 @@ impl<'a, S: ReadAt + ?Sized> Walk<'a, S> {
 
     fn graph(&mut self, message: &Range<u64>, place: Option<usize>, depth: usize) -> Result<()> {
         let Some(depth) = depth.checked_sub(1) else {
-            let what = "graphs are nested more deeply than is allowed";
+            let what = "graphs are nested deeper than the limit";
             return Err(Error::limit(what).at(message.start));
         };
         while let Some((number, field)) = self.wire.field(message.end)? {
@@ -132,7 +132,7 @@ impl<'a, S: ReadAt + ?Sized> Walk<'a, S> {
                     self.tensors.push(Located { tensor, at, is_initializer: true, place });
                 }
                 (INITIALIZER, _) => {
-                    let what = "expected an initializer, found a field that is no message";
+                    let what = "expected an initializer, found a field that is not a message";
                     return Err(Error::syntax(what).at(self.wire.at()));
                 }
                 (SPARSE_INITIALIZER, _) => self.sparse = self.sparse.saturating_add(1),

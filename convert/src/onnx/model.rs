@@ -62,7 +62,7 @@ pub fn read<S: ReadAt + ?Sized>(source: &S, limits: Limits) -> Result<Found> {
                 walk.main_graph(&range)?;
             }
             (GRAPH, _) => {
-                let what = "expected a graph, found a field that is no message";
+                let what = "expected a graph, found a field that is not a message";
                 return Err(Error::syntax(what).at(walk.wire.at()));
             }
             (number, field) => {

@@ -117,7 +117,7 @@ fn dtype_of(number: u64) -> Result<DType, &'static str> {
         25 => DType::from_name("u2"),
         26 => DType::from_name("i2"),
         0 => return Err("its elements have no type"),
-        _ => return Err("its elements have a type that is not known"),
+        _ => return Err("its elements have an unknown type"),
     })
 }
 
@@ -233,7 +233,7 @@ impl Parts {
                 let what = format!("field {number} of a tensor has a wrong wire type");
                 Err(Error::syntax(what).at(at))
             }
-            _ => self.lose("it has fields that are not known: they are left out"),
+            _ => self.lose("its unknown fields are left out"),
         }
     }
 
@@ -294,7 +294,7 @@ impl Parts {
             "length" => self.external.length = Some(number()?),
             // The checksum is not compared. The tensor is complete without it.
             "checksum" => {}
-            _ => self.lose("properties of its external file that are not known are left out")?,
+            _ => self.lose("unknown properties of its external file are left out")?,
         }
         Ok(())
     }
@@ -439,7 +439,7 @@ impl Plain {
         let shape: &[usize] = if is_list { &[count] } else { &[] };
         // If the attribute does not hold one value of its type, the tensor is refused.
         let fits = (is_list || count == 1) && bytes.is_multiple_of(4);
-        let dtype = if fits { dtype } else { Err("it has no value of its type") };
+        let dtype = if fits { dtype } else { Err("it does not have a value of its type") };
         let payload = if fits { payload } else { Payload::Plain(Vec::new()) };
         let (name, shape, beside) = (String::new(), Shape::from(shape), Vec::new());
         Some(TensorEntry { name, dtype, shape, payload, beside })

@@ -130,11 +130,11 @@ impl<'a, S: ReadAt + ?Sized> Wire<'a, S> {
         const MOST: u64 = 64 << 10;
         let len = range.end.saturating_sub(range.start);
         if len > MOST {
-            let what = format!("a name has {len} bytes, {MOST} are allowed");
+            let what = format!("a name has {len} bytes, expected at most {MOST}");
             return Err(Error::limit(what).at(range.start));
         }
         String::from_utf8(self.bytes(range)?)
-            .map_err(|_| Error::syntax("found a text that is not UTF-8").at(range.start))
+            .map_err(|_| Error::syntax("a text is not UTF-8").at(range.start))
     }
 
     /// Reads the bytes of a field of any length.

@@ -241,11 +241,14 @@ fn plan<'t>(
     let mut planned = Vec::new();
     let mut add = |key: &str, found: Option<(String, TensorMeta, &'t Saved)>| {
         let Some((name, mut meta, leaf)) = found else {
-            losses.add(key, "it is neither a tensor nor a pair of name and tensor: it is left out");
+            losses.add(
+                key,
+                "it is neither a tensor nor a pair of a name and a tensor: it is left out",
+            );
             return;
         };
         if std::mem::take(&mut meta.order) == Order::F {
-            losses.add(key, "its column-major order: it is written in row-major order");
+            losses.add(key, "column-major order becomes row-major");
         }
         match Header::new(&name, meta) {
             Ok(_) => planned.push((name, leaf)),
@@ -270,7 +273,7 @@ fn plan<'t>(
             }
         }
         _ => {
-            let what = "expected a map or a sequence of tensors, or of pairs of name and tensor";
+            let what = "expected a map of tensors, or a sequence of tensors or of pairs of a name and a tensor";
             return Err(Error::data(what));
         }
     }

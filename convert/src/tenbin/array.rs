@@ -49,20 +49,17 @@ impl Header {
         // Names are padded with zeros. So a reader would remove a zero at the end of a name.
         if name.len() > 8 || !name.is_ascii() || name.ends_with('\0') {
             let name = name.escape_debug();
-            return wrong(format!("tenbin takes names of up to 8 ASCII letters, found `{name}`"));
+            return wrong(format!("expected a name of at most 8 ASCII characters, found `{name}`"));
         }
         let dims = &meta.shape;
         if dims.len() > MAX_RANK {
-            return wrong(format!(
-                "tenbin takes up to {MAX_RANK} dimensions, found {}",
-                dims.len()
-            ));
+            return wrong(format!("expected at most {MAX_RANK} dimensions, found {}", dims.len()));
         }
         if !CODES.iter().any(|(_, dtype)| *dtype == meta.dtype) {
-            return wrong(format!("tenbin has no elements of {}", meta.dtype));
+            return wrong(format!("tenbin has no dtype {}", meta.dtype));
         }
         if meta.order == Order::F {
-            return wrong("tenbin arrays are row-major, this tensor is column-major".into());
+            return wrong("expected a row-major tensor, found a column-major one".into());
         }
         let Some(len) = meta.byte_len() else {
             return wrong(format!("shape {dims:?} does not fit in memory"));
@@ -112,7 +109,7 @@ impl Header {
         }
         if dims.len() > Limits::DEFAULT_RANK {
             let most = Limits::DEFAULT_RANK;
-            let what = format!("the array has {rank} dimensions, {most} are allowed");
+            let what = format!("the array has {rank} dimensions, expected at most {most}");
             return Err(Error::limit(what).at(at + 16));
         }
         let mut shape = Vec::with_capacity(dims.len());

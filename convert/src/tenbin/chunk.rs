@@ -110,7 +110,7 @@ impl<R: Read> Input<R> {
     /// Reads the content of a chunk.
     pub fn content(&mut self, len: u64, limit: u64) -> Result<Vec<u8>> {
         if len > limit {
-            let what = format!("the chunk has {len} bytes, {limit} are allowed");
+            let what = format!("the chunk has {len} bytes, expected at most {limit}");
             return Err(Error::limit(what).at(self.at));
         }
         let len = usize::try_from(len).unwrap_or(usize::MAX);

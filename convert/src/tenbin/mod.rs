@@ -136,7 +136,10 @@ impl<R: Read> Reader<R> {
         match self.left.checked_sub(header.len) {
             Some(left) => self.left = left,
             None => {
-                let what = format!("the array has {} bytes, {} are allowed", header.len, self.left);
+                let what = format!(
+                    "the array has {} bytes, {} are left of the limit",
+                    header.len, self.left
+                );
                 return Err(Error::limit(what).at(input.at).in_field(&*header.name));
             }
         }

@@ -188,7 +188,7 @@ fn bools_are_zero_or_one() {
         Some(&[true, false][..])
     );
     let found = TorchFile::new(file(&pickle, &[1, 2])).unwrap();
-    says(found.dyn_tensor("a"), "byte 2 is no bool");
+    says(found.dyn_tensor("a"), "the byte 2; it must be 0 or 1");
     assert!(tenarc::to_vec(&found.flat().unwrap()).is_err());
 }
 
