@@ -1,5 +1,6 @@
 //! The formats, and conversions between their files and archives.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -18,6 +19,11 @@ pub trait Codec: Sync {
     /// Returns whether a file holds values one after the other, rather than named tensors.
     fn holds_values(&self) -> bool {
         false
+    }
+
+    /// Returns the path of the file to open. It is another one than `path` if that is a directory of this format.
+    fn first_file<'a>(&self, path: &'a Path) -> Cow<'a, Path> {
+        path.into()
     }
 
     /// Opens a file of tensors.
@@ -128,7 +134,7 @@ pub enum Format {
     /// webdataset's tenbin.
     #[cfg(feature = "tenbin")]
     Tenbin,
-    /// `PyTorch` files, only read.
+    /// `PyTorch` files, and the directories of distributed checkpoints, only read.
     #[cfg(feature = "torch")]
     Torch,
 }
@@ -167,7 +173,7 @@ impl Format {
     /// If the file cannot be read or is damaged. JSON and MessagePack always fail: their files hold values, not named
     /// tensors.
     pub fn open(self, path: impl AsRef<Path>, options: &Options) -> Result<Opened> {
-        let path = path.as_ref();
+        let path = &*self.codec().first_file(path.as_ref());
         let (file, _) = open_file(path)?;
         self.open_file(file, Some(path), options).map_err(|error| error.in_file(path))
     }
@@ -200,9 +206,10 @@ impl Format {
         to: impl AsRef<Path>,
         options: &Options,
     ) -> Result<Losses> {
-        let (from, to) = (from.as_ref(), to.as_ref());
+        let codec = self.codec();
+        let (from, to) = (&*codec.first_file(from.as_ref()), to.as_ref());
         let of_source = |error: Error| error.in_file(from);
-        let (file, codec) = (open_file(from)?.0, self.codec());
+        let (file, _) = open_file(from)?;
         let mut save = options.save.clone();
         if codec.holds_values() {
             let load = |out: &mut Archived<'_>| codec.load(&file, options, out).map_err(of_source);

@@ -13,7 +13,7 @@
 //! | `parquet` | Parquet files, with records in columns; the feature `parquet-zstd` adds Zstandard |
 //! | `safetensors` | safetensors files, also sharded models |
 //! | `tenbin` | webdataset's `.ten` files |
-//! | `torch` | `PyTorch` files, only read |
+//! | `torch` | `PyTorch` files and distributed checkpoints, only read |
 //!
 //! All conversions follow three rules:
 //!
@@ -76,6 +76,8 @@ pub mod tenbin;
 pub mod torch;
 
 mod as_value;
+#[cfg(any(feature = "safetensors", feature = "torch"))]
+mod beside;
 mod columns;
 mod elements;
 mod exported;

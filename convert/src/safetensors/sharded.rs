@@ -10,11 +10,10 @@ use tenarc::{DynTensor, Error, Result};
 
 use super::fields::{self, Index};
 use super::read::SafeTensors;
-use super::shard_name;
 use crate::exported::{Metadata, check_keys};
 use crate::nested::Names;
 use crate::support::parent;
-use crate::{AsValue, Losses, TensorFile, source};
+use crate::{AsValue, Losses, TensorFile, beside, source};
 
 /// The greatest length of an index, in bytes. It equals the limit of a header.
 const MAX_INDEX: u64 = 100_000_000;
@@ -63,7 +62,7 @@ impl Sharded {
             let number = match numbers.get(&shard) {
                 Some(&number) => number,
                 None => {
-                    shard_name::check(&shard)?;
+                    beside::check("shard", &shard)?;
                     names.push(shard.clone());
                     numbers.insert(shard, names.len() - 1);
                     names.len() - 1

@@ -56,6 +56,14 @@ impl Place {
         }
     }
 
+    /// Makes readers gather the elements of a tensor in row-major order, whatever their order in the storage.
+    pub fn in_rows(&mut self, tensor: &Rebuilt) {
+        let width = self.width as u64;
+        // `place` has checked these products.
+        self.strides = Some(tensor.strides.iter().map(|s| s.saturating_mul(width)).collect());
+        self.whole = false;
+    }
+
     /// Whether the bytes in the storage are those of the tensor.
     pub fn is_as_stored(&self) -> bool {
         self.strides.is_none() && self.swapped <= 1 && self.signs == Signs::default()
@@ -78,6 +86,7 @@ pub fn place(
             let bytes = objects.get(*number).and_then(Object::as_bytes).unwrap_or_default();
             (Home::Object(*number), bytes.len() as u64)
         }
+        At::Chunks(_) => return Err(Error::data("the tensor is in chunks, not in a storage")),
     };
     check_claim(tensor, room)?;
     let shape = tensor.shape.iter().map(|&dim| usize::try_from(dim).ok());

@@ -1,4 +1,5 @@
-//! Reads torch's files (`.pt`, `.pth`, `.bin`) and converts them to archives. Code in a file is never run.
+//! Reads torch's files (`.pt`, `.pth`, `.bin`) and distributed checkpoints, and converts them to archives. Code in a
+//! file is never run.
 //!
 //! ```no_run
 //! use ndarray::Array2;
@@ -26,22 +27,31 @@
 //! [order](tenarc::tensor::Order). The elements of any other view are gathered in row-major order. Plain values beside
 //! tensors, such as the number of an epoch, are kept.
 //!
+//! [`open_distributed`] reads the directory of a checkpoint that `torch.distributed.checkpoint` wrote (`.metadata` and
+//! `.distcp`). Tensors are put together from the chunks in its files. The archive gets the structure of the dict that was
+//! saved.
+//!
 //! Some properties of tensors are neither kept nor counted as lost: devices, strides, `requires_grad`, and overlaps of
 //! tensors in a storage. If two tensors are the same part of a storage, the archive stores their elements once.
 
 mod container;
+mod content;
+mod distributed;
 mod file;
 mod gather;
 mod layout;
 mod legacy;
 mod pickle;
 mod plain;
+mod stores;
 mod tree;
 mod value;
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::path::Path;
 
+pub use distributed::{Distributed, distributed_metadata, open_distributed};
 pub use file::TorchFile;
 pub use legacy::is_legacy;
 pub(crate) use value::Plain;
@@ -58,11 +68,18 @@ pub fn open(path: impl AsRef<Path>) -> Result<TorchFile<File>> {
     TorchFile::open(path.as_ref())
 }
 
-/// The [`Codec`] for torch's files.
+/// The [`Codec`] for torch's files and for distributed checkpoints.
 pub(crate) struct Torch;
 
 impl Codec for Torch {
-    fn open(&self, file: File, _: Option<&Path>, _: &Options) -> Result<Box<dyn TensorFile>> {
-        Ok(Box::new(TorchFile::new(file)?))
+    fn first_file<'a>(&self, path: &'a Path) -> Cow<'a, Path> {
+        distributed_metadata(path).map_or(path.into(), Cow::Owned)
+    }
+
+    fn open(&self, file: File, path: Option<&Path>, _: &Options) -> Result<Box<dyn TensorFile>> {
+        match path.filter(|path| distributed_metadata(path).is_some()) {
+            Some(path) => Ok(Box::new(Distributed::open(&file, path)?)),
+            None => Ok(Box::new(TorchFile::new(file)?)),
+        }
     }
 }

@@ -11,7 +11,7 @@ use tenarc_convert::torch::{self, TorchFile};
 
 use super::support::{Slow, all, fixture, fixtures, says};
 
-fn dtype_of(name: &str) -> DType {
+pub fn dtype_of(name: &str) -> DType {
     let name = name.trim_end_matches("fn");
     if let Some(f8) = name.strip_prefix("float8_") {
         return DType::from_name(&format!("f8_{}", f8.trim_end_matches("fnu")));
@@ -26,14 +26,14 @@ fn dtype_of(name: &str) -> DType {
 }
 
 /// The elements in row-major order, little-endian, whatever the order in memory.
-fn row_major(tensor: DynTensor) -> Vec<u8> {
+pub fn row_major(tensor: DynTensor) -> Vec<u8> {
     if tensor.order() == Order::C {
         return tensor.le_bytes().into_owned();
     }
     tensor.into_row_major().unwrap().le_bytes().into_owned()
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     let digit = |four: u8| char::from_digit(four.into(), 16).unwrap();
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }

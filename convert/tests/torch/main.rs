@@ -8,7 +8,10 @@
     clippy::float_cmp
 )]
 
+mod checkpoints;
 mod conversions;
+mod distributed;
+mod distributed_hostile;
 mod fixtures;
 mod hostile;
 mod layouts;

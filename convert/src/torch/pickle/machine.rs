@@ -17,6 +17,10 @@ const MAX_OPERATIONS: u32 = 1 << 22;
 /// opcode may copy an object.
 const MAX_COST: usize = 128 << 20;
 
+/// How many times these limits are the limits for the metadata of a distributed checkpoint. torch writes about sixty
+/// opcodes for each part of a tensor.
+const FOR_METADATA: u8 = 4;
+
 /// A pickle that was read.
 #[derive(Debug)]
 pub struct Pickle {
@@ -44,6 +48,8 @@ pub struct Machine {
     pub has_sets: bool,
     /// The start of the names of storages.
     pub folder: &'static str,
+    /// Whether the limits are [`FOR_METADATA`] times as high.
+    is_metadata: bool,
 }
 
 /// A state that a [`Machine`] can go back to.
@@ -55,6 +61,15 @@ pub struct State {
 }
 
 impl Machine {
+    /// Creates a machine for the metadata of a distributed checkpoint, which may be longer than other pickles.
+    pub fn for_metadata() -> Self {
+        Self { is_metadata: true, ..Self::default() }
+    }
+
+    fn times(&self) -> u8 {
+        if self.is_metadata { FOR_METADATA } else { 1 }
+    }
+
     /// Reads a pickle that fills `bytes`, and returns its value. The names of its storages start with `folder`.
     pub fn read(&mut self, bytes: &[u8], folder: &'static str) -> Result<Value> {
         let (root, len) = self.read_first(bytes, folder)?;
@@ -74,7 +89,8 @@ impl Machine {
         self.memo.clear();
         self.folder = folder;
         let mut input = Input::new(bytes);
-        while self.operations < MAX_OPERATIONS {
+        let most = MAX_OPERATIONS.saturating_mul(self.times().into());
+        while self.operations < most {
             self.operations += 1;
             let at = input.position();
             let code = input.u8()?;
@@ -84,7 +100,7 @@ impl Machine {
             }
             self.step(code, &mut input).map_err(|error| error.at(at))?;
         }
-        let what = format!("the pickle has more than {MAX_OPERATIONS} opcodes");
+        let what = format!("the pickle has more than {most} opcodes");
         Err(Error::limit(what).at(input.position()))
     }
 
@@ -333,8 +349,9 @@ impl Machine {
     /// Adds an object, but does not push it onto the stack.
     pub fn add(&mut self, object: Object) -> Result<Value> {
         self.cost = self.cost.saturating_add(object.cost());
-        if self.cost > MAX_COST {
-            let what = format!("the pickle makes more than {MAX_COST} bytes of objects");
+        let most = MAX_COST.saturating_mul(self.times().into());
+        if self.cost > most {
+            let what = format!("the pickle makes more than {most} bytes of objects");
             return Err(Error::limit(what));
         }
         self.objects.push(object);

@@ -12,5 +12,7 @@ mod numpy;
 mod object;
 mod parts;
 
+pub use build::sizes;
+pub use global::Meaning;
 pub use machine::{Machine, Pickle};
-pub use object::{At, Dict, Instance, Lost, Object, Origin, Rebuilt, Signs, Value};
+pub use object::{At, Dict, Instance, Kind, Lost, Object, Origin, Rebuilt, Signs, Storage, Value};

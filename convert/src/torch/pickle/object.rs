@@ -146,6 +146,8 @@ pub enum At {
     Member(Box<str>),
     /// The object of the pickle with this number.
     Object(usize),
+    /// The chunks of the tensor with this number, in a distributed checkpoint.
+    Chunks(usize),
 }
 
 /// The type of the elements of a storage.
