@@ -21,7 +21,8 @@ all rows. events is the name of values in an archive, which together are the tab
 
 The format of a file is detected from its first bytes, then from its name, or given by --from and --to. CBOR, MessagePack \
 and ONNX are known by their names only. For a \
-sharded safetensors model, name the index: model.safetensors.index.json. Some content of other formats is \
+sharded safetensors model, name the index: model.safetensors.index.json. For a distributed checkpoint of torch, name its \
+directory. Some content of other formats is \
 not read, such as arrays of Python objects. It is reported on standard error, and commands that write a \
 file stop, except `convert --lossy`.
 
@@ -363,7 +364,8 @@ pub struct Diff {
 Archives: every byte is checked. npz, and PyTorch files with checksums: all checksums of tensors. Other \
 formats: the file must be well-formed. What cannot be checked is reported.")]
 pub struct Verify {
-    /// The files to read, - for standard input, or directories: of these, all files of a known format are read
+    /// The files to read, - for standard input, or directories: of these, all files of a known format are read. A
+    /// distributed checkpoint of torch counts as one file
     #[arg(required = true, value_name = "INPUT")]
     pub inputs: Vec<PathBuf>,
     /// The format of the inputs, if it is not detected from content and name

@@ -64,7 +64,7 @@ impl Document {
         let name = input.name.clone();
         let format = match reading.from {
             Some(format) => format,
-            None => formats::detect(path, &input)?,
+            None => formats::detect(input.path.as_deref().unwrap_or(path), &input)?,
         };
         format.read(input, reading).of(&name)
     }

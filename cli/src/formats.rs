@@ -50,7 +50,7 @@ pub enum Format {
     /// webdataset's tenbin
     #[value(name = "ten")]
     Tenbin,
-    /// torch files, as torch.save writes them, read only
+    /// torch files, as torch.save writes them, and directories of distributed checkpoints, read only
     Torch,
     /// Tensors of ONNX models, read only
     Onnx,

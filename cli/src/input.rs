@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use tenarc::error::Category;
 use tenarc::io::ReadAt;
+use tenarc_convert::torch::distributed_metadata;
 use tenarc_convert::{Opened, Put, Stored};
 
 use crate::failure::{Failure, Kind, Of, OfInput, Result};
@@ -18,7 +19,8 @@ pub struct Input {
     pub file: File,
     /// The name, as printed.
     pub name: String,
-    /// The path, if it is a regular file: some formats read other files in the same directory.
+    /// The path, if it is a regular file: some formats read other files in the same directory. For a distributed
+    /// checkpoint of torch, which is a directory, this is the file with its metadata.
     pub path: Option<PathBuf>,
 }
 
@@ -27,7 +29,7 @@ impl Input {
     /// read at any position.
     ///
     /// # Errors
-    /// If it cannot be read, or is a directory or a device.
+    /// If it cannot be read, is a device, or is a directory other than a distributed checkpoint.
     pub fn open(path: &Path) -> Result<Self> {
         let name = shown(path);
         if path == Path::new("-") {
@@ -40,6 +42,9 @@ impl Input {
             failure.with_hint(hint)
         })?;
         if found.is_dir() {
+            if let Some(path) = distributed_metadata(path) {
+                return Ok(Self { file: File::open(&path).of(&name)?, name, path: Some(path) });
+            }
             return Err(Failure::of_kind(Kind::Io, format!("{name}: is a directory")));
         }
         if is_device(&found) {

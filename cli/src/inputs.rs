@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use tenarc_convert::torch::distributed_metadata;
 use walkdir::WalkDir;
 
 use crate::failure::{Failure, Kind, Result, Status};
@@ -33,8 +34,9 @@ pub fn each(inputs: &[PathBuf], each: &mut dyn FnMut(&Path) -> Result<()>) -> Re
 }
 
 /// Calls `each` with every file of a known format in a directory and its subdirectories. The format is known from the
-/// name or the first bytes of the file. Links to files are followed. Links to directories are not followed, because
-/// they could form a cycle. Returns the number of files of unknown formats.
+/// name or the first bytes of the file. The directory of a distributed checkpoint of torch is passed to `each` as one
+/// input. Links to files are followed. Links to directories are not followed, because they could form a cycle. Returns
+/// the number of files of unknown formats.
 ///
 /// # Errors
 /// If `each` fails. If a directory or a file cannot be read, the error is passed to `each`.
@@ -45,7 +47,12 @@ pub fn below(
     let mut others = 0;
     for entry in WalkDir::new(directory).sort_by_file_name() {
         match entry {
-            Ok(entry) if !entry.path().is_file() => {}
+            Ok(entry) if entry.file_type().is_dir() => {
+                if distributed_metadata(entry.path()).is_some() {
+                    each(entry.path(), Ok(()))?;
+                }
+            }
+            Ok(entry) if !entry.path().is_file() || is_part(entry.path()) => {}
             Ok(entry) => match is_known(entry.path()) {
                 Ok(true) => each(entry.path(), Ok(()))?,
                 Ok(false) => others += 1,
@@ -59,6 +66,13 @@ pub fn below(
         }
     }
     Ok(others)
+}
+
+/// Returns whether a file is a part of a distributed checkpoint, which is checked as one input.
+fn is_part(path: &Path) -> bool {
+    let is_named = path.file_name().is_some_and(|name| name == ".metadata")
+        || path.extension().is_some_and(|extension| extension == "distcp");
+    is_named && path.parent().is_some_and(|parent| distributed_metadata(parent).is_some())
 }
 
 fn is_known(path: &Path) -> Result<bool> {

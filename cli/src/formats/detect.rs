@@ -8,6 +8,7 @@ use std::path::Path;
 
 use clap::ValueEnum as _;
 use tenarc_convert::npy::Npz;
+use tenarc_convert::torch::distributed_metadata;
 
 use super::{Format, by_extension};
 use crate::failure::{Failure, Kind, Of, Result};
@@ -66,6 +67,9 @@ pub fn detect(path: &Path, input: &Input) -> Result<Format> {
         _ => {}
     }
     if matches!(start[..], [0x80, 2..=5, ..]) {
+        if distributed_metadata(path).is_some() {
+            return Ok(Format::Torch);
+        }
         return Err(refused(PICKLE));
     }
     if start.starts_with(&SELF_DESCRIBED) {
