@@ -20,7 +20,7 @@ use tenarc_convert::{Format as Converted, Loss, Losses, Stored};
 use crate::document::{Document, Reading, Section};
 use crate::failure::{Failure, Of, Result};
 use crate::input::{Input, shown};
-use crate::output::{Target, is_quiet, say};
+use crate::output::{Target, TargetWriter, is_quiet, say};
 use crate::text::escaped;
 use crate::written::Written;
 
@@ -241,6 +241,27 @@ pub fn write_stream(
 ) -> Result<()> {
     let mut writer = target.writer()?;
     write(&mut writer)?;
+    writer.finish()
+}
+
+/// Writes a target that is not an archive: a file with `to_file`, which can read the file back, and anything else with
+/// `to_stream`. Prints what was lost.
+fn write_file_or_stream(
+    target: &Target,
+    to_file: impl FnOnce(&File, &Path) -> tenarc::Result<Losses>,
+    to_stream: impl FnOnce(&mut TargetWriter) -> Result<Losses>,
+) -> Result<()> {
+    let save = |file: &File, path: &Path| {
+        let lost = to_file(file, path);
+        let lost = lost.map_err(|error| Failure::while_writing(error, &target.name()))?;
+        tell(&lost, None, NOT_KEPT);
+        Ok(())
+    };
+    if target.write_file(save)? {
+        return Ok(());
+    }
+    let mut writer = target.writer()?;
+    tell(&to_stream(&mut writer)?, None, NOT_KEPT);
     writer.finish()
 }
 

@@ -9,7 +9,8 @@ use tenarc::tensor::ToTensor as _;
 use tenarc_convert::{Format as Converted, Options, Stored, json, msgpack, safetensors, written};
 
 use super::{
-    Format, Lossy, NOT_KEPT, Values, as_rows, is_index, tables, tell, temporary, write_stream,
+    Format, Lossy, NOT_KEPT, Values, as_rows, is_index, tables, tell, temporary,
+    write_file_or_stream, write_stream,
 };
 use crate::document::{Document, Reading};
 use crate::failure::{Failure, Of as _, Result};
@@ -141,26 +142,19 @@ fn sharded(value: &dyn Stored, target: &Target, options: &Options) -> Result<()>
 
 /// Writes the only value to one file.
 fn save(of: Converted, value: &dyn Stored, target: &Target, options: &Options) -> Result<()> {
-    let name = target.name();
-    let put = |file: &File, path: &Path| {
-        let lost = of.write_file(value, file, path, options);
-        tell(&lost.map_err(|error| Failure::while_writing(error, &name))?, None, NOT_KEPT);
-        Ok(())
-    };
-    if target.write_file(put)? {
-        return Ok(());
-    }
-    if of != Converted::Npz {
-        return write_stream(target, &mut |writer| {
-            tell(&of.write(value, writer, options)?, None, NOT_KEPT);
-            Ok(())
-        });
-    }
-    // The writer of npz files seeks, and a pipe cannot seek.
-    let mut spooled = temporary()?;
-    put(&spooled, Path::new(&name))?;
-    spooled.rewind()?;
-    write_stream(target, &mut |writer| Ok(io::copy(&mut spooled, writer).map(drop)?))
+    let to_file = |file: &File, path: &Path| of.write_file(value, file, path, options);
+    write_file_or_stream(target, to_file, |writer| {
+        if of != Converted::Npz {
+            return Ok(of.write(value, writer, options)?);
+        }
+        // The writer of npz files seeks, and a pipe cannot seek.
+        let (mut spooled, name) = (temporary()?, target.name());
+        let lost = to_file(&spooled, Path::new(&name));
+        let lost = lost.map_err(|error| Failure::while_writing(error, &name))?;
+        spooled.rewind()?;
+        io::copy(&mut spooled, writer)?;
+        Ok(lost)
+    })
 }
 
 /// Calls `write` with the only value, in a form that the format can hold.

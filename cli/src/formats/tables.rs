@@ -1,7 +1,6 @@
 //! Reads and writes tables of records in Parquet and Arrow files. A table is read into a temporary archive, with one
 //! value for each row group or record batch.
 
-use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
@@ -12,9 +11,11 @@ use tenarc_convert::parquet::{self, ParquetFile};
 use tenarc_convert::{Format as Converted, Losses, Options, written};
 
 use super::values::{save_temporary, temporary_archive};
-use super::{Format, Lossy, NOT_KEPT, TEMPORARY, Valued, Values, converted, tell, write_stream};
+use super::{
+    Format, Lossy, NOT_KEPT, TEMPORARY, Valued, Values, converted, tell, write_file_or_stream,
+};
 use crate::document::Document;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::input::{Input, Source};
 use crate::output::Target;
 use crate::written::Written;
@@ -85,19 +86,11 @@ fn write_batches(segments: &[Segment<'_, Source>], target: &Target, lossy: Lossy
     let container = target.path().map_or(Container::Stream, Container::of_name);
     let options = Options::default().with_losses(lossy.0).with_container(container);
     let put = |out: &mut dyn Write| arrow::segments_to_writer(segments.to_vec(), out, &options);
-    let name = target.name();
-    let save = |file: &File, path: &Path| {
-        let losses = written(file, path, |out| put(out));
-        tell(&losses.map_err(|error| Failure::while_writing(error, &name))?, None, NOT_KEPT);
-        Ok(())
-    };
-    if target.write_file(save)? {
-        return Ok(());
-    }
-    write_stream(target, &mut |out| {
-        tell(&put(out)?, None, NOT_KEPT);
-        Ok(())
-    })
+    write_file_or_stream(
+        target,
+        |file, path| written(file, path, |out| put(out)),
+        |writer| Ok(put(writer)?),
+    )
 }
 
 /// Writes values as row groups of a Parquet file.

@@ -1,0 +1,168 @@
+//! The options of the subcommands that write files.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::{AsJson, Choose, Compress, Output, Patterns, Read, Writing};
+use crate::formats::Format;
+
+#[derive(Args, Debug)]
+pub struct Cat {
+    /// The files to read, or - for standard input
+    #[arg(required = true)]
+    pub inputs: Vec<PathBuf>,
+    #[command(flatten)]
+    pub read: Read,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+With --max-size, each shard is an archive that holds all of the value's metadata, with undefined in place of \
+the tensors that are in other shards. Each shard can be read alone, and paths stay the same. `merge` joins them. \
+A sequence that is stored as columns is not divided: it counts as one tensor with the size of all its columns. \
+Compressed tensors count with their size after they were decompressed.")]
+pub struct Split {
+    /// The file to read, or - for standard input
+    pub input: PathBuf,
+    /// The directory to write to; it is created if it does not exist
+    #[arg(long, short, value_name = "DIRECTORY", default_value = ".")]
+    pub directory: PathBuf,
+    /// Spread the tensors of one value over archives with at most this many bytes of tensors: 500M, 2GiB. A tensor
+    /// that is larger has an archive of its own.
+    /// Without this option, each value becomes one archive
+    #[arg(long, short, value_name = "SIZE", value_parser = crate::commands::split::size)]
+    pub max_size: Option<u64>,
+    #[command(flatten)]
+    pub compress: Compress,
+    #[command(flatten)]
+    pub writing: Writing,
+    #[command(flatten)]
+    pub choose: Choose,
+    #[command(flatten)]
+    pub read: Read,
+    #[command(flatten)]
+    pub json: AsJson,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Joins the shards that `split --max-size` writes, and maps from names to tensors. If two files hold different \
+things at one path, nothing is written.")]
+pub struct Merge {
+    /// The files to read, or - for standard input
+    #[arg(required = true)]
+    pub inputs: Vec<PathBuf>,
+    #[command(flatten)]
+    pub compress: Compress,
+    #[command(flatten)]
+    pub read: Read,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Changes are made in this order: --drop and --keep, --cast, --rename, --set. Patterns of --drop, --keep and \
+--cast match paths of the input. Values that no change affects are copied unchanged, unless --compress is given. Compressed tensors that are not \
+changed stay as they are. Those that --cast converts are compressed only with --compress.")]
+pub struct Edit {
+    /// The file to read, or - for standard input
+    pub input: PathBuf,
+    /// The file to write; it is replaced only once the new one is complete
+    #[arg(long, short, value_name = "FILE", required_unless_present = "in_place")]
+    pub output: Option<PathBuf>,
+    /// The format to write; by default from the name of the output, and an archive if that has no extension
+    #[arg(long, value_name = "FORMAT", conflicts_with = "in_place")]
+    pub to: Option<Format>,
+    /// Replace the input with the result
+    #[arg(long, short, conflicts_with_all = ["output", "no_clobber"])]
+    pub in_place: bool,
+    /// Drop everything whose path matches
+    #[arg(long, value_name = "PATTERN")]
+    pub drop: Vec<String>,
+    /// Drop all tensors whose path does not match
+    #[arg(long, value_name = "PATTERN")]
+    pub keep: Vec<String>,
+    /// Convert the elements of matching tensors; floats are rounded, integers must fit
+    #[arg(long, value_name = "PATTERN=DTYPE")]
+    pub cast: Vec<String>,
+    /// Move what is at the path OLD to the path NEW
+    #[arg(long, value_name = "OLD=NEW")]
+    pub rename: Vec<String>,
+    /// Set the value at a path; if it is not valid JSON, it is taken as text
+    #[arg(long, value_name = "PATH=JSON")]
+    pub set: Vec<String>,
+    /// The alignment of tensors in the file; by default as in the input
+    #[arg(long, value_name = "BYTES")]
+    pub align: Option<u64>,
+    #[command(flatten)]
+    pub compress: Compress,
+    #[command(flatten)]
+    pub writing: Writing,
+    #[command(flatten)]
+    pub choose: Choose,
+    #[command(flatten)]
+    pub read: Read,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+--compress and --dedup are for archives. For other formats they are errors. With --shard-size, model.safetensors becomes \
+model-00001-of-00002.safetensors and so on, and model.safetensors.index.json. An output that is named as such an index is \
+written so, too, by default in files of 5 GB. --names is for inputs of other formats that \
+hold named tensors.")]
+pub struct Convert {
+    /// The file to read, or - for standard input
+    pub input: PathBuf,
+    /// The file to write; it is replaced only once the new one is complete
+    pub output: PathBuf,
+    /// The format to write; by default from the name of the output
+    #[arg(long, value_name = "FORMAT")]
+    pub to: Option<Format>,
+    /// Leave out, or change, what cannot be read or written in the output format; each loss is reported
+    #[arg(long)]
+    pub lossy: bool,
+    #[command(flatten)]
+    pub only: Patterns,
+    /// How names of tensors become a structure
+    #[arg(long, value_name = "HOW")]
+    pub names: Option<Names>,
+    /// Store equal tensors once
+    #[arg(long)]
+    pub dedup: bool,
+    /// Write a safetensors model as several files of at most this many bytes, such as 5GB, and an index. A model that
+    /// fits into one file is one file
+    #[arg(long, value_name = "SIZE", value_parser = crate::commands::split::size)]
+    pub shard_size: Option<u64>,
+    #[command(flatten)]
+    pub compress: Compress,
+    #[command(flatten)]
+    pub writing: Writing,
+    #[command(flatten)]
+    pub choose: Choose,
+    #[command(flatten)]
+    pub read: Read,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Names {
+    /// As the file says: nested if it was written from a nested value
+    Stored,
+    /// As they are: one map of all tensors
+    Flat,
+    /// Taken apart at their dots: layers.0.weight is in the first of layers
+    Nested,
+}
+
+impl From<Names> for tenarc_convert::Names {
+    fn from(names: Names) -> Self {
+        match names {
+            Names::Stored => Self::Stored,
+            Names::Flat => Self::Flat,
+            Names::Nested => Self::Nested,
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The options of the subcommands that look at files.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::{AsJson, Choose, Inputs, Patterns, Read};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Sort {
+    /// In the order of the file
+    Stored,
+    Path,
+    Dtype,
+    /// By number of dimensions, then by the dimensions
+    Shape,
+    Bytes,
+}
+
+#[derive(Args, Debug)]
+pub struct Info {
+    #[command(flatten)]
+    pub inputs: Inputs,
+    #[command(flatten)]
+    pub read: Read,
+    #[command(flatten)]
+    pub json: AsJson,
+}
+
+#[derive(Args, Debug)]
+pub struct Ls {
+    #[command(flatten)]
+    pub inputs: Inputs,
+    #[command(flatten)]
+    pub only: Patterns,
+    /// Show the tensors as a tree
+    #[arg(long, short, conflicts_with_all = ["sort", "reverse", "json"])]
+    pub tree: bool,
+    /// What to sort by
+    #[arg(long, value_name = "WHAT", default_value = "stored")]
+    pub sort: Sort,
+    /// Reverse the order
+    #[arg(long, short)]
+    pub reverse: bool,
+    #[command(flatten)]
+    pub choose: Choose,
+    #[command(flatten)]
+    pub read: Read,
+    #[command(flatten)]
+    pub json: AsJson,
+}
+
+#[derive(Args, Debug)]
+pub struct Show {
+    /// The file to read, or - for standard input
+    pub input: PathBuf,
+    /// The path of the part to show, or rows of a table: events[10:20]; by default the whole value
+    #[arg(default_value = "", hide_default_value = true)]
+    pub path: String,
+    /// Show everything, without abbreviation
+    #[arg(long)]
+    pub full: bool,
+    #[command(flatten)]
+    pub choose: Choose,
+    #[command(flatten)]
+    pub read: Read,
+    #[command(flatten)]
+    pub json: AsJson,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GetFormat {
+    /// numpy's file format
+    Npy,
+    /// The elements' bytes, little-endian, in row-major order
+    Raw,
+    /// One line for each row, elements separated by spaces; floats in the fewest digits that are exact
+    Text,
+    /// An object of dtype, shape and data
+    Json,
+}
+
+#[derive(Args, Debug)]
+pub struct Get {
+    /// The file to read, or - for standard input
+    pub input: PathBuf,
+    /// The path of the value, and optionally a slice: weight, or weight[0:10, :]
+    #[arg(required_unless_present = "patterns", conflicts_with = "patterns")]
+    pub path: Option<String>,
+    #[command(flatten)]
+    pub only: Patterns,
+    /// The file to write
+    #[arg(long, short, value_name = "FILE", default_value = "-", hide_default_value = true)]
+    pub output: PathBuf,
+    /// The format to write; by default from the name of the output, otherwise text
+    #[arg(long = "as", value_name = "FORMAT", conflicts_with = "json")]
+    pub format: Option<GetFormat>,
+    /// Convert the elements to this dtype
+    #[arg(long, value_name = "DTYPE")]
+    pub cast: Option<String>,
+    /// Do not replace a file that is there
+    #[arg(long)]
+    pub no_clobber: bool,
+    #[command(flatten)]
+    pub choose: Choose,
+    #[command(flatten)]
+    pub read: Read,
+    #[command(flatten)]
+    pub json: AsJson,
+}
+
+#[derive(Args, Debug)]
+pub struct Stats {
+    #[command(flatten)]
+    pub inputs: Inputs,
+    #[command(flatten)]
+    pub only: Patterns,
+    #[command(flatten)]
+    pub choose: Choose,
+    #[command(flatten)]
+    pub read: Read,
+    #[command(flatten)]
+    pub json: AsJson,
+}
+
+#[derive(Args, Debug)]
+pub struct Diag {
+    /// The file to read, or - for standard input
+    pub input: PathBuf,
+    /// Print long byte strings, such as those of tensors, in full
+    #[arg(long)]
+    pub full: bool,
+    #[command(flatten)]
+    pub choose: Choose,
+    #[command(flatten)]
+    pub read: Read,
+    #[command(flatten)]
+    pub json: AsJson,
+}

@@ -1,0 +1,119 @@
+//! The options that several subcommands have.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use tenarc::DType;
+use tenarc::archive::Compression;
+
+use crate::document::Reading;
+use crate::formats::Format;
+
+#[derive(Args, Debug)]
+pub struct Read {
+    /// The format of the input, if it is not detected from content and name
+    #[arg(long, value_name = "FORMAT")]
+    pub from: Option<Format>,
+    /// Read the complete values of a truncated archive
+    #[arg(long)]
+    pub torn: bool,
+    /// With --torn: also read the complete tensors of the value that is cut off; its checksums are missing
+    #[arg(long, requires = "torn")]
+    pub no_verify: bool,
+    /// The dtype of elements of type V2 or V1 in npy and npz files: numpy saves JAX's bf16 and FP8 as these types. Can
+    /// be given once for each width
+    #[arg(long, value_name = "DTYPE", value_parser = dtype)]
+    pub void: Vec<DType>,
+}
+
+impl Read {
+    pub fn reading(&self) -> Reading {
+        let Self { from, torn, no_verify, ref void } = *self;
+        Reading { from, torn, no_verify, void: void.clone(), ..Reading::default() }
+    }
+}
+
+/// Parses the name of a dtype whose elements are whole bytes.
+fn dtype(text: &str) -> Result<DType, String> {
+    let dtype = DType::from_name(text);
+    match dtype.bits() {
+        Some(bits) if bits.is_multiple_of(8) => Ok(dtype),
+        Some(_) => Err("its elements are no whole bytes".into()),
+        None => Err("expected a dtype such as bf16, f8_e4m3 or f16".into()),
+    }
+}
+
+/// The files that a command reads one after the other.
+#[derive(Args, Debug)]
+pub struct Inputs {
+    /// The files to read, or - for standard input
+    #[arg(required = true, value_name = "INPUT")]
+    pub inputs: Vec<PathBuf>,
+}
+
+/// The parts of a value that a command is for.
+#[derive(Args, Debug)]
+pub struct Patterns {
+    /// Take only tensors whose path matches this pattern, or one of several: -e '*.weight' -e '*.bias'
+    #[arg(long = "pattern", short = 'e', value_name = "PATTERN")]
+    pub patterns: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub struct Choose {
+    /// Choose one value of an input that holds several, by its name or number (from 0)
+    #[arg(long, short, value_name = "NAME")]
+    pub segment: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub struct AsJson {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How files are written.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct Writing {
+    /// Do not wait until the output is on disk; it may then be lost if the machine crashes
+    #[arg(long)]
+    pub no_sync: bool,
+    /// Do not replace a file that is there
+    #[arg(long)]
+    pub no_clobber: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct Output {
+    /// The file to write; it is replaced only once the new one is complete
+    #[arg(long, short, value_name = "FILE")]
+    pub output: PathBuf,
+    /// The format to write; by default from the name of the output, and an archive if that has no extension
+    #[arg(long, value_name = "FORMAT")]
+    pub to: Option<Format>,
+    #[command(flatten)]
+    pub writing: Writing,
+}
+
+#[derive(Args, Debug)]
+pub struct Compress {
+    /// Compress the tensors of the archive: zstd, lz4, zstd:LEVEL, or none to decompress them. By default, tensors stay
+    /// as they are in the input, and tensors of other formats are not compressed.
+    #[arg(long, value_name = "CODEC", value_parser = compression)]
+    pub compress: Option<Compression>,
+}
+
+/// Parses a codec: `zstd`, `zstd:3`, `lz4`, `none`.
+fn compression(text: &str) -> Result<Compression, String> {
+    match (text, text.strip_prefix("zstd:")) {
+        ("none", _) => Ok(Compression::none()),
+        ("lz4", _) => Ok(Compression::lz4()),
+        ("zstd", _) => Ok(Compression::zstd(0)),
+        (_, Some(level)) => level
+            .parse()
+            .map(Compression::zstd)
+            .map_err(|_| "expected a number as the level, as in zstd:3".into()),
+        _ => Err("expected zstd, zstd:LEVEL, lz4 or none".into()),
+    }
+}
