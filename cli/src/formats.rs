@@ -12,10 +12,10 @@ pub use values::{Valued, Values};
 
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use tenarc_convert::{Format as Converted, Loss, Losses, Stored};
+use tenarc_convert::{Format as Converted, Loss, Losses, Stored, safetensors};
 
 use crate::document::{Document, Reading, Section};
 use crate::failure::{Failure, Of, Result};
@@ -182,6 +182,14 @@ fn is_index(path: &Path) -> bool {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
     is_json && format!("{stem}.").contains(".safetensors.index.")
+}
+
+/// Returns the paths of the files that the index of a sharded model names. Returns none if the path is not that of an
+/// index, or if the model cannot be opened.
+pub fn shards(path: &Path) -> Vec<PathBuf> {
+    let model = is_index(path).then(|| safetensors::open_sharded(path).ok()).flatten();
+    let shards = model.iter().flat_map(|model| model.shards());
+    shards.map(|(name, _)| path.with_file_name(name)).collect()
 }
 
 /// Returns the format of an output: the requested format, or else the format of the file name. A name without extension

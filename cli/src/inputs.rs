@@ -1,10 +1,11 @@
 //! Several inputs on one command line, and the files in directories.
 
+use std::collections::HashSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use tenarc_convert::torch::distributed_metadata;
-use walkdir::WalkDir;
+use walkdir::{DirEntry, WalkDir};
 
 use crate::failure::{Failure, Kind, Result, Status};
 use crate::formats;
@@ -35,8 +36,9 @@ pub fn each(inputs: &[PathBuf], each: &mut dyn FnMut(&Path) -> Result<()>) -> Re
 
 /// Calls `each` with every file of a known format in a directory and its subdirectories. The format is known from the
 /// name or the first bytes of the file. The directory of a distributed checkpoint of torch is passed to `each` as one
-/// input. Links to files are followed. Links to directories are not followed, because they could form a cycle. Returns
-/// the number of files of unknown formats.
+/// input. Links to files are followed. Links to directories are not followed, because they could form a cycle. Files and
+/// directories whose names start with a dot are skipped, and so are the shards of a model that is read by its index.
+/// Returns the number of files of unknown formats.
 ///
 /// # Errors
 /// If `each` fails. If a directory or a file cannot be read, the error is passed to `each`.
@@ -44,8 +46,16 @@ pub fn below(
     directory: &Path,
     each: &mut dyn FnMut(&Path, Result<()>) -> Result<()>,
 ) -> Result<u64> {
+    let is_listed = |entry: &DirEntry| {
+        // The directory itself was named by the user.
+        entry.depth() == 0 || !entry.file_name().as_encoded_bytes().starts_with(b".")
+    };
+    let walk = WalkDir::new(directory).sort_by_file_name().into_iter();
+    let entries: Vec<_> = walk.filter_entry(is_listed).collect();
+    let found = entries.iter().flatten();
+    let shards: HashSet<_> = found.flat_map(|entry| formats::shards(entry.path())).collect();
     let mut others = 0;
-    for entry in WalkDir::new(directory).sort_by_file_name() {
+    for entry in entries {
         match entry {
             Ok(entry) if entry.file_type().is_dir() => {
                 if distributed_metadata(entry.path()).is_some() {
@@ -53,6 +63,7 @@ pub fn below(
                 }
             }
             Ok(entry) if !entry.path().is_file() || is_part(entry.path()) => {}
+            Ok(entry) if shards.contains(entry.path()) => {}
             Ok(entry) => match is_known(entry.path()) {
                 Ok(true) => each(entry.path(), Ok(()))?,
                 Ok(false) => others += 1,

@@ -147,6 +147,39 @@ fn verifies_all_files_of_a_directory() {
     ran.failed(2, "no file of a known format, among 0 files");
 }
 
+#[test]
+fn hidden_files_of_a_directory_are_skipped_unless_named() {
+    let dir = two_files();
+    std::fs::create_dir_all(dir.file(".models/.cache")).unwrap();
+    for to in [".models/a.tenarc", ".models/.b.tenarc", ".models/.cache/c.tenarc"] {
+        std::fs::copy(dir.file("a.tenarc"), dir.file(to)).unwrap();
+    }
+    let lines = |args: &[&str]| run(&dir, args).good().lines().count();
+    assert_eq!(lines(&["verify", ".models"]), 1);
+    assert_eq!(lines(&["verify", ".models/.cache", ".models/.b.tenarc"]), 2);
+}
+
+/// An index that cannot be read hides no file.
+#[test]
+fn shards_are_verified_by_their_index() {
+    let dir = two_files();
+    std::fs::create_dir(dir.file("models")).unwrap();
+    let convert = |to: &str, more: &[&str]| {
+        run(&dir, &[&["convert", "a.tenarc", to], more].concat()).good();
+    };
+    convert("models/m.safetensors", &["--shard-size", "6"]);
+    convert("models/whole.safetensors", &[]);
+    let ran = run(&dir, &["verify", "models"]);
+    let lines: Vec<&str> = ran.good().lines().collect();
+    assert_eq!(lines.len(), 2, "{ran:?}");
+    assert!(lines[0].starts_with("models/m.safetensors.index.json: good, 1 value, 9 B"), "{ran:?}");
+    assert!(lines[1].starts_with("models/whole.safetensors: good"), "{ran:?}");
+    std::fs::remove_file(dir.file("models/m-00002-of-00002.safetensors")).unwrap();
+    let ran = run(&dir, &["verify", "models"]);
+    assert!(ran.status > 0 && ran.err.contains("m-00002-of-00002.safetensors"), "{ran:?}");
+    assert!(ran.out().contains("models/m-00001-of-00002.safetensors: good"), "{ran:?}");
+}
+
 /// A link to a directory that contains it would never end.
 #[cfg(unix)]
 #[test]

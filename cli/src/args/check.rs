@@ -38,8 +38,8 @@ pub struct Diff {
 Archives: every byte is checked. npz, and PyTorch files with checksums: all checksums of tensors. Other \
 formats: the file must be well-formed. What cannot be checked is reported.")]
 pub struct Verify {
-    /// The files to read, - for standard input, or directories: of these, all files of a known format are read. A
-    /// distributed checkpoint of torch counts as one file
+    /// The files to read, - for standard input, or directories: of these, all files of a known format are read, except
+    /// hidden ones. A distributed checkpoint of torch counts as one file
     #[arg(required = true, value_name = "INPUT")]
     pub inputs: Vec<PathBuf>,
     /// The format of the inputs, if it is not detected from content and name
