@@ -130,6 +130,7 @@ impl Format {
     /// If it cannot be read, or is not of this format.
     pub fn read(self, input: Input, reading: &Reading) -> Result<Document> {
         match (self, self.converted()) {
+            (Self::Arrow, _) => tables::read_arrow(input, reading),
             (_, Some(of)) => converted::read(self, of, input, reading),
             (Self::Archive, _) => archive::read(input, reading),
             (Self::Parquet, _) => tables::read_parquet(input),

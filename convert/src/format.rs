@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use tenarc::io::{AtomicFile, open_file};
@@ -36,9 +37,16 @@ pub trait Codec: Sync {
         Err(Error::data("files of this format are read tensor by tensor"))
     }
 
-    /// Converts a file that holds a table of records. Returns `None` if it holds tensors.
-    fn table_to_archive(&self, _: &File, _: (&Path, &Path), _: &Options) -> Result<Option<Losses>> {
-        Ok(None)
+    /// Opens a file of tensors. If the file holds a table of records, converts it to an archive instead, and returns the
+    /// losses as `Break`. The paths are those of the file and of the archive.
+    fn open_or_convert(
+        &self,
+        file: File,
+        (from, _): (&Path, &Path),
+        options: &Options,
+    ) -> Result<ControlFlow<Losses, Box<dyn TensorFile>>> {
+        let file = self.open(file, Some(from), options);
+        file.map(ControlFlow::Continue).map_err(|error| error.in_file(from))
     }
 
     /// Converts an archive that is a table of records. Returns `None` if it is not, or if files of this format hold no
@@ -216,10 +224,10 @@ impl Format {
             made::archive(to, save, load, |_| Ok(()))?;
             return Ok(Losses::default());
         }
-        if let Some(losses) = codec.table_to_archive(&file, (from, to), options)? {
-            return Ok(losses);
-        }
-        let file = codec.open(file, Some(from), options).map_err(of_source)?;
+        let file = match codec.open_or_convert(file, (from, to), options)? {
+            ControlFlow::Continue(file) => file,
+            ControlFlow::Break(losses) => return Ok(losses),
+        };
         let value = checked(&*file, options).map_err(of_source)?;
         // Damage must be found before anything is written.
         file.verify_unread().map_err(of_source)?;

@@ -9,7 +9,7 @@ use tenarc::tensor::ToTensor as _;
 use tenarc_convert::{Format as Converted, Options, Stored, json, msgpack, safetensors, written};
 
 use super::{
-    Format, Lossy, NOT_KEPT, Values, as_rows, is_index, tables, tell, temporary,
+    Format, Lossy, NOT_KEPT, Values, as_rows, is_index, tell, temporary,
     write_file_or_stream, write_stream,
 };
 use crate::document::{Document, Reading};
@@ -18,8 +18,7 @@ use crate::input::{Input, shown};
 use crate::limits::limits;
 use crate::output::Target;
 
-/// Opens a file. JSON and MessagePack become messages, and a table in an Arrow file becomes a temporary archive.
-/// Tensors of all other files are read in place.
+/// Opens a file. JSON and MessagePack become messages. Tensors of all other files are read in place.
 ///
 /// # Errors
 /// If the input cannot be read, or is not of this format.
@@ -28,11 +27,6 @@ pub fn read(format: Format, of: Converted, input: Input, reading: &Reading) -> R
         Converted::Json => &mut json::values(input.reader()?, limits()),
         Converted::Msgpack => &mut msgpack::values(input.reader()?, limits()),
         _ => {
-            if of == Converted::Arrow
-                && let Some(table) = tables::read_arrow(&input)?
-            {
-                return Ok(table);
-            }
             // External data files of ONNX models are read only from the directory of the model.
             let options = Options::default().with_external(true).with_names(reading.names);
             let options = options.with_limits(limits());

@@ -6,15 +6,15 @@ use std::path::Path;
 
 use tenarc::Archive;
 use tenarc::archive::Segment;
-use tenarc_convert::arrow::{self, ArrowFile, Container, Rows, TableFile};
+use tenarc_convert::arrow::{self, ArrowFile, Container, Rows};
 use tenarc_convert::parquet::{self, ParquetFile};
-use tenarc_convert::{Format as Converted, Losses, Options, written};
+use tenarc_convert::{Format as Converted, Losses, Opened, Options, written};
 
 use super::values::{save_temporary, temporary_archive};
 use super::{
     Format, Lossy, NOT_KEPT, TEMPORARY, Valued, Values, converted, tell, write_file_or_stream,
 };
-use crate::document::Document;
+use crate::document::{Document, Reading};
 use crate::failure::Result;
 use crate::input::{Input, Source};
 use crate::output::Target;
@@ -30,17 +30,18 @@ pub fn read_parquet(input: Input) -> Result<Document> {
     document(input.name, Format::Parquet, file.table(), file.losses(), groups)
 }
 
-/// Reads an Arrow file that holds a table. Returns `None` if it holds tensors.
+/// Reads an Arrow file. Its tensors are read in place.
 ///
 /// # Errors
 /// If the input cannot be read, or is not an Arrow file.
-pub fn read_arrow(input: &Input) -> Result<Option<Document>> {
-    if !ArrowFile::new(&input.file)?.is_table() {
-        return Ok(None);
+pub fn read_arrow(input: Input, reading: &Reading) -> Result<Document> {
+    let file = ArrowFile::new(input.file)?;
+    if !file.is_table() {
+        let opened = Opened::new(Box::new(file), reading.names)?;
+        return Ok(Document::of_opened(input.name, Format::Arrow, opened));
     }
-    let file = TableFile::new(&input.file)?;
-    let (table, losses) = (file.table(), file.losses());
-    document(input.name.clone(), Format::Arrow, table, losses, file.batches()).map(Some)
+    let file = file.into_table()?;
+    document(input.name, Format::Arrow, file.table(), file.losses(), file.batches())
 }
 
 fn document(

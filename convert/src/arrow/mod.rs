@@ -73,6 +73,7 @@ mod write;
 
 use std::fs::File;
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 pub use super::options::Options;
@@ -152,27 +153,27 @@ pub fn to_writer_with<W: Write, N: AsRef<str>, T: ToTensor>(
 pub(crate) struct Arrow;
 
 impl Codec for Arrow {
-    fn table_to_archive(
+    fn open_or_convert(
         &self,
-        file: &File,
+        file: File,
         (from, to): (&Path, &Path),
         options: &Options,
-    ) -> Result<Option<Losses>> {
+    ) -> Result<ControlFlow<Losses, Box<dyn TensorFile>>> {
         let of_source = |error: Error| error.in_file(from);
-        if options.table.is_none() && !ArrowFile::new(file).map_err(of_source)?.is_table() {
-            return Ok(None);
-        }
-        let table = TableFile::new(file).map_err(of_source)?;
+        let table = if options.table.is_some() {
+            TableFile::new(file)
+        } else {
+            let file = ArrowFile::new(file).map_err(of_source)?;
+            if !file.is_table() {
+                return Ok(ControlFlow::Continue(Box::new(file)));
+            }
+            file.into_table()
+        };
+        let table = table.map_err(of_source)?;
         let (losses, columns) = (table.losses().clone(), table.columns());
-        super::records::to_archive(
-            (from, to),
-            table.table(),
-            columns,
-            losses,
-            table.batches(),
-            options,
-        )
-        .map(Some)
+        let (name, batches) = (table.table(), table.batches());
+        super::records::to_archive((from, to), name, columns, losses, batches, options)
+            .map(ControlFlow::Break)
     }
 
     fn table_from_archive(

@@ -15,6 +15,7 @@ use super::contents::{Contents, Leaf};
 use super::elements;
 use super::schema::{Column, Kind};
 use super::strings;
+use super::table::TableFile;
 use crate::as_value::{AsValue, Part, Strings};
 use crate::elements::collected;
 use crate::exported::METADATA;
@@ -93,11 +94,19 @@ impl<S: ReadAt> ArrowFile<S> {
         &self.contents.infos
     }
 
-    /// Returns whether the file should be read as a table of records, by [`TableFile`](super::TableFile). This is so if
-    /// the file was written from a table, if a column has nulls, or if the type of a column, for example lists of any
+    /// Returns whether the file should be read as a table of records: see [`into_table`](Self::into_table). This is so
+    /// if the file was written from a table, if a column has nulls, or if the type of a column, for example lists of any
     /// length, is not read here.
     pub fn is_table(&self) -> bool {
         self.contents.is_table
+    }
+
+    /// Reads the file as a table of records instead. Its schema is read again.
+    ///
+    /// # Errors
+    /// The errors of [`TableFile::new`].
+    pub fn into_table(self) -> Result<TableFile<S>> {
+        TableFile::new(self.source)
     }
 
     /// Returns the keys and texts in the metadata of the schema, in their order, or `None` if the schema has no
