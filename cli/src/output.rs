@@ -271,10 +271,10 @@ impl Target {
         self.finds_equal = on;
     }
 
-    /// Returns how many times tensors are read when they are written in this format: twice if equal tensors must be
-    /// found first, otherwise once.
+    /// Returns how many times values are read when they are written in this format: twice if equal tensors must be
+    /// found first, or if a table is compared with its file, otherwise once.
     pub fn passes(&self, to: Format) -> u64 {
-        1 + u64::from(self.finds_equal && to == Format::Archive)
+        1 + u64::from(to == Format::Parquet || self.finds_equal && to == Format::Archive)
     }
 
     pub fn path(&self) -> Option<&Path> {

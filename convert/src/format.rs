@@ -246,7 +246,8 @@ impl Format {
     /// table and the format is Arrow.
     ///
     /// Tensors are read one at a time, and their checksums are verified. Before the file appears under its name, it is
-    /// read back and compared. If anything fails, a file that was there before stays.
+    /// read back and compared: its bytes, and if it is a table, also all values and nulls. If anything fails, a file that
+    /// was there before stays.
     ///
     /// # Errors
     /// - If the archive cannot be read, is damaged, or does not hold exactly one value.

@@ -1,19 +1,16 @@
 //! Reads and writes tables of records in Parquet and Arrow files. A table is read into a temporary archive, with one
 //! value for each row group or record batch.
 
-use std::io::Write;
 use std::path::Path;
 
 use tenarc::Archive;
 use tenarc::archive::Segment;
-use tenarc_convert::arrow::{self, ArrowFile, Container, Rows};
+use tenarc_convert::arrow::{self, ArrowFile, Rows};
 use tenarc_convert::parquet::{self, ParquetFile};
-use tenarc_convert::{Format as Converted, Losses, Opened, Options, written};
+use tenarc_convert::{Format as Converted, Losses, Opened, Options};
 
 use super::values::{save_temporary, temporary_archive};
-use super::{
-    Format, Lossy, NOT_KEPT, TEMPORARY, Valued, Values, converted, tell, write_file_or_stream,
-};
+use super::{Format, Lossy, TEMPORARY, Valued, Values, converted, write_file_or_stream};
 use crate::document::{Document, Reading};
 use crate::failure::Result;
 use crate::input::{Input, Source};
@@ -84,13 +81,11 @@ pub fn write_arrow(
 }
 
 fn write_batches(segments: &[Segment<'_, Source>], target: &Target, lossy: Lossy) -> Result<()> {
-    let container = target.path().map_or(Container::Stream, Container::of_name);
-    let options = Options::default().with_losses(lossy.0).with_container(container);
-    let put = |out: &mut dyn Write| arrow::segments_to_writer(segments.to_vec(), out, &options);
+    let options = Options::default().with_losses(lossy.0);
     write_file_or_stream(
         target,
-        |file, path| written(file, path, |out| put(out)),
-        |writer| Ok(put(writer)?),
+        |file, path| arrow::segments_to_file(segments.to_vec(), file, path, &options),
+        |writer| Ok(arrow::segments_to_writer(segments.to_vec(), writer, &options)?),
     )
 }
 
@@ -101,14 +96,18 @@ fn write_batches(segments: &[Segment<'_, Source>], target: &Target, lossy: Lossy
 /// written.
 pub fn write_parquet(values: &mut Values<'_>, target: &Target, lossy: Lossy) -> Result<()> {
     let options = Options::default().with_losses(lossy.0);
-    let mut writer = target.writer()?;
-    let losses = if let Some(segments) = values.segments() {
-        parquet::segments_to_writer(segments, &mut writer, &options)?
+    let held;
+    let segments: Vec<Segment<'_, Source>> = if let Some(segments) = values.segments() {
+        segments
     } else {
-        parquet::to_writer(&archive_of(values)?, &mut writer, &options)?
+        held = archive_of(values)?;
+        held.segments().collect::<tenarc::Result<_>>()?
     };
-    tell(&losses, None, NOT_KEPT);
-    writer.finish()
+    write_file_or_stream(
+        target,
+        |file, path| parquet::segments_to_file(segments.clone(), file, path, &options),
+        |writer| Ok(parquet::segments_to_writer(segments.clone(), writer, &options)?),
+    )
 }
 
 /// Saves values to a temporary archive.

@@ -81,7 +81,7 @@ pub use super::records::Rows;
 pub use export::Export;
 pub use options::{Container, Layout};
 pub use read::ArrowFile;
-pub use records::{are_table, segments_to_writer};
+pub use records::{are_table, segments_to_file, segments_to_writer};
 pub use stream::{Batches, Body};
 pub use table::TableFile;
 
@@ -182,7 +182,7 @@ impl Codec for Arrow {
         to: &Path,
         options: &Options,
     ) -> Result<Option<Losses>> {
-        records::from_archive(archive, to, &self.of_name(to, options))
+        records::from_archive(archive, to, options)
     }
 
     fn open(&self, file: File, _: Option<&Path>, _: &Options) -> Result<Box<dyn TensorFile>> {

@@ -9,13 +9,13 @@ use arrow_array::RecordBatchWriter;
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use tenarc::archive::Segment;
 use tenarc::io::ReadAt;
-use tenarc::{Archive, Error, Result};
+use tenarc::{Archive, Result};
 
 use super::options::Container;
 use super::table::{TableFile, failed};
 use crate::exported::{Exported, Keep};
 use crate::records::{self, Records, TABLE};
-use crate::{Losses, Options};
+use crate::{Losses, Options, made};
 
 /// Returns whether values of an archive are written as a table rather than as tensors. They are if they are sequences
 /// that are stored as columns. They also are if they are sequences of structs that a table keeps completely and tensors
@@ -51,6 +51,29 @@ pub fn segments_to_writer<S: ReadAt + ?Sized, W: Write>(
     records::to_writer(segments, writer, options, |records, out| write(records, out, options))
 }
 
+/// Like [`segments_to_writer`], but writes to an empty file, which must be open for reading too. The file is read back,
+/// and all values and nulls are compared with the segments. `path` is the path of the file, which errors show. Its
+/// extension also decides between a file and a stream, unless the options do.
+///
+/// # Errors
+/// The errors of [`segments_to_writer`]. Also if what is read back differs.
+pub fn segments_to_file<S: ReadAt + ?Sized>(
+    segments: Vec<Segment<'_, S>>,
+    file: &File,
+    path: &Path,
+    options: &Options,
+) -> Result<Losses> {
+    let container = options.container.unwrap_or_else(|| Container::of_name(path));
+    let options = options.clone().with_container(container);
+    records::to_file(
+        segments,
+        (file, path),
+        &options,
+        |records, out| write(records, out, &options),
+        |records, file, ()| records::compare(records, TableFile::new(file)?.record_batches()),
+    )
+}
+
 /// Converts an archive if it is a table. Returns `None` if it is not.
 pub fn from_archive(
     archive: &Archive<File>,
@@ -62,18 +85,9 @@ pub fn from_archive(
     if !is_table {
         return Ok(None);
     }
-    let write =
-        |records: &Records<'_, File>, out: &mut (dyn Write + Send)| write(records, out, options);
-    records::from_archive(archive, to, options, write, check).map(Some)
-}
-
-/// Checks that the file has as many rows as were written.
-fn check(file: &File, (): (), rows: u64) -> Result<()> {
-    let file = TableFile::new(file)?;
-    match file.rows()? {
-        found if found == rows && file.losses().is_empty() => Ok(()),
-        found => Err(Error::damaged(format!("wrote {rows} rows, read back {found}"))),
-    }
+    let segments = records::segments(archive, options.table.as_deref())?;
+    let write = |file: &File| segments_to_file(segments, file, to, options);
+    made::file(to, options.sync(), write).map(Some)
 }
 
 fn write<S: ReadAt + ?Sized>(

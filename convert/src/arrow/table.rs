@@ -115,6 +115,19 @@ impl<S: ReadAt> TableFile<S> {
     /// # Errors
     /// If a batch cannot be read, its item is an error, and the iterator ends.
     pub fn batches(&self) -> impl Iterator<Item = Result<Rows>> + '_ {
+        let mut batches = Some(self.record_batches());
+        std::iter::from_fn(move || {
+            let batch = batches.as_mut()?.next()?;
+            let rows = batch.and_then(|batch| Rows::of(&[batch], self.plans.clone()));
+            if rows.is_err() {
+                batches = None;
+            }
+            Some(rows)
+        })
+    }
+
+    /// Returns an iterator over the record batches, with the columns that are kept. It ends after an error.
+    pub(super) fn record_batches(&self) -> impl Iterator<Item = Result<RecordBatch>> + '_ {
         let mut decoder = Decoder::new(&self.schema, &self.roots);
         let mut messages = Some(self.messages.clone());
         std::iter::from_fn(move || {
@@ -122,30 +135,16 @@ impl<S: ReadAt> TableFile<S> {
                 let read = messages.as_mut()?.next(&self.source, |message, place| {
                     decoder.message(message, place, &self.source)
                 });
-                let batch = match read.transpose()? {
-                    Ok(Some(batch)) => Rows::of(&[batch], self.plans.clone()),
-                    Ok(None) => continue,
-                    Err(error) => Err(error),
-                };
-                if batch.is_err() {
-                    // Nothing after an error is read.
-                    messages = None;
+                match read.transpose()? {
+                    Ok(Some(batch)) => return Some(Ok(batch)),
+                    Ok(None) => {}
+                    Err(error) => {
+                        messages = None;
+                        return Some(Err(error));
+                    }
                 }
-                return Some(batch);
             }
         })
-    }
-
-    /// Returns the number of rows that the metadata of the batches state.
-    pub(super) fn rows(&self) -> Result<u64> {
-        let (mut messages, mut rows) = (self.messages.clone(), 0u64);
-        while let Some(found) = messages.next(&self.source, |message, _| {
-            let found = message.header_as_record_batch().map_or(0, |batch| batch.length());
-            Ok(u64::try_from(found).unwrap_or(0))
-        })? {
-            rows = rows.saturating_add(found);
-        }
-        Ok(rows)
     }
 }
 

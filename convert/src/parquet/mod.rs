@@ -49,7 +49,7 @@ pub use super::options::Options;
 pub use super::records::Rows;
 pub use options::Compression;
 pub use read::{ParquetFile, open, to_archive};
-pub use write::{from_archive, segments_to_writer, to_writer};
+pub use write::{from_archive, segments_to_file, segments_to_writer, to_writer};
 
 /// Converts an error of the library.
 fn failed(error: ParquetError) -> Error {

@@ -119,7 +119,7 @@ impl<S: ReadAt + Send + Sync + 'static> ParquetFile<S> {
             return Err(Error::data(what));
         }
         let of_group = |error: Error| error.in_field(format!("row group {group}"));
-        let batches = guarded(|| self.batches(group)).map_err(of_group)?;
+        let batches = self.batches(group).map_err(of_group)?;
         let rows = Rows::of(&batches, self.plans.clone()).map_err(of_group)?;
         let expected = self.rows_of(group);
         if rows.len() as u64 != expected {
@@ -130,8 +130,44 @@ impl<S: ReadAt + Send + Sync + 'static> ParquetFile<S> {
         Ok(rows)
     }
 
-    /// Decodes a row group in batches of [`BATCH`] rows.
+    /// Decodes a row group. The rows are limited by the memory that they take.
     fn batches(&self, group: usize) -> Result<Vec<RecordBatch>> {
+        let mut left = alloc_budget(tenarc::de::Limits::default(), false);
+        let mut batches = Vec::new();
+        for batch in self.batches_of(group) {
+            let batch = batch?;
+            left = left
+                .checked_sub(batch.get_array_memory_size() as u64)
+                .ok_or_else(|| Error::limit("the rows take more memory than is allowed"))?;
+            batches.push(batch);
+        }
+        Ok(batches)
+    }
+
+    /// Returns an iterator over the rows of all row groups, in batches of [`BATCH`] rows, with the columns that are
+    /// kept.
+    pub(super) fn record_batches(&self) -> impl Iterator<Item = Result<RecordBatch>> + '_ {
+        (0..self.row_groups()).flat_map(|group| self.batches_of(group))
+    }
+
+    /// Returns an iterator over the rows of a row group, in batches of [`BATCH`] rows. It ends after an error.
+    fn batches_of(&self, group: usize) -> impl Iterator<Item = Result<RecordBatch>> + '_ {
+        let mut reader = Some(guarded(|| self.reader(group)));
+        std::iter::from_fn(move || {
+            let mut open = match reader.take()? {
+                Ok(open) => open,
+                Err(error) => return Some(Err(error)),
+            };
+            let batch = guarded(|| open.next().transpose().map_err(of_batch)).transpose()?;
+            if batch.is_ok() {
+                reader = Some(Ok(open));
+            }
+            Some(batch)
+        })
+    }
+
+    /// Returns a reader of a row group.
+    fn reader(&self, group: usize) -> Result<ParquetRecordBatchReader> {
         let metadata = self.metadata.metadata();
         let groups = Group {
             source: Arc::new(self.source.clone()),
@@ -143,25 +179,20 @@ impl<S: ReadAt + Send + Sync + 'static> ParquetFile<S> {
         let schema = metadata.file_metadata().schema_descr();
         let fields = Some(self.metadata.schema().fields());
         let levels = parquet_to_arrow_field_levels(schema, mask, fields).map_err(failed)?;
-        let reader =
-            ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, BATCH, None);
-        let mut left = alloc_budget(tenarc::de::Limits::default(), false);
-        let mut batches = Vec::new();
-        for batch in reader.map_err(failed)? {
-            let batch = batch.map_err(|error| match error {
-                ArrowError::ExternalError(error) => match error.downcast::<ParquetError>() {
-                    Ok(error) => failed(*error),
-                    Err(error) => Error::data(error.to_string()),
-                },
-                ArrowError::ParquetError(what) => Error::data(what),
-                error => Error::data(error.to_string()),
-            })?;
-            left = left
-                .checked_sub(batch.get_array_memory_size() as u64)
-                .ok_or_else(|| Error::limit("the rows take more memory than is allowed"))?;
-            batches.push(batch);
-        }
-        Ok(batches)
+        ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, BATCH, None)
+            .map_err(failed)
+    }
+}
+
+/// Converts an error of the library that occurred while it decoded a batch.
+fn of_batch(error: ArrowError) -> Error {
+    match error {
+        ArrowError::ExternalError(error) => match error.downcast::<ParquetError>() {
+            Ok(error) => failed(*error),
+            Err(error) => Error::data(error.to_string()),
+        },
+        ArrowError::ParquetError(what) => Error::data(what),
+        error => Error::data(error.to_string()),
     }
 }
 
@@ -210,7 +241,7 @@ impl<S> ParquetFile<S> {
     }
 
     /// Returns the number of rows that the footer states for a row group.
-    pub(super) fn rows_of(&self, group: usize) -> u64 {
+    fn rows_of(&self, group: usize) -> u64 {
         let groups = self.metadata.metadata().row_groups();
         groups.get(group).map_or(0, |group| u64::try_from(group.num_rows()).unwrap_or(0))
     }

@@ -13,7 +13,7 @@ use tenarc::{Archive, Error, Result};
 
 use super::read::ParquetFile;
 use super::{Options, failed};
-use crate::Losses;
+use crate::{Losses, made};
 use crate::records::{self, Records, TABLE, segments};
 
 /// The most rows of a row group by default.
@@ -23,7 +23,8 @@ const ROWS: usize = 1 << 20;
 /// [`Options::with_rows_per_group`]. If the options accept losses, returns what was lost.
 ///
 /// Memory holds one batch of rows of the archive at a time, and the encoded pages of the current row group. Checksums
-/// of columns are verified when they are read. Before the file appears under its name, it is read back and compared.
+/// of columns are verified when they are read. Before the file appears under its name, it is read back, and all values
+/// and nulls are compared with those of the archive, which is read again for this.
 ///
 /// # Errors
 /// - If the archive cannot be read, is damaged, or has no such table.
@@ -37,22 +38,35 @@ pub fn from_archive(
     let from = from.as_ref();
     let of_source = |error: Error| error.in_file(from);
     let archive = Archive::new(open_file(from)?.0).map_err(of_source)?;
-    let write =
-        |records: &Records<'_, File>, out: &mut (dyn Write + Send)| write(records, out, options);
-    records::from_archive(&archive, to.as_ref(), options, write, check).map_err(of_source)
+    let segments = segments(&archive, options.table.as_deref()).map_err(of_source)?;
+    let to = to.as_ref();
+    let write = |file: &File| segments_to_file(segments, file, to, options);
+    made::file(to, options.sync(), write).map_err(of_source)
 }
 
-/// Checks that the file has as many rows and row groups as were written.
-fn check(file: &File, groups: usize, rows: u64) -> Result<()> {
+/// Like [`segments_to_writer`], but writes to an empty file, which must be open for reading too. The file is read back,
+/// and all values and nulls are compared with the segments. `path` is the path of the file, which errors show.
+///
+/// # Errors
+/// The errors of [`segments_to_writer`]. Also if what is read back differs.
+pub fn segments_to_file<S: ReadAt + ?Sized>(
+    segments: Vec<Segment<'_, S>>,
+    file: &File,
+    path: &Path,
+    options: &Options,
+) -> Result<Losses> {
+    let write =
+        |records: &Records<'_, S>, out: &mut (dyn Write + Send)| write(records, out, options);
+    records::to_file(segments, (file, path), options, write, check)
+}
+
+/// Checks that the file has the row groups and the rows that were written.
+fn check<S: ReadAt + ?Sized>(records: &Records<'_, S>, file: &File, groups: usize) -> Result<()> {
     let file = ParquetFile::new(file.try_clone().map_err(Error::io)?)?;
-    let found = (0..file.row_groups()).map(|group| file.rows_of(group)).sum::<u64>();
-    if (file.row_groups(), found) == (groups, rows) {
-        return Ok(());
+    match file.row_groups() {
+        found if found == groups => records::compare(records, file.record_batches()),
+        found => Err(Error::damaged(format!("wrote {groups} row groups, read back {found}"))),
     }
-    let found_groups = file.row_groups();
-    let what =
-        format!("wrote {rows} rows in {groups} row groups, read back {found} in {found_groups}");
-    Err(Error::damaged(what))
 }
 
 /// Writes a table of an archive as a Parquet file to any writer, which need not be able to seek. If the options accept

@@ -8,11 +8,13 @@
 //! | `values` | chooses types and makes arrays for rows that are not stored as columns |
 //! | `plan` | decides what arrays of Arrow become in an archive |
 //! | `cells`, `rows` | serialize arrays row by row, so that an archive can save them |
+//! | `compare` | compares a table with what was read back from its file |
 //! | `names` | keeps names of fields for the life of the process |
 
 mod arrays;
 mod cells;
 mod columns;
+mod compare;
 mod names;
 mod plan;
 mod rows;
@@ -35,6 +37,7 @@ use crate::honest::Honest;
 use crate::{Losses, Options, made};
 use schema::{Inner, Type};
 
+pub use compare::compare;
 pub use plan::Plan;
 pub use rows::Rows;
 
@@ -90,26 +93,24 @@ pub fn segments<'a, S: ReadAt>(
     }
 }
 
-/// Writes a table of an archive to a file. `check` reads the file back, and gets what `write` returned and the number of
-/// rows.
+/// Writes segments that are one table to an empty file, which must be open for reading too. `check` reads the file back
+/// and compares it; it also gets what `write` returned.
 ///
 /// # Errors
-/// - If the archive cannot be read, or has no such table.
+/// - If the segments are not a table, or are damaged.
 /// - If something cannot be kept, and the options do not accept losses.
-/// - If the file cannot be written.
-pub fn from_archive<T>(
-    archive: &Archive<File>,
-    to: &Path,
+/// - If the file cannot be written, or is not what was written when it is read back.
+pub fn to_file<S: ReadAt + ?Sized, T>(
+    segments: Vec<Segment<'_, S>>,
+    (file, path): (&File, &Path),
     options: &Options,
-    write: impl FnOnce(&Records<'_, File>, &mut (dyn Write + Send)) -> Result<T>,
-    check: impl FnOnce(&File, T, u64) -> Result<()>,
+    write: impl FnOnce(&Records<'_, S>, &mut (dyn Write + Send)) -> Result<T>,
+    check: impl FnOnce(&Records<'_, S>, &File, T) -> Result<()>,
 ) -> Result<Losses> {
-    let records = Records::of(segments(archive, options.table.as_deref())?)?;
+    let records = Records::of(segments)?;
     records.losses.check(options.accept_losses, usize::MAX)?;
-    made::file(to, options.sync(), |file| {
-        let written = made::written(file, to, |out| write(&records, out))?;
-        check(file, written, records.rows).map_err(|error| error.in_file(to))
-    })?;
+    let written = made::written(file, path, |out| write(&records, out))?;
+    check(&records, file, written).map_err(|error| error.in_file(path))?;
     Ok(records.losses)
 }
 

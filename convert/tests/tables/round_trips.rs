@@ -1,13 +1,14 @@
 //! Records to Parquet and Arrow, and back.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use half::f16;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tenarc::{Archive, OArchive, Tensor, Value};
 use tenarc_convert::Losses;
-use tenarc_convert::arrow::Container;
+use tenarc_convert::arrow::{self, Container};
 use tenarc_convert::parquet::{self, Compression, Options, ParquetFile};
 
 /// An archive of these values under one name.
@@ -41,6 +42,15 @@ fn round_trip<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(row
         let (bytes, losses) = super::arrow::written(&archive(&[rows]), &options);
         assert!(losses.is_empty(), "{losses}");
         all.push(super::arrow::read(bytes));
+    }
+    // Files are compared with the archive when they are written.
+    let segments = archive(&[rows]);
+    let segments = || segments.segments().collect::<tenarc::Result<Vec<_>>>().unwrap();
+    let options = Options::default().with_rows_per_group(70).with_rows_per_batch(30);
+    for write in [parquet::segments_to_file, arrow::segments_to_file] {
+        let file = tempfile::tempfile().unwrap();
+        let losses = write(segments(), &file, Path::new("t.arrow"), &options).unwrap();
+        assert!(losses.is_empty() && file.metadata().unwrap().len() > 0, "{losses}");
     }
     for again in all {
         assert_eq!(again.table("t").unwrap().rows::<T>(..).unwrap(), rows);
