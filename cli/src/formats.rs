@@ -189,7 +189,7 @@ fn is_index(path: &Path) -> bool {
 /// index, or if the model cannot be opened.
 pub fn shards(path: &Path) -> Vec<PathBuf> {
     let model = is_index(path).then(|| safetensors::open_sharded(path).ok()).flatten();
-    let shards = model.iter().flat_map(|model| model.shards());
+    let shards = model.iter().flat_map(safetensors::Sharded::shards);
     shards.map(|(name, _)| path.with_file_name(name)).collect()
 }
 

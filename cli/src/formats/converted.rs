@@ -9,8 +9,8 @@ use tenarc::tensor::ToTensor as _;
 use tenarc_convert::{Format as Converted, Options, Stored, json, msgpack, safetensors, written};
 
 use super::{
-    Format, Lossy, NOT_KEPT, Values, as_rows, is_index, tell, temporary,
-    write_file_or_stream, write_stream,
+    Format, Lossy, NOT_KEPT, Values, as_rows, is_index, tell, temporary, write_file_or_stream,
+    write_stream,
 };
 use crate::document::{Document, Reading};
 use crate::failure::{Failure, Of as _, Result};

@@ -13,8 +13,8 @@ use tenarc::{Archive, Error, Result};
 
 use super::read::ParquetFile;
 use super::{Options, failed};
-use crate::{Losses, made};
 use crate::records::{self, Records, TABLE, segments};
+use crate::{Losses, made};
 
 /// The most rows of a row group by default.
 const ROWS: usize = 1 << 20;

@@ -59,8 +59,9 @@ fn same(written: &RecordBatch, read: &RecordBatch, row: u64) -> Result<()> {
     for (field, (written, read)) in fields.iter().zip(columns) {
         if written.to_data() != read.to_data() {
             let end = row + written.len() as u64;
-            let what =
-                format!("the values that were read back differ from those written, in rows {row}..{end}");
+            let what = format!(
+                "the values that were read back differ from those written, in rows {row}..{end}"
+            );
             return Err(Error::damaged(what).in_field(field.name().as_str()));
         }
     }
@@ -108,7 +109,10 @@ mod tests {
     }
 
     /// Compares the table with batches of these lengths, whose columns `change` may change.
-    fn compared(lens: &[usize], change: impl FnOnce(&mut Vec<i64>, &mut Vec<Option<f64>>)) -> String {
+    fn compared(
+        lens: &[usize],
+        change: impl FnOnce(&mut Vec<i64>, &mut Vec<Option<f64>>),
+    ) -> String {
         let archive = table();
         let records = Records::of(archive.segments().collect::<Result<_>>().unwrap()).unwrap();
         let mut ids: Vec<i64> = (0..200).collect();
