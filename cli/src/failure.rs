@@ -232,7 +232,12 @@ pub fn for_users(error: &impl fmt::Display) -> String {
         RECOMMENDED.iter().fold(message, |message, (program, user)| message.replace(program, user));
     // These parts occur in messages about the limit of memory. No option sets the other limits, such as that of
     // dimensions.
-    let of_memory = ["left of the limit", "the limit is", "bytes that are allowed"];
+    let of_memory = [
+        "left of the limit",
+        "the limit is",
+        "bytes that are allowed",
+        "more memory than is allowed",
+    ];
     let of_bytes = message.contains(" bytes") && message.contains(" are allowed");
     let is_of_memory = of_memory.iter().any(|part| message.contains(part)) || of_bytes;
     if is_of_memory && !message.contains("a name of ") && !message.contains(OPTION) {

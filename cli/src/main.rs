@@ -13,6 +13,7 @@ mod limits;
 mod made;
 mod node;
 mod output;
+mod panics;
 mod paths;
 mod payload;
 mod progress;

@@ -5,6 +5,7 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use support::{Dir, command, flat, model, ramp, run, run_with};
@@ -223,7 +224,7 @@ fn ten_thousand_tensors_are_no_trouble() {
 
 /// An archive with one tensor of 512 MiB of zeros, without checksums, in a sparse file.
 #[cfg(target_os = "linux")]
-fn sparse(dir: &Dir) -> std::path::PathBuf {
+fn sparse(dir: &Dir) -> PathBuf {
     use std::io::{Seek, SeekFrom, Write};
 
     /// A writer that seeks instead of writing zeros.
@@ -320,6 +321,25 @@ fn no_changed_byte_causes_a_panic() {
     }
 }
 
+/// The crate that decodes Parquet panics at these files. Its messages do not reach standard error.
+#[test]
+fn panics_of_a_decoder_become_errors() {
+    let dir = Dir::new();
+    let lists = "../convert/tests/fixtures/parquet/lists.parquet";
+    let lists = Path::new(env!("CARGO_MANIFEST_DIR")).join(lists);
+    for at in [886, 1000] {
+        let mut bytes = std::fs::read(&lists).unwrap();
+        bytes[at] ^= 0x80;
+        dir.write("m.parquet", &bytes);
+        let ran = run(&dir, &["verify", "m.parquet"]);
+        assert_eq!((ran.status, &*ran.err), (1, ""), "{ran:?}");
+        assert!(ran.out().contains("bad: the Parquet file is damaged: called `"), "{ran:?}");
+        let ran = run(&dir, &["ls", "m.parquet"]);
+        ran.failed(1, "m.parquet: the Parquet file is damaged: called `");
+        assert_eq!(ran.err.lines().count(), 1, "{ran:?}");
+    }
+}
+
 #[test]
 fn wrong_command_lines_have_another_exit_status_than_differences() {
     let dir = Dir::new();
@@ -390,6 +410,11 @@ fn files_that_are_replaced_keep_their_mode() {
     }
 }
 
+#[derive(serde::Serialize)]
+struct Row {
+    id: u64,
+}
+
 /// The message names the option, and the option makes the command go on.
 #[test]
 fn the_limit_of_memory_can_be_set() {
@@ -399,7 +424,12 @@ fn the_limit_of_memory_can_be_set() {
     let list: Vec<u32> = (0..50_000).collect();
     dir.write("a.json", &serde_json::to_vec(&list).unwrap());
     run(&dir, &["convert", "a.json", "a.msgpack"]).good();
-    for input in ["z.tenarc", "a.json", "a.msgpack"] {
+    let ids: Vec<Row> = (0..50_000).map(|id| Row { id }).collect();
+    dir.save_all("t.tenarc", &[(Some("t"), &ids)]);
+    for table in ["t.parquet", "t.arrow"] {
+        run(&dir, &["convert", "t.tenarc", table]).good();
+    }
+    for input in ["z.tenarc", "a.json", "a.msgpack", "t.parquet", "t.arrow"] {
         let convert = |most: &str| {
             let ran = run(&dir, &["convert", input, "x.cbor", "--max-memory", most]);
             (ran.status, ran.err)

@@ -14,7 +14,9 @@ use super::{Format, Lossy, TEMPORARY, Valued, Values, converted, write_file_or_s
 use crate::document::{Document, Reading};
 use crate::failure::Result;
 use crate::input::{Input, Source};
+use crate::limits::limits;
 use crate::output::Target;
+use crate::panics::quietly;
 use crate::written::Written;
 
 /// Reads the tables of a Parquet file.
@@ -22,8 +24,8 @@ use crate::written::Written;
 /// # Errors
 /// If the input cannot be read, or is not a Parquet file.
 pub fn read_parquet(input: Input) -> Result<Document> {
-    let file = ParquetFile::new(input.file)?;
-    let groups = (0..file.row_groups()).map(|group| file.rows(group));
+    let file = quietly(|| ParquetFile::new(input.file))?.with_limits(limits());
+    let groups = (0..file.row_groups()).map(|group| quietly(|| file.rows(group)));
     document(input.name, Format::Parquet, file.table(), file.losses(), groups)
 }
 
@@ -32,7 +34,7 @@ pub fn read_parquet(input: Input) -> Result<Document> {
 /// # Errors
 /// If the input cannot be read, or is not an Arrow file.
 pub fn read_arrow(input: Input, reading: &Reading) -> Result<Document> {
-    let file = ArrowFile::new(input.file)?;
+    let file = ArrowFile::new(input.file)?.with_limits(limits());
     if !file.is_table() {
         let opened = Opened::new(Box::new(file), reading.names)?;
         return Ok(Document::of_opened(input.name, Format::Arrow, opened));

@@ -161,9 +161,9 @@ impl Codec for Arrow {
     ) -> Result<ControlFlow<Losses, Box<dyn TensorFile>>> {
         let of_source = |error: Error| error.in_file(from);
         let table = if options.table.is_some() {
-            TableFile::new(file)
+            TableFile::new(file).map(|file| file.with_limits(options.limits))
         } else {
-            let file = ArrowFile::new(file).map_err(of_source)?;
+            let file = ArrowFile::new(file).map_err(of_source)?.with_limits(options.limits);
             if !file.is_table() {
                 return Ok(ControlFlow::Continue(Box::new(file)));
             }
@@ -185,8 +185,8 @@ impl Codec for Arrow {
         records::from_archive(archive, to, options)
     }
 
-    fn open(&self, file: File, _: Option<&Path>, _: &Options) -> Result<Box<dyn TensorFile>> {
-        Ok(Box::new(ArrowFile::new(file)?))
+    fn open(&self, file: File, _: Option<&Path>, options: &Options) -> Result<Box<dyn TensorFile>> {
+        Ok(Box::new(ArrowFile::new(file)?.with_limits(options.limits)))
     }
 
     fn of_name(&self, path: &Path, options: &Options) -> Options {

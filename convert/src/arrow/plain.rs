@@ -37,16 +37,24 @@ impl Plain {
     }
 }
 
+/// How a batch is read.
+pub struct How {
+    /// The codec that the metadata of the message name, as Arrow 0.17 wrote it.
+    pub early: Option<Codec>,
+    pub version: MetadataVersion,
+    pub limits: Limits,
+}
+
 /// Reads the buffers of a batch whose columns have these types. If `dictionary` is given, the batch holds its values.
 pub fn read<'a, S: ReadAt + ?Sized>(
     batch: &RecordBatch<'_>,
     types: impl Iterator<Item = &'a DataType>,
     dictionary: Option<&DictionaryBatch<'_>>,
-    (early, version): (Option<Codec>, MetadataVersion),
+    How { early, version, limits }: How,
     body: &Range<u64>,
     source: &S,
 ) -> Result<Plain> {
-    let mut left = alloc_budget(Limits::default(), false);
+    let mut left = alloc_budget(limits, false);
     let mut walk = Walk::new(batch, early, body, source)?;
     let mut widths =
         Widths { of: Vec::new(), counts: walk.counts.iter(), version, most: walk.buffers.len() };

@@ -101,12 +101,12 @@ impl<S: ReadAt> ArrowFile<S> {
         self.contents.is_table
     }
 
-    /// Reads the file as a table of records instead. Its schema is read again.
+    /// Reads the file as a table of records instead, with the limits of this file. Its schema is read again.
     ///
     /// # Errors
     /// The errors of [`TableFile::new`].
     pub fn into_table(self) -> Result<TableFile<S>> {
-        TableFile::new(self.source)
+        Ok(TableFile::new(self.source)?.with_limits(self.limits))
     }
 
     /// Returns the keys and texts in the metadata of the schema, in their order, or `None` if the schema has no

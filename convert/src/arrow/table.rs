@@ -51,6 +51,7 @@ pub struct TableFile<S> {
     /// For each plan, the number of its column in the file.
     roots: Vec<usize>,
     losses: Losses,
+    limits: Limits,
 }
 
 impl<S> fmt::Debug for TableFile<S> {
@@ -106,7 +107,16 @@ impl<S: ReadAt> TableFile<S> {
         for key in schema.metadata().keys().filter(|key| *key != TABLE) {
             losses.note(format!("the metadata `{}` of the file are left out", key.escape_debug()));
         }
-        Ok(Self { source, schema: schema.into(), messages, plans, roots, losses })
+        let (schema, limits) = (schema.into(), Limits::default());
+        Ok(Self { source, schema, messages, plans, roots, losses, limits })
+    }
+
+    /// Sets how many bytes a record batch may take in memory, and all dictionaries together. By default, each of them
+    /// may take 16 GiB.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
     }
 
     /// Returns an iterator over the rows of each record batch. The rows of a batch are in memory until they are
@@ -118,7 +128,7 @@ impl<S: ReadAt> TableFile<S> {
         let mut batches = Some(self.record_batches());
         std::iter::from_fn(move || {
             let batch = batches.as_mut()?.next()?;
-            let rows = batch.and_then(|batch| Rows::of(&[batch], self.plans.clone()));
+            let rows = batch.and_then(|batch| Rows::of(&[batch], self.plans.clone(), self.limits));
             if rows.is_err() {
                 batches = None;
             }
@@ -128,7 +138,7 @@ impl<S: ReadAt> TableFile<S> {
 
     /// Returns an iterator over the record batches, with the columns that are kept. It ends after an error.
     pub(super) fn record_batches(&self) -> impl Iterator<Item = Result<RecordBatch>> + '_ {
-        let mut decoder = Decoder::new(&self.schema, &self.roots);
+        let mut decoder = Decoder::new(&self.schema, &self.roots, self.limits);
         let mut messages = Some(self.messages.clone());
         std::iter::from_fn(move || {
             loop {
@@ -202,12 +212,13 @@ struct Decoder<'a> {
     /// The columns that are kept.
     kept: Schema,
     dictionaries: HashMap<i64, ArrayRef>,
+    limits: Limits,
     /// The number of bytes that further dictionaries may take.
     left: u64,
 }
 
 impl<'a> Decoder<'a> {
-    fn new(schema: &'a SchemaRef, roots: &'a [usize]) -> Self {
+    fn new(schema: &'a SchemaRef, roots: &'a [usize], limits: Limits) -> Self {
         let kept = roots.iter().filter_map(|&root| schema.fields().get(root).cloned());
         let kept = Schema::new(kept.collect::<Vec<_>>());
         Self {
@@ -215,7 +226,8 @@ impl<'a> Decoder<'a> {
             roots,
             kept,
             dictionaries: HashMap::new(),
-            left: alloc_budget(Limits::default(), false),
+            limits,
+            left: alloc_budget(limits, false),
         }
     }
 
@@ -232,7 +244,8 @@ impl<'a> Decoder<'a> {
             if let Some(of) = self.values_of(dictionary.id()) {
                 let data =
                     dictionary.data().ok_or_else(|| Error::syntax("a dictionary has no values"))?;
-                let (of, how) = (std::iter::once(&of), (early, version));
+                let of = std::iter::once(&of);
+                let how = plain::How { early, version, limits: self.limits };
                 let plain = plain::read(&data, of, Some(&dictionary), how, &place.body, source)?;
                 self.dictionary(&plain, version)?;
             }
@@ -242,7 +255,8 @@ impl<'a> Decoder<'a> {
             .header_as_record_batch()
             .ok_or_else(|| Error::syntax("expected a record batch, found another message"))?;
         let types = self.schema.fields().iter().map(|field| field.data_type());
-        let plain = plain::read(&batch, types, None, (early, version), &place.body, source)?;
+        let how = plain::How { early, version, limits: self.limits };
+        let plain = plain::read(&batch, types, None, how, &place.body, source)?;
         let (schema, known) = (self.schema.clone(), &self.dictionaries);
         RecordBatchDecoder::try_new(&plain.body, plain.root()?, schema, known, &version)
             .and_then(|decoder| decoder.with_projection(Some(self.roots)).read_record_batch())

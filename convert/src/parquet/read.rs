@@ -15,6 +15,7 @@ use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::Length;
+use tenarc::de::Limits;
 use tenarc::io::{ReadAt, open_file};
 use tenarc::{Error, Result};
 
@@ -57,6 +58,7 @@ pub struct ParquetFile<S> {
     /// For each plan, the number of its column in the file.
     roots: Vec<usize>,
     losses: Losses,
+    limits: Limits,
 }
 
 impl<S> fmt::Debug for ParquetFile<S> {
@@ -103,7 +105,15 @@ impl<S: ReadAt + Send + Sync + 'static> ParquetFile<S> {
                 losses.note(format!("the metadata `{key}` of the file are left out"));
             }
         }
-        Ok(Self { source, metadata, plans, roots, losses })
+        Ok(Self { source, metadata, plans, roots, losses, limits: Limits::default() })
+    }
+
+    /// Sets how many bytes a row group may take in memory, which is 16 GiB by default. The bytes are counted after every
+    /// 8,192 rows that are decoded.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
     }
 
     /// Reads and decodes a row group. All of its rows are in memory until they are dropped.
@@ -112,6 +122,7 @@ impl<S: ReadAt + Send + Sync + 'static> ParquetFile<S> {
     /// - If the file has no row group of this number.
     /// - If the row group cannot be read, or is damaged.
     /// - If it is compressed with a codec that is not supported.
+    /// - If it takes more memory than the limits allow.
     pub fn rows(&self, group: usize) -> Result<Rows> {
         let groups = self.row_groups();
         if group >= groups {
@@ -120,7 +131,7 @@ impl<S: ReadAt + Send + Sync + 'static> ParquetFile<S> {
         }
         let of_group = |error: Error| error.in_field(format!("row group {group}"));
         let batches = self.batches(group).map_err(of_group)?;
-        let rows = Rows::of(&batches, self.plans.clone()).map_err(of_group)?;
+        let rows = Rows::of(&batches, self.plans.clone(), self.limits).map_err(of_group)?;
         let expected = self.rows_of(group);
         if rows.len() as u64 != expected {
             let found = rows.len();
@@ -132,7 +143,7 @@ impl<S: ReadAt + Send + Sync + 'static> ParquetFile<S> {
 
     /// Decodes a row group. The rows are limited by the memory that they take.
     fn batches(&self, group: usize) -> Result<Vec<RecordBatch>> {
-        let mut left = alloc_budget(tenarc::de::Limits::default(), false);
+        let mut left = alloc_budget(self.limits, false);
         let mut batches = Vec::new();
         for batch in self.batches_of(group) {
             let batch = batch?;
@@ -263,7 +274,7 @@ pub fn to_archive(
     options: &Options,
 ) -> Result<Losses> {
     let from = from.as_ref();
-    let file = open(from)?;
+    let file = open(from)?.with_limits(options.limits);
     let groups = (0..file.row_groups()).map(|group| file.rows(group));
     let (losses, columns) = (file.losses.clone(), file.plans.len());
     records::to_archive((from, to.as_ref()), file.table(), columns, losses, groups, options)

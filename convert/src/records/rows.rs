@@ -17,6 +17,7 @@ use crate::support::alloc_budget;
 /// The rows of a table. They are serialized like a `Vec` of structs, so an archive stores them as columns.
 pub struct Rows {
     batches: Vec<(usize, Vec<Field>)>,
+    limits: Limits,
 }
 
 impl fmt::Debug for Rows {
@@ -32,8 +33,13 @@ pub struct Field {
 }
 
 impl Rows {
-    /// Makes rows of these batches. They have the fields that have a plan.
-    pub(crate) fn of(batches: &[RecordBatch], mut plans: Vec<Plan>) -> Result<Self> {
+    /// Makes rows of these batches. They have the fields that have a plan. The limits are those of the memory that the
+    /// rows may take when they are serialized.
+    pub(crate) fn of(
+        batches: &[RecordBatch],
+        mut plans: Vec<Plan>,
+        limits: Limits,
+    ) -> Result<Self> {
         for batch in batches {
             for plan in &mut plans {
                 if let Some(column) = batch.columns().get(plan.number) {
@@ -43,7 +49,7 @@ impl Rows {
         }
         let fields =
             |batch: &RecordBatch| Ok((batch.num_rows(), Field::all(&plans, batch.columns())?));
-        Ok(Self { batches: batches.iter().map(fields).collect::<Result<_>>()? })
+        Ok(Self { batches: batches.iter().map(fields).collect::<Result<_>>()?, limits })
     }
 
     /// Returns the number of rows.
@@ -59,7 +65,7 @@ impl Rows {
 
 impl Serialize for Rows {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let left = Left(cell::Cell::new(alloc_budget(Limits::default(), false)));
+        let left = Left(cell::Cell::new(alloc_budget(self.limits, false)));
         let mut rows = serializer.serialize_seq(Some(self.len()))?;
         for (count, fields) in &self.batches {
             for row in 0..*count {

@@ -1,0 +1,49 @@
+//! Keeps messages of panics off standard error, if the panics become errors.
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind, set_hook, take_hook};
+use std::sync::Once;
+
+thread_local! {
+    /// The message of the last panic in [`quietly`]. `None` outside of it.
+    static MESSAGE: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Calls a function that catches panics of a library and returns them as errors. Their messages are not printed. The
+/// message of a panic that the function does not catch is printed, and the panic goes on.
+pub fn quietly<T>(read: impl FnOnce() -> T) -> T {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let print = take_hook();
+        set_hook(Box::new(move |panic| {
+            let kept = MESSAGE.with_borrow_mut(|kept| {
+                kept.as_mut().map(|kept| *kept = panic.to_string()).is_some()
+            });
+            if !kept {
+                print(panic);
+            }
+        }));
+    });
+    MESSAGE.set(Some(String::new()));
+    let result = catch_unwind(AssertUnwindSafe(read));
+    let message = MESSAGE.take();
+    result.unwrap_or_else(|panic| {
+        eprintln!("{}", message.unwrap_or_default());
+        resume_unwind(panic)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_caught_panic_ends_here() {
+        let caught = || catch_unwind(|| panic!("inside")).is_err();
+        assert!(quietly(caught));
+        let escapes = || quietly(|| -> () { panic!("outside") });
+        let panic = catch_unwind(escapes).unwrap_err();
+        assert_eq!(panic.downcast_ref(), Some(&"outside"));
+        assert!(MESSAGE.with_borrow(Option::is_none));
+    }
+}
