@@ -32,6 +32,8 @@ pub struct Reading {
     pub no_verify: bool,
     /// Whether the names of tensors in a file of another format are split at their dots.
     pub names: Names,
+    /// Whether an Arrow file is read as a table even if its columns can be read as tensors.
+    pub table: bool,
     /// The dtypes of raw elements in npy and npz files.
     pub void: Vec<DType>,
 }

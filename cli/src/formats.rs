@@ -129,6 +129,12 @@ impl Format {
     /// # Errors
     /// If it cannot be read, or is not of this format.
     pub fn read(self, input: Input, reading: &Reading) -> Result<Document> {
+        // Parquet files are always read as tables.
+        if reading.table && !matches!(self, Self::Arrow | Self::Parquet) {
+            let found = name(self);
+            let what = format!("--table is for Arrow files: the format of this one is {found}");
+            return Err(Failure::new(what));
+        }
         match (self, self.converted()) {
             (Self::Arrow, _) => tables::read_arrow(input, reading),
             (_, Some(of)) => converted::read(self, of, input, reading),

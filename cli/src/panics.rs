@@ -16,12 +16,10 @@ pub fn quietly<T>(read: impl FnOnce() -> T) -> T {
     HOOK.call_once(|| {
         let print = take_hook();
         set_hook(Box::new(move |panic| {
-            let kept = MESSAGE.with_borrow_mut(|kept| {
-                kept.as_mut().map(|kept| *kept = panic.to_string()).is_some()
+            MESSAGE.with_borrow_mut(|message| match message {
+                Some(message) => *message = panic.to_string(),
+                None => print(panic),
             });
-            if !kept {
-                print(panic);
-            }
         }));
     });
     MESSAGE.set(Some(String::new()));

@@ -345,6 +345,31 @@ fn tables_become_arrow_files_and_come_back() {
     assert_eq!((lossy.status, lossy.err.contains("`runs`")), (0, true), "{lossy:?}");
 }
 
+/// Without the option, a file that has no mark of a table is one only on days with nulls.
+#[test]
+fn an_arrow_file_is_a_table_if_asked_for() {
+    let dir = Dir::new();
+    for day in ["plain", "nulls"] {
+        let numbers: Vec<Option<i64>> =
+            (0..40).map(|n| (day == "plain" || n != 7).then_some(n)).collect();
+        let rows: Vec<_> = numbers.iter().map(|n| serde_json::json!({"n": n})).collect();
+        fs::write(dir.file("rows.json"), serde_json::to_vec(&rows).unwrap()).unwrap();
+        let name = format!("{day}.arrow");
+        run(&dir, &["convert", "rows.json", &name]).good();
+        let lists_table = |args: &[&str]| run(&dir, args).good().contains("columns");
+        assert_eq!(lists_table(&["ls", &name]), day == "nulls", "{day}");
+        assert!(lists_table(&["ls", "--table", &name]), "{day}");
+        run(&dir, &["convert", "--table", &name, "t.tenarc"]).good();
+        let archive = tenarc::open(dir.file("t.tenarc")).unwrap();
+        let found: Vec<Option<i64>> = archive.table(day).unwrap().column("n").unwrap();
+        assert_eq!(found, numbers);
+    }
+    run(&dir, &["convert", "rows.json", "rows.parquet"]).good();
+    run(&dir, &["ls", "--table", "rows.parquet"]).good();
+    run(&dir, &["ls", "--table", "rows.json"])
+        .failed(2, "rows.json: --table is for Arrow files: the format of this one is json");
+}
+
 #[test]
 fn names_are_taken_as_asked_for() {
     let dir = Dir::new();

@@ -20,6 +20,9 @@ pub struct Read {
     /// With --torn: also read the complete tensors of the value that is cut off; its checksums are missing
     #[arg(long, requires = "torn")]
     pub no_verify: bool,
+    /// Read an Arrow file as a table of records, even if its columns can be read as tensors
+    #[arg(long)]
+    pub table: bool,
     /// The dtype of elements of type V2 or V1 in npy and npz files: numpy saves JAX's bf16 and FP8 as these types. Can
     /// be given once for each width
     #[arg(long, value_name = "DTYPE", value_parser = dtype)]
@@ -28,8 +31,8 @@ pub struct Read {
 
 impl Read {
     pub fn reading(&self) -> Reading {
-        let Self { from, torn, no_verify, ref void } = *self;
-        Reading { from, torn, no_verify, void: void.clone(), ..Reading::default() }
+        let Self { from, torn, no_verify, table, ref void } = *self;
+        Reading { from, torn, no_verify, table, void: void.clone(), ..Reading::default() }
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tenarc::Archive;
 use tenarc::archive::Segment;
-use tenarc_convert::arrow::{self, ArrowFile, Rows};
+use tenarc_convert::arrow::{self, ArrowFile, Rows, TableFile};
 use tenarc_convert::parquet::{self, ParquetFile};
 use tenarc_convert::{Format as Converted, Losses, Opened, Options};
 
@@ -29,17 +29,22 @@ pub fn read_parquet(input: Input) -> Result<Document> {
     document(input.name, Format::Parquet, file.table(), file.losses(), groups)
 }
 
-/// Reads an Arrow file. Its tensors are read in place.
+/// Reads an Arrow file: as a table if that is requested or if tensors would not keep all columns, and otherwise as
+/// tensors, in place.
 ///
 /// # Errors
 /// If the input cannot be read, or is not an Arrow file.
 pub fn read_arrow(input: Input, reading: &Reading) -> Result<Document> {
-    let file = ArrowFile::new(input.file)?.with_limits(limits());
-    if !file.is_table() {
-        let opened = Opened::new(Box::new(file), reading.names)?;
-        return Ok(Document::of_opened(input.name, Format::Arrow, opened));
-    }
-    let file = file.into_table()?;
+    let file = if reading.table {
+        TableFile::new(input.file)?.with_limits(limits())
+    } else {
+        let file = ArrowFile::new(input.file)?.with_limits(limits());
+        if !file.is_table() {
+            let opened = Opened::new(Box::new(file), reading.names)?;
+            return Ok(Document::of_opened(input.name, Format::Arrow, opened));
+        }
+        file.into_table()?
+    };
     document(input.name, Format::Arrow, file.table(), file.losses(), file.batches())
 }
 
