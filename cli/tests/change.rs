@@ -250,7 +250,7 @@ fn new_paths_make_steps() {
 }
 
 #[test]
-fn a_float_of_32_bits_stays_one() {
+fn a_float_stays_one_of_its_width() {
     let dir = Dir::new();
     dir.save("a.tenarc", &model());
     for (text, diag) in [("0.2", "0.2_2"), ("2", "2.0_2"), ("1e300", "1e300_3"), ("\"a\"", "\"a\"")]
@@ -258,6 +258,19 @@ fn a_float_of_32_bits_stays_one() {
         run(&dir, &["edit", "a.tenarc", "-o", "b.tenarc", "--set", &format!("rate={text}")]).good();
         let found = run(&dir, &["diag", "b.tenarc"]).good().to_owned();
         assert!(found.contains(&format!("\"rate\": {diag},")), "{text}: {found}");
+    }
+    dir.save("d.tenarc", &serde_json::json!({ "x": 0.5, "n": 1 }));
+    for (set, diag) in [
+        ("x=2", "\"x\": 2.0_3"),
+        ("x=0.1", "\"x\": 0.1_3"),
+        // A float of 64 bits would be another number.
+        ("x=9007199254740993", "\"x\": 9007199254740993"),
+        ("n=0.5", "\"n\": 0.5_3"),
+        ("n=7", "\"n\": 7}"),
+    ] {
+        run(&dir, &["edit", "d.tenarc", "-o", "b.tenarc", "--set", set]).good();
+        let found = run(&dir, &["diag", "b.tenarc"]).good().to_owned();
+        assert!(found.contains(diag), "{set}: {found}");
     }
     run(&dir, &["edit", "a.tenarc", "-o", "b.tenarc", "--set", "new=0.2"]).good();
     assert!(run(&dir, &["diag", "b.tenarc"]).good().contains("\"new\": 0.2_3"));

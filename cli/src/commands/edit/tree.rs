@@ -224,7 +224,7 @@ pub fn set(value: &mut Written<'_>, path: &str, new: Value) -> Result<()> {
         }
         [place] => {
             if let Some(there) = at(value, place) {
-                *there = if is_single(there) { single(new) } else { new };
+                *there = like(there, new);
             }
         }
         _ => return Err(ambiguous(path)),
@@ -246,30 +246,33 @@ fn editable<'a>(value: Value) -> Written<'a> {
     }
 }
 
-/// Returns whether a value is a float of 32 bits.
-fn is_single(value: &Written<'_>) -> bool {
-    match value {
-        Written::Same(section, node) | Written::Plain(section, node) => {
-            matches!(node.kind, Kind::Leaf)
-                && matches!(tenarc::from_slice(section.item(&node.range)), Ok(Value::F32(_)))
-        }
-        Written::Value(value) => matches!(value, Value::F32(_)),
-        _ => false,
-    }
-}
-
-/// Converts a number to a float of 32 bits, unless it is too large for one.
+/// Converts a number to a float of the width of the float that it replaces, unless it does not fit. The encoding of an
+/// integer does not tell its width.
 #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
-fn single(value: Written<'_>) -> Written<'_> {
-    let number = match &value {
-        Written::Value(Value::F64(number)) => *number,
-        Written::Value(Value::Integer(number)) => *number as f64,
-        _ => return value,
+fn like<'a>(there: &Written<'_>, new: Written<'a>) -> Written<'a> {
+    let (number, is_exact) = match &new {
+        Written::Value(Value::F64(number)) => (*number, true),
+        Written::Value(Value::Integer(number)) => {
+            (*number as f64, number.unsigned_abs() <= 1 << f64::MANTISSA_DIGITS)
+        }
+        _ => return new,
     };
-    if (number as f32).is_finite() == number.is_finite() {
-        return Written::Value(Value::F32(number as f32));
+    let replaced = match there {
+        Written::Same(section, node) | Written::Plain(section, node)
+            if matches!(node.kind, Kind::Leaf) =>
+        {
+            tenarc::from_slice(section.item(&node.range)).ok()
+        }
+        Written::Value(value @ (Value::F32(_) | Value::F64(_))) => Some(value.clone()),
+        _ => None,
+    };
+    match replaced {
+        Some(Value::F32(_)) if (number as f32).is_finite() == number.is_finite() => {
+            Written::Value(Value::F32(number as f32))
+        }
+        Some(Value::F64(_)) if is_exact => Written::Value(Value::F64(number)),
+        _ => new,
     }
-    value
 }
 
 /// Returns the map that a new entry is put into, and the steps from that map to the entry.
