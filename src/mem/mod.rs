@@ -142,7 +142,7 @@ pub fn vec_as<A: Scalar, T>(values: Vec<A>) -> Result<T, Vec<A>> {
 
 /// Conversions to types for which every byte pattern is a valid value.
 pub mod plain {
-    use super::AnyBitPattern;
+    use super::{AnyBitPattern, LARGE, prefer_large_pages};
 
     /// Copies `bytes` into a vector of values. `bytes` may have any alignment. Returns `None` if
     /// the length is not a multiple of the size of `A`.
@@ -154,6 +154,9 @@ pub mod plain {
         }
         let count = bytes.len() / size_of::<A>();
         let mut values: Vec<A> = Vec::with_capacity(count);
+        if bytes.len() >= LARGE {
+            prefer_large_pages(values.spare_capacity_mut());
+        }
         // SAFETY: the allocation has room for at least `count` values of `A`, which take
         // `bytes.len()` bytes. It is new, so it does not overlap `bytes`. The copy goes byte by
         // byte, so alignment does not matter. `A: AnyBitPattern` says that every byte pattern is a

@@ -4,6 +4,7 @@
 mod archives;
 mod copies;
 mod deferred;
+mod pages;
 mod parts;
 
 #[global_allocator]
