@@ -7,7 +7,7 @@ use tenarc::error::Category::{Damaged, Data, Eof, Limit, Syntax, Torn, Version};
 use tenarc::{Archive, IArchive, OArchive, Tensor};
 
 use super::support::{
-    At, MIB, WAYS, accepts, limited, read, read_with, refused, unverified, verify,
+    At, MIB, WAYS, accepts, limited, read, read_with, refused, refuses, unverified, verify,
 };
 use tenarc_test_support::alloc::peak_of;
 use tenarc_test_support::builder::{
@@ -243,13 +243,16 @@ fn names_of_all_lengths_and_none() {
 // 66
 #[test]
 fn versions_of_the_future_are_refused_as_such() {
-    let names = |error: &tenarc::Error| {
-        assert_eq!(error.category(), Version, "{error}");
-        assert!(error.to_string().contains("version"), "{error}");
-    };
     for version in [0, 2, 23, 24, 1 << 32, (1 << 32) + 1, u64::MAX] {
+        let expected =
+            format!("archive format version {version}, this version of tenarc reads version 1");
+        let names = |error: &tenarc::Error| {
+            assert_eq!(error.category(), Version, "{error}");
+            assert!(error.to_string().contains(&expected), "{error}");
+        };
         // Whatever stands behind the version, and whatever hash that version has.
         let bytes = archive(&Seg { version, ..seg() });
+        refuses::<Tensor<Array1<u8>>>(&bytes, &[Version]).iter().for_each(names);
         refused(&bytes, &[Version]);
         let fields = array(&[unsigned(version), text("who knows")]);
         let mut bytes = with_header(&fields);

@@ -174,25 +174,6 @@ fn compressed(parameters: &[u64], len: u64, stored: &[&[u8]]) -> Seg {
     }
 }
 
-// 117
-#[test]
-#[cfg(not(feature = "compression"))]
-fn a_build_without_codecs_names_the_feature() {
-    // A chunk that is stored as it is needs no codec.
-    let bytes = archive(&compressed(&[1, 0], 12, &[RAW]));
-    let found: Tensor<Array1<u8>> = read("positioned", &bytes).unwrap();
-    assert_eq!(found.as_slice().unwrap(), RAW);
-
-    let bytes = archive(&compressed(&[1, 0], 1000, &[CONSTANT]));
-    verify(&bytes).unwrap();
-    assert_eq!(Archive::new(At(&bytes)).unwrap().tensors().unwrap().len(), 1);
-    for way in WAYS.iter().filter(|way| **way != "view") {
-        let error = read::<Tensor<Array1<u8>>>(way, &bytes).unwrap_err();
-        assert_eq!(error.category(), Version, "{way}: {error}");
-        assert!(error.to_string().contains("feature `compression`"), "{way}: {error}");
-    }
-}
-
 #[test]
 fn parts_describe_no_compressed_buffers() {
     let seg = compressed(&[1, 0], 1 << 20, &[CONSTANT]);
