@@ -254,7 +254,7 @@ impl<'m> Walk<'m> {
             Event::Array
                 if matches!(self.keep, Keep::TextArrays | Keep::Texts)
                     && !self.steps.is_empty()
-                    && self.is_texts(range.start)? =>
+                    && self.is_texts(range.start) =>
             {
                 let name = self.name()?;
                 let end = self.items.leave()?;
@@ -307,18 +307,18 @@ impl<'m> Walk<'m> {
         }
     }
 
-    /// Returns whether all elements of the array that starts at this offset are texts.
-    fn is_texts(&self, start: usize) -> Result<bool> {
-        let mut items = Items::new(self.bytes.get(start..).unwrap_or_default());
-        items.next().transpose()?;
-        for item in items {
-            match item?.event {
-                Event::Text => {}
-                Event::End => return Ok(true),
+    /// Returns whether all elements of the array that starts at this offset are texts. If an element cannot be read, it
+    /// is not a text, and the walk over the items reports what is wrong with it.
+    fn is_texts(&self, start: usize) -> bool {
+        let items = Items::new(self.bytes.get(start..).unwrap_or_default());
+        for item in items.skip(1) {
+            match item.map(|item| item.event) {
+                Ok(Event::Text) => {}
+                Ok(Event::End) => return true,
                 _ => break,
             }
         }
-        Ok(false)
+        false
     }
 
     fn container(&mut self, is_list: bool) -> Result<()> {

@@ -54,6 +54,23 @@ fn every_npz_file_goes_there_and_back() {
 }
 
 #[test]
+fn lists_of_tensors_in_buffers_are_written() {
+    // Each is too large for the metadata.
+    let list = (Tensor(Array1::<f32>::ones(5000)), Tensor(Array1::<f32>::zeros(6000)));
+    let mut out = OArchive::new(Vec::new()).unwrap();
+    out.save(&BTreeMap::from([("list", list)])).unwrap();
+    let archive = Archive::new(out.finish().unwrap()).unwrap();
+    let mut out = NpzWriter::new(Cursor::new(Vec::new())).unwrap();
+    npy::export(&archive.segment(0).unwrap(), &mut out, &Options::default()).unwrap();
+    let found = all(&out.finish().unwrap().into_inner()).unwrap();
+    assert_eq!(
+        found.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
+        ["list.0", "list.1"]
+    );
+    assert_eq!(found.iter().map(|(_, tensor)| tensor.shape()[0]).collect::<Vec<_>>(), [5000, 6000]);
+}
+
+#[test]
 fn members_that_are_no_tensors_stop_the_conversion_unless_they_may_be_left_out() {
     let file = zip(&[part("notes/a.txt", b"hello", false), part("a.npy", &bytes(b"x"), false)]);
     let told = Options::default().with_losses(true);
