@@ -139,16 +139,6 @@ fn groups_texts_and_attributes_become_a_nested_value() {
 
 #[test]
 fn names_are_nested_as_asked_for() {
-    let paths = |names| {
-        let (_dir, archive, _) =
-            converted("keras.weights.h5", &Options::default().with_names(names));
-        let tensors = archive.only().unwrap().tensors().unwrap().to_vec();
-        tensors.iter().map(|info| info.path().to_owned()).collect::<Vec<_>>()
-    };
-    assert_eq!(paths(Names::Stored)[0], "layers.dense.vars.0");
-    assert_eq!(paths(Names::Nested)[0], "layers.dense.vars.0");
-    let flat = paths(Names::Flat);
-    assert!(flat.contains(&"layers/dense/vars/0".to_owned()), "{flat:?}");
     #[derive(Deserialize)]
     struct Layer {
         vars: (Tensor<Array2<f32>>, Tensor<Array1<f32>>),
@@ -161,6 +151,17 @@ fn names_are_nested_as_asked_for() {
     struct Model {
         layers: Layers,
     }
+    let paths = |names| {
+        let (_dir, archive, _) =
+            converted("keras.weights.h5", &Options::default().with_names(names));
+        let segment = archive.only().unwrap();
+        let tensors = segment.tensors().unwrap();
+        tensors.iter().map(|info| info.path().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(paths(Names::Stored)[0], "layers.dense.vars.0");
+    assert_eq!(paths(Names::Nested)[0], "layers.dense.vars.0");
+    let flat = paths(Names::Flat);
+    assert!(flat.contains(&"layers/dense/vars/0".to_owned()), "{flat:?}");
     let nested = Options::default().with_names(Names::Nested);
     let (_dir, archive, _) = converted("keras.weights.h5", &nested);
     let model: Model = archive.load().unwrap();
