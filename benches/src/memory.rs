@@ -1,6 +1,6 @@
-//! An allocator that gives every peer the same conditions.
+//! Memory that is in the same state for every peer.
 //!
-//! glibc allocates large blocks with `mmap` and small ones on the heap. It moves the threshold while a
+//! The allocator: glibc allocates large blocks with `mmap` and small ones on the heap. It moves the threshold while a
 //! program runs, and uses free holes in the heap for large blocks too. So the page faults of a large block
 //! would depend on what ran before. Here, every block of 128 KiB or more (glibc's initial threshold) is a
 //! mapping of its own: new from the kernel, and returned to it when it is freed. Smaller blocks come from
@@ -87,6 +87,19 @@ mod linux {
             }
         }
     }
+}
+
+/// Uses `len` bytes of memory and gives them back to the system.
+///
+/// A virtual machine gives large pages that nobody uses back to its host after some time, and waits up to seconds until it
+/// gets gigabytes of them again. The first row that needs them would have to wait, and those behind it would not. So call
+/// this before each run that allocates very much, outside of the time that is measured.
+#[cfg(unix)]
+pub fn warm(len: usize) {
+    let mut memory = memmap2::MmapMut::map_anon(len).unwrap();
+    #[cfg(target_os = "linux")]
+    memory.advise(memmap2::Advice::HugePage).unwrap();
+    memory.fill(1);
 }
 
 /// Configures the heap, and returns a description of how memory is allocated.

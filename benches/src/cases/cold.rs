@@ -13,6 +13,7 @@ use tenarc::{Map, Tensor};
 use super::slices;
 use crate::files::{self, Dir};
 use crate::harness::{Case, Column, Effort, Row, timed};
+use crate::memory;
 use crate::recorder::Recorder;
 use crate::table::print_report;
 use crate::targets::Targets;
@@ -31,16 +32,11 @@ fn evict(path: &Path) {
     assert_eq!(result, 0);
 }
 
-/// Times work on a file that is not in the page cache.
-///
-/// A virtual machine gives large pages that nobody uses back to its host after some time, and waits up to seconds until it
-/// gets gigabytes of them again. So as much memory as the tensor and the page cache need is used before each run.
+/// Times work on a file that is not in the page cache. Before that, as much memory is used as the tensor and the page
+/// cache need.
 fn cold<R>(path: &Path, work: impl FnOnce() -> R) -> Duration {
     let len = usize::try_from(std::fs::metadata(path).unwrap().len()).unwrap();
-    let mut memory = memmap2::MmapMut::map_anon(2 * len).unwrap();
-    memory.advise(memmap2::Advice::HugePage).unwrap();
-    memory.fill(1);
-    drop(memory);
+    memory::warm(2 * len);
     evict(path);
     timed(work)
 }

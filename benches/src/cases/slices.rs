@@ -13,6 +13,7 @@ use tenarc::{Archive, Tensor};
 
 use crate::files::Dir;
 use crate::harness::{Case, Column, Effort, Row, timed};
+use crate::memory;
 use crate::recorder::Recorder;
 use crate::table::print_report;
 use crate::targets::Targets;
@@ -91,11 +92,21 @@ pub fn load(path: &Path, threads: usize, checksums: bool) -> Tensor<Array2<f32>>
     tenarc::archive::load_with(path, options).unwrap()
 }
 
-/// Loads the whole tensor with one thread and with two.
+/// Loads the whole tensor with one thread and with two. Before each run, as much memory is used as the tensor needs.
 fn threads(path: &Path, effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
-    let load = |threads: usize, checksums: bool| move || timed(|| load(path, threads, checksums));
+    let len = usize::try_from(std::fs::metadata(path).unwrap().len()).unwrap();
+    let load = |threads: usize, checksums: bool| {
+        move || {
+            memory::warm(len);
+            timed(|| load(path, threads, checksums))
+        }
+    };
+    let read = move || {
+        memory::warm(len);
+        timed(|| std::fs::read(path).unwrap())
+    };
     let rows = vec![
-        Row::bare("floor", "").on(READ, move || timed(|| std::fs::read(path).unwrap())),
+        Row::bare("floor", "").on(READ, read),
         Row::bare("tenarc", "one thread").on(READ, load(1, true)),
         Row::bare("tenarc", "two threads").on(READ, load(2, true)),
         Row::bare("tenarc", "one thread, unchecked").on(READ, load(1, false)),
