@@ -73,7 +73,7 @@ pub fn read<'a, S: ReadAt + ?Sized>(
         let needed = len.checked_add(ALIGNMENT as u64);
         left = needed
             .and_then(|needed| left.checked_sub(needed))
-            .ok_or_else(|| too_large().at(buffer.range.start))?;
+            .ok_or_else(|| too_large(left).at(buffer.range.start))?;
         let start = bytes.len().next_multiple_of(ALIGNMENT);
         reserve(&mut bytes, ALIGNMENT)?;
         bytes.resize(start, 0);
@@ -82,7 +82,7 @@ pub fn read<'a, S: ReadAt + ?Sized>(
             bytes.extend_from_slice(block);
             Ok(())
         })?;
-        let at = |at: usize| i64::try_from(at).map_err(|_| too_large());
+        let at = |at: usize| i64::try_from(at).map_err(|_| too_large(left));
         places.push(Place::new(at(start)?, at(bytes.len() - start)?));
     }
     let most = MAX_ROWS.max(bytes.len() as u64 * 8);
@@ -115,8 +115,8 @@ pub fn read<'a, S: ReadAt + ?Sized>(
 }
 
 #[cold]
-fn too_large() -> Error {
-    Error::limit("a record batch exceeds the memory limit")
+fn too_large(left: u64) -> Error {
+    Error::limit(format!("a record batch takes more than the {left} bytes that are allowed"))
 }
 
 /// The size of the numbers in each buffer of some columns, in bytes. If a buffer of offsets, views or keys ends within

@@ -34,7 +34,7 @@ fn paths_that_lead_out_of_the_directory_are_refused() {
         let mut made = Made::small();
         // Not written, as most of these are no names of files.
         name.clone_into(&mut made.parts[0].file);
-        let error = says(open_distributed(made.saved().path()), "file `");
+        let error = says(open_distributed(made.saved().path()), "the file name `");
         assert_eq!(error.category(), Category::Data, "{name}: {error}");
     }
     refused(|made| made.parts[0].file = "missing".into(), "missing");

@@ -163,7 +163,10 @@ fn fixtures_become_archives() {
     }
     // With columns that are no tensors, it is a table.
     let from = fixtures().join("lost.arrow");
-    says(Format::Arrow.to_archive(&from, &to, &unsynced()), "`runs`: runs have no counterpart");
+    says(
+        Format::Arrow.to_archive(&from, &to, &unsynced()),
+        "`runs`: an archive has no type for runs",
+    );
     Format::Arrow.to_archive(&from, &to, &unsynced().with_losses(true)).unwrap();
     let archive = tenarc::open(&to).unwrap();
     let words: Vec<Option<String>> = archive.table("lost").unwrap().column("words").unwrap();
