@@ -184,6 +184,11 @@ fn narrowed<T: Copy + Into<f64>>(number: Number, narrow: impl Fn(f64) -> T) -> O
     fits.then_some(result)
 }
 
+/// Rounds to a float of 16 bits, once. The functions of `half` round to `f32` first.
+fn rounded(dtype: &DType, value: f64) -> u16 {
+    dtype.encode_f16(value).unwrap_or_default()
+}
+
 #[allow(clippy::cast_possible_truncation)]
 fn single(number: Number) -> Option<f32> {
     narrowed(number, |value| value as f32)
@@ -236,8 +241,8 @@ numeric! {
     i16, |v| Number::Signed(v.into()), |n| integer(n)?.try_into().ok();
     i32, |v| Number::Signed(v.into()), |n| integer(n)?.try_into().ok();
     i64, |v| Number::Signed(v), |n| integer(n)?.try_into().ok();
-    f16, |v| Number::Float(v.to_f64()), |n| narrowed(n, f16::from_f64);
-    bf16, |v| Number::Float(v.to_f64()), |n| narrowed(n, bf16::from_f64);
+    f16, |v| Number::Float(v.to_f64()), |n| narrowed(n, |v| f16::from_bits(rounded(&DType::F16, v)));
+    bf16, |v| Number::Float(v.to_f64()), |n| narrowed(n, |v| bf16::from_bits(rounded(&DType::BF16, v)));
     f32, |v| Number::Float(v.into()), |n| single(n);
     f64, |v| Number::Float(v), |n| double(n);
     Complex<f32>, |v| Number::Complex(v.re.into(), v.im.into()), |n| match n {

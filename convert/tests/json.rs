@@ -132,6 +132,18 @@ fn what_is_no_json_is_refused_where_it_stands() {
     assert_eq!(read(&"1".repeat(5000)).unwrap_err().category(), Category::Limit);
 }
 
+/// Each number is just above the middle between two. If it lost its last bits first, it would become the lower one.
+#[test]
+fn floats_of_16_bits_are_rounded_once() {
+    for (text, expected) in [
+        (r#"{"dtype":"bf16","shape":[1],"data":[0.020080579444766045]}"#, 0x3ca5u16),
+        (r#"{"dtype":"f16","shape":[1],"data":[1.0004882812500002]}"#, 0x3c01),
+    ] {
+        let found = read(text).unwrap();
+        assert_eq!(found.as_tensor().unwrap().le_bytes()[..], expected.to_le_bytes(), "{text}");
+    }
+}
+
 #[test]
 fn tensors_are_written_as_serde_json_writes_them() {
     fn check(value: impl Into<DynTensor>, expected: &str) {
