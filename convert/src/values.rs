@@ -53,13 +53,11 @@ impl<R: ReadValues> Iterator for Each<R> {
     }
 }
 
-/// The number of tensors that are kept, for [`Losses::check`]. These formats hold any value, so a value without tensors
-/// is not an empty file.
-const NOT_COUNTED: usize = usize::MAX;
-
-/// A format that can write values. `write` returns what was lost.
+/// A format that can write values. `write` returns what was lost, and the number of tensors that were kept, for
+/// [`Losses::check`].
 pub trait WriteValue {
-    fn write<T: Tree>(out: &mut dyn Write, fetch: &Fetch<'_>, value: &T) -> Result<Losses>;
+    fn write<T: Tree>(out: &mut dyn Write, fetch: &Fetch<'_>, value: &T)
+    -> Result<(Losses, usize)>;
 }
 
 /// Writes a value, if nothing is lost or the options accept losses. Returns what was lost.
@@ -68,9 +66,10 @@ pub fn write<F: WriteValue>(
     value: &Value,
     options: &Options,
 ) -> Result<Losses> {
-    F::write(&mut io::sink(), &nowhere, value)?.check(options.accept_losses, NOT_COUNTED)?;
+    let (losses, kept) = F::write(&mut io::sink(), &nowhere, value)?;
+    losses.check(options.accept_losses, kept)?;
     let mut out = io::BufWriter::new(Honest::new(writer));
-    let losses = F::write(&mut out, &nowhere, value)?;
+    F::write(&mut out, &nowhere, value)?;
     out.flush().map_err(Error::io)?;
     Ok(losses)
 }
@@ -83,8 +82,9 @@ pub fn export<F: WriteValue>(
 ) -> Result<Losses> {
     let mut out = io::BufWriter::new(Honest::new(writer));
     let mut losses = value.lost();
-    losses.extend(F::write(&mut out, &|range| value.decode(range), &Saved::of(value)?)?);
-    losses.check(options.accept_losses, NOT_COUNTED)?;
+    let (lost, kept) = F::write(&mut out, &|range| value.decode(range), &Saved::of(value)?)?;
+    losses.extend(lost);
+    losses.check(options.accept_losses, kept)?;
     out.flush().map_err(Error::io)?;
     Ok(losses)
 }

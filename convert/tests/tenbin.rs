@@ -308,6 +308,13 @@ fn other_values_in_archives_are_not_lost_silently() {
     ] {
         assert!(error.contains("it is neither a tensor nor a pair"), "{error}");
     }
+    // If all tensors are inside of others, accepting losses would write an empty file.
+    let mut out = OArchive::new(Vec::new()).unwrap();
+    out.save(&vec![vec![x()]]).unwrap();
+    let archive = Archive::new(out.finish().unwrap()).unwrap();
+    let lossy = Options::default().with_losses(true);
+    let error = tenbin::export(&archive.segment(0).unwrap(), Vec::new(), &lossy).unwrap_err();
+    assert!(error.to_string().contains("no tensor is left"), "{error}");
     for error in [
         refused(&|out| assert!(out.save(&"text").is_ok())),
         refused(&|out| assert!(out.save(&x()).is_ok())),

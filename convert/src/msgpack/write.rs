@@ -19,11 +19,15 @@ use crate::values::WriteValue;
 pub struct Format;
 
 impl WriteValue for Format {
-    fn write<T: Tree>(out: &mut dyn Write, fetch: &Fetch<'_>, value: &T) -> Result<Losses> {
+    fn write<T: Tree>(
+        out: &mut dyn Write,
+        fetch: &Fetch<'_>,
+        value: &T,
+    ) -> Result<(Losses, usize)> {
         let (path, losses) = (Path::default(), Losses::default());
-        let mut writer = Writer { out, fetch, depth: Limits::DEFAULT_DEPTH, path, losses };
+        let mut writer = Writer { out, fetch, depth: Limits::DEFAULT_DEPTH, path, losses, kept: 0 };
         writer.item(value)?;
-        Ok(writer.losses)
+        Ok((writer.losses, writer.kept))
     }
 }
 
@@ -34,6 +38,8 @@ struct Writer<'w> {
     depth: usize,
     path: Path,
     losses: Losses,
+    /// The number of tensors that were written.
+    kept: usize,
 }
 
 impl Writer<'_> {
@@ -212,7 +218,8 @@ impl Writer<'_> {
         }
         let Some(descr) = descr_of(dtype) else {
             let name = dtype.name().escape_debug();
-            self.lose(format!("a tensor of {name}, which numpy does not have, is written as nil"));
+            let what = format!("a tensor of {name}, which numpy does not have, is written as nil");
+            self.losses.add_tensor(self.path.as_str(), what);
             return self.nil();
         };
         if tensor.order() == Order::F {
@@ -228,6 +235,7 @@ impl Writer<'_> {
         let bytes = tensor.le_bytes();
         // A tensor without dimensions is written as a scalar of numpy, which has no dimensions either.
         let array = !tensor.shape().is_empty();
+        self.kept += 1;
         encode::write_map_len(&mut self.out, if array { 5 } else { 3 }).map_err(failed)?;
         self.bytes(b"nd")?;
         self.bool(array)?;

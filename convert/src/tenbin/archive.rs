@@ -239,12 +239,13 @@ fn plan<'t>(
     losses: &mut Losses,
 ) -> Result<Vec<(String, &'t Saved)>> {
     let mut planned = Vec::new();
-    let mut add = |key: &str, found: Option<(String, TensorMeta, &'t Saved)>| {
+    let mut add = |key: &str, item: &Saved, found: Option<(String, TensorMeta, &'t Saved)>| {
         let Some((name, mut meta, leaf)) = found else {
-            losses.add(
-                key,
-                "it is neither a tensor nor a pair of a name and a tensor: it is left out",
-            );
+            let what = "it is neither a tensor nor a pair of a name and a tensor: it is left out";
+            match tensors_in(value, item) {
+                0 => losses.add(key, what),
+                count => losses.add_tensors(key, count, what),
+            }
             return;
         };
         if std::mem::take(&mut meta.order) == Order::F {
@@ -261,7 +262,7 @@ fn plan<'t>(
             for (key, item) in entries {
                 let (key, leaf) = (key.to_step(), plain(item));
                 let tensor = meta(value, leaf).map(|meta| (key.clone().into_owned(), meta, leaf));
-                add(&key, tensor);
+                add(&key, leaf, tensor);
             }
         }
         // The items are tensors, or pairs of a name and a tensor.
@@ -269,7 +270,7 @@ fn plan<'t>(
             for (number, item) in items.iter().enumerate() {
                 let leaf = plain(item);
                 let tensor = meta(value, leaf).map(|meta| (String::new(), meta, leaf));
-                add(&number.to_string(), tensor.or_else(|| pair(value, leaf)));
+                add(&number.to_string(), leaf, tensor.or_else(|| pair(value, leaf)));
             }
         }
         _ => {
@@ -278,6 +279,19 @@ fn plan<'t>(
         }
     }
     Ok(planned)
+}
+
+/// Returns the number of tensors in an item.
+fn tensors_in(value: &dyn Stored, item: &Saved) -> u64 {
+    if meta(value, item).is_some() {
+        return 1;
+    }
+    match item.node() {
+        Node::Array(items) => items.iter().map(|item| tensors_in(value, item)).sum(),
+        Node::Map(entries) => entries.iter().map(|(_, item)| tensors_in(value, item)).sum(),
+        Node::Tag(_, inner) => tensors_in(value, inner),
+        Node::Leaf => 0,
+    }
 }
 
 /// Returns the name, the description and the item of a tensor if `item` is a pair of a name and a tensor.

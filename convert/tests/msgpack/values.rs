@@ -269,7 +269,8 @@ fn what_messagepack_has_not_is_a_loss() {
         (Value::Tag(2, Box::new(Value::Bytes(vec![1; 17]))), "128 bits", Value::Null),
     ];
     for (value, why, rest) in cases {
-        let value = Value::Map(vec![(text("at"), value)]);
+        let kept = tensor(ndarray::Array1::from_elem(1, 1.0f32));
+        let value = Value::Map(vec![(text("at"), value), (text("kept"), kept)]);
         let mut bytes = Vec::new();
         let error = msgpack::write(&mut bytes, &value).unwrap_err();
         assert!(error.to_string().contains(why), "{error}, expected {why}");
@@ -384,6 +385,18 @@ fn a_key_stands_once_in_a_map() {
     let (mut bytes, options) = (Vec::new(), Options::default().with_losses(true));
     assert_eq!(msgpack::write_with(&mut bytes, &map, &options).unwrap().count(), 1);
     assert_eq!(bytes, b"\x81\xa1a\xc0");
+}
+
+/// A file in which every tensor became nil looks like success.
+#[test]
+fn a_file_without_any_of_its_tensors_is_not_written() {
+    let tiny = DynTensor::new(DType::F8E4M3, &[2], Order::C, vec![1, 2]).unwrap();
+    let value = Value::Map(vec![(text("a"), Value::from(tiny)), (text("b"), Value::from(1))]);
+    let mut bytes = Vec::new();
+    let lossy = Options::default().with_losses(true);
+    let error = msgpack::write_with(&mut bytes, &value, &lossy).unwrap_err();
+    assert!(error.to_string().contains("no tensor is left"), "{error}");
+    assert!(bytes.is_empty());
 }
 
 #[test]
