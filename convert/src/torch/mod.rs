@@ -76,10 +76,15 @@ impl Codec for Torch {
         distributed_metadata(path).map_or(path.into(), Cow::Owned)
     }
 
-    fn open(&self, file: File, path: Option<&Path>, _: &Options) -> Result<Box<dyn TensorFile>> {
+    fn open(
+        &self,
+        file: File,
+        path: Option<&Path>,
+        options: &Options,
+    ) -> Result<Box<dyn TensorFile>> {
         match path.filter(|path| distributed_metadata(path).is_some()) {
-            Some(path) => Ok(Box::new(Distributed::open(&file, path)?)),
-            None => Ok(Box::new(TorchFile::new(file)?)),
+            Some(path) => Ok(Box::new(Distributed::open(&file, path)?.with_limits(options.limits))),
+            None => Ok(Box::new(TorchFile::new(file)?.with_limits(options.limits))),
         }
     }
 }

@@ -57,6 +57,7 @@ pub struct Distributed {
     objects: Vec<Held>,
     /// The parts of the files that hold objects.
     spans: Vec<Span>,
+    limits: Limits,
 }
 
 impl fmt::Debug for Distributed {
@@ -121,6 +122,13 @@ pub fn distributed_metadata(path: &Path) -> Option<PathBuf> {
 }
 
 impl Distributed {
+    /// Sets limits for the tensors inside of objects; see [`TorchFile::with_limits`](super::TorchFile::with_limits).
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
     /// Opens a checkpoint. `path` is the path of the file with the metadata.
     pub(super) fn open(file: &File, path: &Path) -> Result<Self> {
         let len = file.size().map_err(Error::io)?;
@@ -168,7 +176,8 @@ impl Distributed {
             tensors.push(info);
             homes.push(home);
         }
-        Ok(Self { files, content, tensors, homes, by_name, objects, spans })
+        let limits = Limits::default();
+        Ok(Self { files, content, tensors, homes, by_name, objects, spans, limits })
     }
 
     /// Returns descriptions of all tensors, in the order of the checkpoint. The path of each is its name.
@@ -210,7 +219,7 @@ impl Distributed {
         let sure = match home {
             Home::Chunks(_) => info.byte_len(),
             Home::Object(_, place) => {
-                check_limits(Limits::default(), info, place)?;
+                check_limits(self.limits, info, place)?;
                 info.byte_len().min(place.span)
             }
         };
@@ -232,7 +241,7 @@ impl Distributed {
     fn deferred_at(&self, number: usize) -> Result<Deferred<'_>> {
         let (info, home) = self.at(number)?;
         if let Home::Object(_, place) = home {
-            check_limits(Limits::default(), info, place)?;
+            check_limits(self.limits, info, place)?;
         }
         Ok(Deferred::from_blocks(info.dtype().clone(), info.shape(), info.order(), move |put| {
             self.blocks(info, home, put)
@@ -358,7 +367,7 @@ impl TensorFile for Distributed {
         let in_objects = tensors.filter(|(_, home)| matches!(home, Home::Object(..)));
         let meant = in_objects.map(|(info, _)| info.byte_len()).fold(0, u64::saturating_add);
         let stored = self.objects.iter().map(|held| held.container.byte_len());
-        check_sum(Limits::default(), meant, stored.fold(0, u64::saturating_add))?;
+        check_sum(self.limits, meant, stored.fold(0, u64::saturating_add))?;
         self.content.value(names, |number| self.deferred_at(number))
     }
 
