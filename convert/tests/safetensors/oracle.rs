@@ -167,6 +167,7 @@ fn is_stricter(error: &str) -> bool {
         "begins with `{`",
         "two tensors of this name",
         "found one twice",
+        "found this one twice",
         "no further field",
         "found an array",
         "found an object",
