@@ -237,6 +237,7 @@ pub fn for_users(error: &impl fmt::Display) -> String {
         "the limit is",
         "bytes that are allowed",
         "more memory than is allowed",
+        "the memory limit",
     ];
     let of_bytes = message.contains(" bytes") && message.contains(" are allowed");
     let is_of_memory = of_memory.iter().any(|part| message.contains(part)) || of_bytes;

@@ -81,9 +81,9 @@ pub fn below(
 
 /// Returns whether a file is a part of a distributed checkpoint, which is checked as one input.
 fn is_part(path: &Path) -> bool {
-    let is_named = path.file_name().is_some_and(|name| name == ".metadata")
-        || path.extension().is_some_and(|extension| extension == "distcp");
-    is_named && path.parent().is_some_and(|parent| distributed_metadata(parent).is_some())
+    // The file of metadata is hidden, so it is not listed.
+    path.extension().is_some_and(|extension| extension == "distcp")
+        && path.parent().is_some_and(|parent| distributed_metadata(parent).is_some())
 }
 
 fn is_known(path: &Path) -> Result<bool> {

@@ -2,6 +2,7 @@
 
 use hdf5_reader::RawAttribute;
 use hdf5_reader::messages::dataspace::DataspaceType;
+use tenarc::de::Limits;
 use tenarc::tensor::Order;
 use tenarc::{DType, DynTensor, Error, Result, Value};
 
@@ -11,17 +12,23 @@ use super::failed;
 /// Returns the text that an element of variable length refers to.
 pub type Resolve<'a> = dyn Fn(&[u8]) -> hdf5_reader::error::Result<Vec<u8>> + 'a;
 
-/// How much memory the attributes of a file may take. Many texts of an attribute can refer to the same bytes of the file.
+/// How much memory names, attributes and texts may take. Many texts can refer to the same bytes of the file.
+#[derive(Clone, Copy, Debug)]
 pub struct Budget(u64);
 
 impl Budget {
-    pub fn of_file(len: u64) -> Self {
-        Self(len.saturating_mul(64).saturating_add(64 << 20))
+    /// For a file of `len` bytes, if no limit is given.
+    pub fn new(len: u64, limits: Limits) -> Self {
+        let of_file = len.saturating_mul(64).saturating_add(64 << 20);
+        Self(limits.max_alloc().unwrap_or(of_file))
     }
 
-    fn take(&mut self, bytes: usize) -> Result<()> {
-        self.0 = self.0.checked_sub(bytes as u64).ok_or_else(|| {
-            Error::limit("the attributes take more than 64 times the memory of the file")
+    pub fn take(&mut self, bytes: usize) -> Result<()> {
+        let left = self.0;
+        self.0 = left.checked_sub(bytes as u64).ok_or_else(|| {
+            Error::limit(format!(
+                "names, attributes or texts take {bytes} more bytes, {left} are allowed"
+            ))
         })?;
         Ok(())
     }
@@ -77,10 +84,10 @@ pub fn value(
     }
 }
 
-/// Returns the texts of an attribute. `None` if they are not texts or cannot be read.
-pub fn texts(attribute: &RawAttribute, resolve: &Resolve<'_>) -> Option<Vec<Vec<u8>>> {
+/// Returns an attribute that is a short text.
+pub fn text(attribute: &RawAttribute, resolve: &Resolve<'_>) -> Option<String> {
     let value = value(attribute.clone(), resolve, &mut Budget(1 << 10)).ok()?.ok()?;
-    Some(vec![value.as_str()?.as_bytes().to_vec()])
+    value.as_str().map(str::to_owned)
 }
 
 /// Returns the elements of an attribute of texts.

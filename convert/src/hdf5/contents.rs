@@ -62,16 +62,15 @@ pub enum Elements {
 }
 
 impl Contents {
-    /// Reads everything but the elements of datasets. `len` is the length of the file. `outside` are the files to which
-    /// links were found.
-    pub fn read(file: &Hdf5File, len: u64, outside: &Outside) -> Result<Self> {
+    /// Reads everything but the elements of datasets. `outside` are the files to which links were found.
+    pub fn read(file: &Hdf5File, budget: Budget, outside: &Outside) -> Result<Self> {
         let root = file.root_group().map_err(failed)?;
         let mut walk = Walk {
             file,
             found: Self::default(),
             groups: HashMap::new(),
-            datasets: HashSet::new(),
-            budget: Budget::of_file(len),
+            datasets: HashMap::new(),
+            budget,
         };
         let entries = walk.group(&root, "", MAX_DEPTH)?;
         let mut found = Self { root: entries, ..walk.found };
@@ -107,8 +106,8 @@ struct Walk<'a> {
     found: Contents,
     /// The groups that were read, by their addresses, with their paths.
     groups: HashMap<u64, String>,
-    /// The addresses of the datasets that were read.
-    datasets: HashSet<u64>,
+    /// The addresses of the datasets that were read, and whether Keras marked their elements as bfloat16.
+    datasets: HashMap<u64, bool>,
     budget: Budget,
 }
 
@@ -128,22 +127,15 @@ impl Walk<'_> {
         let (groups, datasets) = group.members().map_err(of_group)?;
         let mut entries = Vec::new();
         let mut names = HashSet::new();
-        let mut join = |name: &str| {
-            if !names.insert(name.to_owned()) {
-                let what = format!("a group has two members named `{}`", name.escape_debug());
-                return Err(Error::damaged(what).in_field(shown));
-            }
-            Ok(if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") })
-        };
         for dataset in datasets {
-            let path = join(dataset.name())?;
+            let path = self.join(path, dataset.name(), &mut names)?;
             let name = dataset.name().to_owned();
             if let Some(number) = self.dataset(dataset, path)? {
                 entries.push((name, Entry::Dataset(number)));
             }
         }
         for inner in groups {
-            let path = join(inner.name())?;
+            let path = self.join(path, inner.name(), &mut names)?;
             // A group with several paths is read once. So groups that contain themselves, or that are in many others,
             // do no harm.
             if let Some(first) = self.groups.get(&inner.address()) {
@@ -157,24 +149,39 @@ impl Walk<'_> {
         Ok(entries)
     }
 
+    /// Returns the path of a member of a group. `names` are those of the members before it.
+    fn join(&mut self, group: &str, name: &str, names: &mut HashSet<String>) -> Result<String> {
+        let of_group = |error: Error| error.in_field(if group.is_empty() { ROOT } else { group });
+        // A dataset keeps its path in three forms. A name can be long, and stands once in the file.
+        self.budget.take(3 * (group.len() + name.len())).map_err(of_group)?;
+        if !names.insert(name.to_owned()) {
+            let what = format!("a group has two members named `{}`", name.escape_debug());
+            return Err(of_group(Error::damaged(what)));
+        }
+        Ok(if group.is_empty() { name.to_owned() } else { format!("{group}/{name}") })
+    }
+
     /// Returns the number of the dataset. `None` if it cannot be kept.
     fn dataset(&mut self, dataset: Dataset, path: String) -> Result<Option<usize>> {
         let of_dataset = |error| failed(error).in_field(&*path);
-        let is_new = self.datasets.insert(dataset.address());
-        self.found.has_tied |= !is_new;
-        let mut is_bfloat16 = false;
-        let raw = dataset.raw_attributes().map_err(of_dataset)?;
-        for attribute in &raw {
-            // Keras writes raw elements and this attribute.
-            is_bfloat16 |= attribute.name() == "dtype"
-                && attribute::texts(attribute, &|reference| {
-                    dataset.resolve_vlen_reference_bytes(reference, 1)
-                }) == Some(vec![b"bfloat16".to_vec()]);
-        }
-        if is_new {
-            let resolve = |reference: &[u8]| dataset.resolve_vlen_reference_bytes(reference, 1);
-            self.attributes(&path, raw, &resolve)?;
-        }
+        let is_bfloat16 = match self.datasets.get(&dataset.address()) {
+            Some(&is_bfloat16) => {
+                self.found.has_tied = true;
+                is_bfloat16
+            }
+            None => {
+                let raw = dataset.raw_attributes().map_err(of_dataset)?;
+                let resolve = |reference: &[u8]| dataset.resolve_vlen_reference_bytes(reference, 1);
+                // Keras writes raw elements and this attribute.
+                let is_bfloat16 = raw.iter().any(|attribute| {
+                    attribute.name() == "dtype"
+                        && attribute::text(attribute, &resolve).as_deref() == Some("bfloat16")
+                });
+                self.datasets.insert(dataset.address(), is_bfloat16);
+                self.attributes(&path, raw, &resolve)?;
+                is_bfloat16
+            }
+        };
         let datatype = dataset.raw_datatype().map_err(of_dataset)?;
         let kind = match Kind::of(dataset.dtype(), &datatype) {
             Kind::Other(_) if is_bfloat16 && dataset.raw_element_size().ok() == Some(2) => {

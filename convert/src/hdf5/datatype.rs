@@ -41,7 +41,7 @@ const HEAD: usize = 8;
 impl Kind {
     /// Determines what the elements of a datatype are. `raw` are the bytes of the datatype in the file.
     pub fn of(datatype: &Datatype, raw: &[u8]) -> Self {
-        if let Some(numbers) = Numbers::of(datatype, Some(raw)) {
+        if let Some(numbers) = Numbers::of(datatype, raw) {
             return Self::Numbers(numbers);
         }
         Self::Other(match datatype {
@@ -74,9 +74,8 @@ impl Kind {
 }
 
 impl Numbers {
-    /// Returns `None` if the elements are not numbers of a dtype. Without the bytes of the datatype in the file, floats
-    /// of four and eight bytes are taken for the standard ones.
-    fn of(datatype: &Datatype, raw: Option<&[u8]>) -> Option<Self> {
+    /// Returns `None` if the elements are not numbers of a dtype.
+    fn of(datatype: &Datatype, raw: &[u8]) -> Option<Self> {
         let plain = |dtype, order: &hdf5_reader::ByteOrder| Self {
             dtype,
             inner: Vec::new(),
@@ -96,18 +95,24 @@ impl Numbers {
                 Some(plain(float(*size, raw)?, byte_order))
             }
             Datatype::Enum { base, members } => {
-                let base = Self::of(base, raw.map(|raw| raw.get(HEAD..).unwrap_or_default()))?;
+                let base = Self::of(base, raw.get(HEAD..)?)?;
                 if is_bool(&base.dtype, members) {
                     return Some(Self { dtype: DType::Bool, ..base });
                 }
                 Some(Self { has_names: true, ..base })
             }
-            Datatype::Array { base, dims } => {
-                let base = Self::of(base, None).filter(|base| base.inner.is_empty())?;
+            Datatype::Array { base: of, dims } => {
+                // The number of dimensions, then the dimensions. Before version 3, there are three unused bytes behind
+                // the first, and an unused number for each dimension.
+                let rank = usize::from(*raw.get(HEAD)?);
+                let after = if version(raw)? < 3 { 4 + 8 * rank } else { 1 + 4 * rank };
+                let base = raw.get(HEAD + after..)?;
+                let numbers = Self::of(of, base)?;
+                let base = Some(numbers).filter(|base| base.inner.is_empty())?;
                 let dims = dims.iter().map(|&dim| usize::try_from(dim).ok());
                 Some(Self { inner: dims.collect::<Option<_>>()?, ..base })
             }
-            Datatype::Compound { size, fields } => complex(*size, fields),
+            Datatype::Compound { size, fields } => complex(*size, fields, raw),
             _ => None,
         }
     }
@@ -158,28 +163,20 @@ fn integer(size: u8, signed: bool) -> Option<DType> {
 }
 
 /// Checks that integers use all bits of their bytes.
-fn fills(size: u8, raw: Option<&[u8]>) -> Option<()> {
+fn fills(size: u8, raw: &[u8]) -> Option<()> {
     // The offset of the first bit and the number of bits.
-    let Some(raw) = raw else { return Some(()) };
     let [offset, _, precision, more] = *raw.get(HEAD..)?.first_chunk()?;
     let precision = u16::from_le_bytes([precision, more]);
     (offset == 0 && precision == u16::from(size) * 8).then_some(())
 }
 
 /// The dtype of a float by the places of its sign, its exponent and its mantissa.
-fn float(size: u8, raw: Option<&[u8]>) -> Option<DType> {
-    let Some(raw) = raw else {
-        return match size {
-            4 => Some(DType::F32),
-            8 => Some(DType::F64),
-            _ => None,
-        };
-    };
+fn float(size: u8, raw: &[u8]) -> Option<DType> {
     let [_, flags, sign, ..] = *raw.first_chunk::<HEAD>()?;
-    // The first bit of the mantissa is not stored, and is 1.
-    let is_normalized = flags >> 4 & 3 == 2;
+    // The first bit of the mantissa is not stored, and is 1. The other bit stands for the byte order of a VAX.
+    let is_normalized = flags >> 4 & 3 == 2 && flags & 0x40 == 0;
     let properties = raw.get(HEAD..)?;
-    fills(size, Some(raw))?;
+    fills(size, raw)?;
     let [exponent, exponent_bits, mantissa, mantissa_bits] = *properties.get(4..)?.first_chunk()?;
     let bias = u32::from_le_bytes(*properties.get(8..)?.first_chunk()?);
     if !is_normalized || mantissa != 0 || sign.checked_add(1)? != size.checked_mul(8)? {
@@ -203,8 +200,13 @@ fn is_bool(base: &DType, members: &[EnumMember]) -> bool {
     members.len() == 2 && matches!(base, DType::I8 | DType::U8) && is("FALSE", 0) && is("TRUE", 1)
 }
 
+/// The version of the encoding of a datatype.
+fn version(raw: &[u8]) -> Option<u8> {
+    Some(raw.first()? >> 4)
+}
+
 /// Complex numbers are structs of two floats. h5py calls them `r` and `i`.
-fn complex(size: u32, fields: &[CompoundField]) -> Option<Numbers> {
+fn complex(size: u32, fields: &[CompoundField], raw: &[u8]) -> Option<Numbers> {
     let [re, im] = fields else { return None };
     let names = (&*re.name, &*im.name);
     if !matches!(names, ("r", "i") | ("real", "imag") | ("re", "im")) || re.datatype != im.datatype
@@ -216,7 +218,27 @@ fn complex(size: u32, fields: &[CompoundField]) -> Option<Numbers> {
     if (re.byte_offset, im.byte_offset, size) != (0, part, 2 * part) {
         return None;
     }
-    let numbers = Numbers::of(&re.datatype, None)?;
+    let mut rest = raw.get(HEAD..)?;
+    let mut numbers = None;
+    for field in fields {
+        // The name with a zero byte, the offset, and the type. Before version 3, the name is filled up to a multiple of
+        // eight bytes. Version 1 has the dimensions of a field behind the offset.
+        let name = rest.iter().position(|&byte| byte == 0)? + 1;
+        let before = match version(raw)? {
+            1 => name.next_multiple_of(8) + 4 + 28,
+            2 => name.next_multiple_of(8) + 4,
+            // An offset below 256 takes a byte.
+            _ => name + 1,
+        };
+        rest = rest.get(before..)?;
+        let found = Numbers::of(&field.datatype, rest)?;
+        if numbers.get_or_insert_with(|| found.clone()) != &found {
+            return None;
+        }
+        // The type of a float is its head and twelve bytes.
+        rest = rest.get(HEAD + 12..)?;
+    }
+    let numbers = numbers?;
     let dtype = if numbers.dtype == DType::F32 { DType::C64 } else { DType::C128 };
     Some(Numbers { dtype, ..numbers })
 }

@@ -23,7 +23,7 @@
 //! Chunks may be compressed with gzip, LZF, SZIP, n-bit, or scale and offset, and may be shuffled. Elements that were
 //! never written have the fill value of the dataset. Losses are: structs, enums' names, lists of different lengths,
 //! references, raw elements, other filters, elements in other files, and second links to a group. External links are not
-//! followed. Keras' raw elements of the dtype bfloat16 are read as such.
+//! followed. Soft links that lead nowhere, and named datatypes, are left out. Keras' raw elements of the dtype bfloat16 are read as such.
 //!
 //! With [`Names::Flat`], the name of a tensor is the path of its dataset, for example `layers/dense/vars/0`.
 //! With [`Names::Nested`], maps with the keys 0, 1, … become arrays.
@@ -37,9 +37,10 @@ use std::fmt;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use hdf5_reader::error::Error as Hdf5Error;
-use hdf5_reader::{FileStorage, FilterRegistry, Hdf5File, OpenOptions};
+use hdf5_reader::{FileStorage, FilterRegistry, Hdf5File, OpenOptions, Storage, StorageBuffer};
 use tenarc::de::Limits;
 use tenarc::io::{ReadAt, open_file};
 use tenarc::tensor::{Deferred, FromTensor, Order, TensorInfo, TensorMeta};
@@ -51,6 +52,7 @@ use crate::nested::{self, Key, Node};
 use crate::texts::{Next, Texts};
 use crate::{Names, Options, TensorFile, source};
 
+use attribute::Budget;
 use contents::{Contents, Elements, Entry, Found, Outside};
 use datatype::{Array, Text, trimmed};
 
@@ -61,6 +63,8 @@ use datatype::{Array, Text, trimmed};
 pub struct Hdf5 {
     file: File,
     contents: Contents,
+    /// For the texts of each dataset.
+    budget: Budget,
 }
 
 impl fmt::Debug for Hdf5 {
@@ -111,13 +115,20 @@ impl Hdf5 {
         let outside = Outside::default();
         let options = OpenOptions::default()
             .with_max_read_bytes(most)
+            .with_max_chunk_bytes(most)
             .with_filter_registry(filters)
             .with_external_link_resolver(Arc::new(outside.clone()));
         let storage = file.try_clone().map_err(Error::io)?;
-        let storage = Arc::new(FileStorage::from_file(storage).map_err(failed)?);
-        let opened = Hdf5File::from_storage_with_options(storage, options).map_err(failed)?;
-        let contents = Contents::read(&opened, len, &outside)?;
-        Ok(Self { file, contents })
+        let storage = FileStorage::from_file(storage).map_err(failed)?;
+        let left = AtomicU64::new(len.saturating_mul(64).saturating_add(64 << 20));
+        let source = Arc::new(Counted { storage, left });
+        let opened =
+            Hdf5File::from_storage_with_options(source.clone(), options).map_err(failed)?;
+        let budget = Budget::new(len, limits);
+        let contents = Contents::read(&opened, budget, &outside)?;
+        // The crate parses parts of the file again when elements are read.
+        source.left.store(u64::MAX, Ordering::Relaxed);
+        Ok(Self { file, contents, budget })
     }
 
     /// The attributes of all objects that have some: maps from their names to values, by the path of the object.
@@ -169,7 +180,7 @@ impl Hdf5 {
         match &found.kind {
             Elements::Numbers(array) => Ok(Part::Tensor(self.deferred_of(found, array))),
             Elements::Text(text) => {
-                Texts::new(&found.outer, || texts(found, *text)).map(Part::Texts)
+                Texts::new(&found.outer, || texts(found, *text, self.budget)).map(Part::Texts)
             }
         }
     }
@@ -198,7 +209,7 @@ fn elements(found: &Found, array: &Array) -> Result<Vec<u8>> {
 }
 
 /// Starts to read the texts of a dataset.
-fn texts(found: &Found, text: Text) -> Result<Next<'_>> {
+fn texts(found: &Found, text: Text, mut budget: Budget) -> Result<Next<'_>> {
     let bytes = found.dataset.read_raw_bytes().map_err(failed)?;
     let width = match text {
         Text::Fixed(len, _) => len,
@@ -209,28 +220,57 @@ fn texts(found: &Found, text: Text) -> Result<Next<'_>> {
         let element = bytes.get(at..).and_then(|rest| rest.get(..width));
         let element = element.ok_or_else(|| Error::damaged("a dataset has too few texts"))?;
         at = at.saturating_add(width);
-        match text {
-            Text::Fixed(_, padding) => Ok(trimmed(element, padding).to_vec()),
+        let text = match text {
+            Text::Fixed(_, padding) => trimmed(element, padding).to_vec(),
             Text::Variable => {
-                found.dataset.resolve_vlen_reference_bytes(element, 1).map_err(failed)
+                found.dataset.resolve_vlen_reference_bytes(element, 1).map_err(failed)?
             }
-        }
+        };
+        budget.take(text.len())?;
+        Ok(text)
     }))
+}
+
+/// A file of which a limited number of bytes is read. The parts of a hostile file may lie over each other, and would be
+/// read again and again.
+struct Counted {
+    storage: FileStorage,
+    left: AtomicU64,
+}
+
+impl Storage for Counted {
+    fn len(&self) -> u64 {
+        self.storage.len()
+    }
+
+    fn read_range(&self, offset: u64, len: usize) -> hdf5_reader::error::Result<StorageBuffer> {
+        let left = self.left.load(Ordering::Relaxed);
+        let Some(rest) = left.checked_sub(len as u64) else {
+            let what = "its descriptions of groups and datasets are read more than 64 times";
+            return Err(Hdf5Error::ResourceLimit(what.to_owned()));
+        };
+        if left < u64::MAX {
+            self.left.store(rest, Ordering::Relaxed);
+        }
+        self.storage.read_range(offset, len)
+    }
 }
 
 /// Converts an error of the crate that reads the format.
 fn failed(error: Hdf5Error) -> Error {
-    match error {
+    let message = error.to_string();
+    let mut innermost = error;
+    // The message has the objects around it.
+    while let Hdf5Error::Context { source, .. } = innermost {
+        innermost = *source;
+    }
+    match innermost {
         Hdf5Error::Io(error) => Error::io(error),
-        Hdf5Error::Context { source, .. } => failed(*source),
-        Hdf5Error::ResourceLimit(_) => Error::limit(error.to_string()),
-        Hdf5Error::UnsupportedFilter(_)
-        | Hdf5Error::UnsupportedEncoding(_)
-        | Hdf5Error::UnsupportedSuperblockVersion(_)
-        | Hdf5Error::UnsupportedDatatypeClass(_)
-        | Hdf5Error::UnsupportedLayoutClass(_)
-        | Hdf5Error::InvalidMagic => Error::data(error.to_string()),
-        _ => Error::damaged(error.to_string()),
+        Hdf5Error::ResourceLimit(_) => Error::limit(message),
+        Hdf5Error::InvalidMagic => Error::data(message),
+        // There are many variants for what the crate does not know. The file is not damaged then.
+        other if other.to_string().starts_with("unsupported") => Error::data(message),
+        _ => Error::damaged(message),
     }
 }
 
