@@ -6,8 +6,7 @@ use tenarc::de::Limits;
 use tenarc::tensor::Order;
 use tenarc::{DType, DynTensor, Error, Result, Value};
 
-use super::datatype::{Kind, Text, trimmed};
-use super::failed;
+use super::datatype::{Kind, Text};
 
 /// Returns the text that an element of variable length refers to.
 pub type Resolve<'a> = dyn Fn(&[u8]) -> hdf5_reader::error::Result<Vec<u8>> + 'a;
@@ -17,10 +16,9 @@ pub type Resolve<'a> = dyn Fn(&[u8]) -> hdf5_reader::error::Result<Vec<u8>> + 'a
 pub struct Budget(u64);
 
 impl Budget {
-    /// For a file of `len` bytes, if no limit is given.
+    /// The budget that the limits give, or else that of a file of `len` bytes.
     pub fn new(len: u64, limits: Limits) -> Self {
-        let of_file = len.saturating_mul(64).saturating_add(64 << 20);
-        Self(limits.max_alloc().unwrap_or(of_file))
+        Self(limits.max_alloc().unwrap_or(of_file(len)))
     }
 
     pub fn take(&mut self, bytes: usize) -> Result<()> {
@@ -32,6 +30,11 @@ impl Budget {
         })?;
         Ok(())
     }
+}
+
+/// A multiple of the length of a file that no file reaches unless it is made for that.
+pub fn of_file(len: u64) -> u64 {
+    len.saturating_mul(64).saturating_add(64 << 20)
 }
 
 /// Returns the value of an attribute, or what it is if no value can hold it.
@@ -68,11 +71,8 @@ pub fn value(
             let count = count.ok_or_else(too_large)?;
             let mut values = Vec::new();
             for element in elements(&bytes, count, text).map_err(of_attribute)? {
-                let text = match text {
-                    Text::Fixed(_, padding) => trimmed(element, padding).to_vec(),
-                    Text::Variable => resolve(element).map_err(failed).map_err(of_attribute)?,
-                };
-                budget.take(text.len() + size_of::<Value>())?;
+                let text = text.read(element, resolve, budget).map_err(of_attribute)?;
+                budget.take(size_of::<Value>())?;
                 values.push(match String::from_utf8(text) {
                     Ok(text) => Value::Text(text),
                     Err(error) => Value::Bytes(error.into_bytes()),

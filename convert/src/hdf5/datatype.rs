@@ -4,6 +4,8 @@ use hdf5_reader::messages::datatype::{StringPadding, StringSize, VarLenKind};
 use hdf5_reader::{CompoundField, Datatype, EnumMember};
 use tenarc::{DType, Error, Result};
 
+use super::attribute::{Budget, Resolve};
+use super::failed;
 use crate::support::swap_words;
 
 /// What the elements of a dataset or an attribute are.
@@ -243,8 +245,25 @@ fn complex(size: u32, fields: &[CompoundField], raw: &[u8]) -> Option<Numbers> {
     Some(Numbers { dtype, ..numbers })
 }
 
+impl Text {
+    /// Reads the text of an element. `resolve` returns the text that an element of variable length refers to.
+    pub fn read(
+        self,
+        element: &[u8],
+        resolve: &Resolve<'_>,
+        budget: &mut Budget,
+    ) -> Result<Vec<u8>> {
+        let text = match self {
+            Self::Fixed(_, padding) => trimmed(element, padding).to_vec(),
+            Self::Variable => resolve(element).map_err(failed)?,
+        };
+        budget.take(text.len())?;
+        Ok(text)
+    }
+}
+
 /// Removes from a text of fixed length what fills it up.
-pub fn trimmed(text: &[u8], padding: StringPadding) -> &[u8] {
+fn trimmed(text: &[u8], padding: StringPadding) -> &[u8] {
     let filler = if padding == StringPadding::SpacePad { b' ' } else { 0 };
     let len = match padding {
         StringPadding::NullTerminate => text.iter().position(|&byte| byte == 0),

@@ -23,7 +23,8 @@
 //! Chunks may be compressed with gzip, LZF, SZIP, n-bit, or scale and offset, and may be shuffled. Elements that were
 //! never written have the fill value of the dataset. Losses are: structs, enums' names, lists of different lengths,
 //! references, raw elements, other filters, elements in other files, and second links to a group. External links are not
-//! followed. Soft links that lead nowhere, and named datatypes, are left out. Keras' raw elements of the dtype bfloat16 are read as such.
+//! followed. Soft links that lead nowhere, and named datatypes, are left out. Keras' raw elements of the dtype bfloat16
+//! are read as such.
 //!
 //! With [`Names::Flat`], the name of a tensor is the path of its dataset, for example `layers/dense/vars/0`.
 //! With [`Names::Nested`], maps with the keys 0, 1, … become arrays.
@@ -52,9 +53,9 @@ use crate::nested::{self, Key, Node};
 use crate::texts::{Next, Texts};
 use crate::{Names, Options, TensorFile, source};
 
-use attribute::Budget;
+use attribute::{Budget, of_file};
 use contents::{Contents, Elements, Entry, Found, Outside};
-use datatype::{Array, Text, trimmed};
+use datatype::{Array, Text};
 
 /// An opened HDF5 file.
 ///
@@ -120,7 +121,7 @@ impl Hdf5 {
             .with_external_link_resolver(Arc::new(outside.clone()));
         let storage = file.try_clone().map_err(Error::io)?;
         let storage = FileStorage::from_file(storage).map_err(failed)?;
-        let left = AtomicU64::new(len.saturating_mul(64).saturating_add(64 << 20));
+        let left = AtomicU64::new(of_file(len));
         let source = Arc::new(Counted { storage, left });
         let opened =
             Hdf5File::from_storage_with_options(source.clone(), options).map_err(failed)?;
@@ -220,14 +221,8 @@ fn texts(found: &Found, text: Text, mut budget: Budget) -> Result<Next<'_>> {
         let element = bytes.get(at..).and_then(|rest| rest.get(..width));
         let element = element.ok_or_else(|| Error::damaged("a dataset has too few texts"))?;
         at = at.saturating_add(width);
-        let text = match text {
-            Text::Fixed(_, padding) => trimmed(element, padding).to_vec(),
-            Text::Variable => {
-                found.dataset.resolve_vlen_reference_bytes(element, 1).map_err(failed)?
-            }
-        };
-        budget.take(text.len())?;
-        Ok(text)
+        let resolve = |reference: &[u8]| found.dataset.resolve_vlen_reference_bytes(reference, 1);
+        text.read(element, &resolve, &mut budget)
     }))
 }
 
@@ -246,7 +241,7 @@ impl Storage for Counted {
     fn read_range(&self, offset: u64, len: usize) -> hdf5_reader::error::Result<StorageBuffer> {
         let left = self.left.load(Ordering::Relaxed);
         let Some(rest) = left.checked_sub(len as u64) else {
-            let what = "its descriptions of groups and datasets are read more than 64 times";
+            let what = "groups and datasets share parts of the file, so that opening it reads 64 times its length";
             return Err(Hdf5Error::ResourceLimit(what.to_owned()));
         };
         if left < u64::MAX {
