@@ -58,8 +58,7 @@ pub fn run(args: &Get, out: &mut Out) -> Result<Status> {
                 write_stream(&target, &mut |writer| Ok(serde_json::to_writer(writer, &taken)?))?;
             }
         }
-        GetFormat::Text if target.path().is_none() => text(&taken, out)?,
-        GetFormat::Text => write_stream(&target, &mut |writer| text(&taken, writer))?,
+        GetFormat::Text => write_to(&target, out, &mut |writer| text(&taken, writer))?,
         GetFormat::Raw => write_stream(&target, &mut |writer| Ok(writer.write_all(&taken.bytes)?))?,
         GetFormat::Npy => {
             let Taken { dtype, shape, bytes } = &taken;
@@ -121,11 +120,20 @@ fn matching(
             text(&taken, writer)
         }),
     };
-    match target.path() {
-        None => write(out)?,
-        Some(_) => write_stream(target, &mut write)?,
-    }
+    write_to(target, out, &mut write)?;
     Ok(Status::Good)
+}
+
+/// Writes to a file, if the target is one, and prints otherwise.
+fn write_to(
+    target: &Target,
+    out: &mut Out,
+    write: &mut dyn FnMut(&mut dyn Write) -> Result<()>,
+) -> Result<()> {
+    match target.path() {
+        None => write(out),
+        Some(_) => write_stream(target, write),
+    }
 }
 
 /// One of several tensors.

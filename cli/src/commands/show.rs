@@ -280,8 +280,13 @@ impl Printer<'_> {
 }
 
 /// Formats an item without tensors as text.
-pub fn leaf(item: &[u8], full: bool) -> Result<String> {
-    Ok(match tenarc::from_slice(item)? {
+fn leaf(item: &[u8], full: bool) -> Result<String> {
+    scalar_text(tenarc::from_slice(item)?, item, full)
+}
+
+/// Like [`leaf`], for an item that was decoded.
+pub fn scalar_text(value: Value, item: &[u8], full: bool) -> Result<String> {
+    Ok(match value {
         Value::Text(text) => {
             let cut = text.char_indices().nth(TEXT).filter(|_| !full);
             match cut {

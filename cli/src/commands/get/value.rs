@@ -3,12 +3,13 @@
 use std::io::Write;
 use std::ops::Range;
 
-use super::NOT_A_TENSOR;
+use tenarc::Value;
+
+use super::{NOT_A_TENSOR, write_to};
 use crate::args::GetFormat;
-use crate::commands::show::{AsJson, leaf};
+use crate::commands::show::{AsJson, scalar_text};
 use crate::document::Section;
 use crate::failure::{Failure, Result};
-use crate::formats::write_stream;
 use crate::node::{Kind, Node};
 use crate::output::{JsonLines, Out, Target};
 use crate::rows::{Meant, Rows};
@@ -34,25 +35,14 @@ pub fn run(
         && slice.is_none()
         && !is_sequence(section)
     {
-        return written(target, out, &mut |writer| one(section, &section.root, json, writer));
+        return write_to(target, out, &mut |writer| one(section, &section.root, json, writer));
     }
     let rows = Rows::of(meant)?;
     let wanted = match slice {
         None => 0..rows.len(),
         Some(slice) => slice.rows(rows.len())?,
     };
-    written(target, out, &mut |writer| each(&rows, wanted.clone(), json, writer))
-}
-
-fn written(
-    target: &Target,
-    out: &mut Out,
-    write: &mut dyn FnMut(&mut dyn Write) -> Result<()>,
-) -> Result<()> {
-    match target.path() {
-        None => write(out),
-        Some(_) => write_stream(target, write),
-    }
+    write_to(target, out, &mut |writer| each(&rows, wanted.clone(), json, writer))
 }
 
 fn is_sequence(section: &Section<'_>) -> bool {
@@ -82,10 +72,10 @@ fn one(section: &Section<'_>, node: &Node, json: bool, writer: &mut dyn Write) -
             return Err(Failure::new(what));
         };
         let item = section.item(&node.range);
-        match tenarc::from_slice::<tenarc::Value>(item)? {
+        match tenarc::from_slice(item)? {
             // Without quotes, so that other programs can use it. It stays one line, which moves no cursor.
-            tenarc::Value::Text(text) => writer.write_all(escaped(&text).as_bytes())?,
-            _ => writer.write_all(leaf(item, true)?.as_bytes())?,
+            Value::Text(text) => writer.write_all(escaped(&text).as_bytes())?,
+            value => writer.write_all(scalar_text(value, item, true)?.as_bytes())?,
         }
     }
     Ok(writer.write_all(b"\n")?)
