@@ -166,9 +166,7 @@ fn is_stricter(error: &str) -> bool {
     let reasons = [
         "begins with `{`",
         "two tensors of this name",
-        "found one twice",
-        "found this one twice",
-        "no further field",
+        "unknown field",
         "found an array",
         "found an object",
     ];
