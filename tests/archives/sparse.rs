@@ -6,6 +6,8 @@ use std::io::{self, Seek, SeekFrom, Write};
 use ndarray::{Array1, ArrayView1, s};
 use serde::Serialize;
 use tenarc::de::DecodeOptions;
+use tenarc::error::Category;
+use tenarc::io::ReadAt;
 use tenarc::tensor::{Element, Order, TensorMeta, ToTensor};
 use tenarc::{Archive, DType, IArchive, OArchive, Tensor};
 
@@ -113,6 +115,43 @@ fn a_tensor_of_more_than_2_gib() {
 #[ignore = "takes minutes without optimisation"]
 fn a_file_of_more_than_4_gib() {
     check((4 << 30) + 12_345);
+}
+
+/// Reads the last byte of a chunk of 1 MiB.
+fn last_of_chunk<S: ReadAt>(archive: &Archive<S>, chunk: usize) -> tenarc::Result<Array1<u8>> {
+    let end = (chunk + 1) << 20;
+    archive.slice("", s![end - 1..end])
+}
+
+#[test]
+#[ignore = "takes a minute without optimisation"]
+fn one_flipped_bit_in_2_gib_costs_one_chunk() {
+    const CHUNKS: usize = 2 << 10;
+    const DAMAGED: usize = 1234;
+    let dir = Dir::new();
+    let path = dir.file("damaged.tenarc");
+    let out = Sparse(File::create(&path).unwrap());
+    let mut out = OArchive::with_options(out, quick()).unwrap();
+    out.save(&Tensor(Zeros(CHUNKS << 20))).unwrap();
+    let mut file = out.finish().unwrap().0;
+    let (start, _) = tenarc::open(&path).unwrap().only().unwrap().buffers()[0];
+    file.seek(SeekFrom::Start(start + (DAMAGED as u64) * (1 << 20) + 99)).unwrap();
+    file.write_all(&[1 << 5]).unwrap();
+    drop(file);
+
+    let archive = tenarc::open(&path).unwrap();
+    let verified = archive.verify().map(|_| ());
+    let read = last_of_chunk(&archive, DAMAGED).map(|_| ());
+    for error in [verified.unwrap_err(), read.unwrap_err()] {
+        assert_eq!(error.category(), Category::Damaged);
+        let (from, to) = (DAMAGED << 20, (DAMAGED + 1) << 20);
+        let expected = format!("chunk {DAMAGED} of buffer 0, which is its bytes {from}..{to},");
+        assert!(error.to_string().contains(&expected), "{error}");
+    }
+    // The others are read: both neighbours, and some of the rest.
+    for chunk in (0..CHUNKS).step_by(64).chain([DAMAGED - 1, DAMAGED + 1]) {
+        assert_eq!(last_of_chunk(&archive, chunk).unwrap().to_vec(), [0]);
+    }
 }
 
 /// Lengths that no memory holds are refused before anything is asked for.
