@@ -88,15 +88,16 @@ fn main() -> ExitCode {
             _ => return usage(),
         }
     }
-    if save.is_some() && (peer.is_some() || !wanted.is_empty()) {
-        return fail("--save keeps the results of a whole run: name no cases and no --peer");
+    if save.is_some() && peer.is_some() {
+        return fail("--save keeps the results of all peers: give no --peer");
     }
     if save.is_some() && cfg!(debug_assertions) {
         return fail("--save keeps what an optimised build measures: use `cargo run --release`");
     }
     let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(PYTHON);
     let python = python.exists().then_some(&*python);
-    if save.is_some() && python.is_none() {
+    let uses_python = wanted.is_empty() || wanted.iter().any(|letter| ["m", "p"].contains(letter));
+    if save.is_some() && uses_python && python.is_none() {
         return fail(&format!(
             "--save also keeps what Python measures, but there is no {PYTHON}. These commands make it:\n  \
              python3 -m venv target/tables\n  \
@@ -167,7 +168,7 @@ fn main() -> ExitCode {
 
 fn usage() -> ExitCode {
     eprintln!("usage: tenarc-benches [--quick] [--peer NAME] [CASE]...");
-    eprintln!("       tenarc-benches [--quick] --save FILE");
+    eprintln!("       tenarc-benches [--quick] --save FILE [CASE]...");
     eprintln!("       tenarc-benches report [--check]\n");
     for (letter, name, about) in CASES {
         eprintln!("  {letter}, {name:<9} {about}");

@@ -22,6 +22,7 @@ impl Recorder {
         Self(Results {
             date: machine::today(),
             machine: machine::this(),
+            profile: env!("PROFILE_NAME").to_string(),
             rounds: (effort.least_rounds, effort.most_rounds),
             crates: machine::crates(),
             cases: Vec::new(),

@@ -17,6 +17,10 @@ use results::Results;
 /// Where the committed results are, from the root of the repository.
 const RESULTS: &str = "docs/benchmarks/results.json";
 
+/// The results of builds with other profiles. Only targets are taken from them.
+const PROFILES: [&str; 2] =
+    ["docs/benchmarks/results-thin-lto.json", "docs/benchmarks/results-fat-lto.json"];
+
 /// The documents with tables. Everything outside the tables is written by hand.
 const DOCUMENTS: [&str; 3] = ["README.md", "docs/benchmarks.md", "docs/compression.md"];
 
@@ -50,10 +54,12 @@ fn read(path: &Path) -> Result<String, String> {
 /// Every generated file: its path from the root, and its content.
 fn files(root: &Path) -> Result<Vec<(String, String)>, String> {
     let results = Results::load(&root.join(RESULTS))?;
+    let load = |path: &&str| Results::load(&root.join(path));
+    let others: Vec<Results> = PROFILES.iter().map(load).collect::<Result<_, _>>()?;
     let mut files = charts::all(&results)?;
     for document in DOCUMENTS {
         let text = read(&root.join(document))?;
-        let text = markers::fill(&text, |name| tables::table(&results, name));
+        let text = markers::fill(&text, |name| tables::table(&results, &others, name));
         files.push((document.to_string(), text.map_err(|error| format!("{document}: {error}"))?));
     }
     Ok(files)

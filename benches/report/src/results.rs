@@ -12,6 +12,8 @@ pub struct Results {
     /// The date of the run's start in UTC, such as 2026-01-31.
     pub date: String,
     pub machine: Machine,
+    /// The profile of Cargo with which the benchmarks were built.
+    pub profile: String,
     /// The lowest and the highest number of times that a measurement was repeated.
     pub rounds: (usize, usize),
     /// Crates and their versions, such as `rkyv 0.8.10`.
@@ -37,6 +39,8 @@ pub struct Target {
     pub is_least: bool,
     /// Whether the bound is one to reach later.
     pub is_aim: bool,
+    /// The profile whose measurement counts. `None`: the worst counts.
+    pub under: Option<String>,
 }
 
 /// Whether a target is met.
@@ -61,13 +65,33 @@ impl Verdict {
 
 impl Target {
     pub fn verdict(&self) -> Verdict {
-        let Some(measured) = self.measured else { return Verdict::NotMeasured };
+        self.verdict_on(self.measured)
+    }
+
+    /// The verdict if this is what was measured.
+    pub fn verdict_on(&self, measured: Option<f64>) -> Verdict {
+        let Some(measured) = measured else { return Verdict::NotMeasured };
         let is_met = if self.is_least { measured >= self.bound } else { measured <= self.bound };
         match (is_met, self.is_aim) {
             (true, _) => Verdict::Met,
             (false, true) => Verdict::NotYet,
             (false, false) => Verdict::Missed,
         }
+    }
+
+    /// Whether the other one is the same target, measured under another profile.
+    pub fn is_same(&self, other: &Self) -> bool {
+        (&self.case, &self.text, self.is_aim) == (&other.case, &other.text, other.is_aim)
+    }
+
+    /// Of this target, measured under several profiles, the measurement that counts.
+    pub fn that_counts(&self, profiles: &[(&str, Option<f64>)]) -> Option<f64> {
+        let counts = |profile: &str| self.under.as_deref().is_none_or(|under| under == profile);
+        let counted =
+            profiles.iter().filter(|(profile, measured)| counts(profile) && measured.is_some());
+        let counted = counted.filter_map(|(_, measured)| *measured);
+        let worst = if self.is_least { f64::min } else { f64::max };
+        counted.reduce(worst).or(self.measured)
     }
 
     /// The bound with its sign and unit.
@@ -223,6 +247,7 @@ impl Results {
         let lines = [
             ("date", json(&self.date)),
             ("machine", json(&self.machine)),
+            ("profile", json(&self.profile)),
             ("rounds", json(&self.rounds)),
             ("crates", json(&self.crates)),
         ];
@@ -281,6 +306,7 @@ mod tests {
             bound: 1.2,
             is_least: false,
             is_aim,
+            under: is_aim.then(|| "thin-lto".to_string()),
         };
         let noisy = figure("encode", 100, Some((90, 200)));
         let results = Results {
@@ -293,6 +319,7 @@ mod tests {
                 file_system: "ext4".to_string(),
                 rustc: "rustc 1".to_string(),
             },
+            profile: "release".to_string(),
             rounds: (5, 15),
             crates: vec!["rkyv 0.8.10".to_string()],
             cases: vec![
@@ -320,6 +347,7 @@ mod tests {
             bound: 1.2,
             is_least,
             is_aim,
+            under: None,
         };
         for (measured, is_least, is_aim, verdict, limit) in [
             (Some(1.2), false, false, Verdict::Met, "≤ 1.2 x"),
@@ -333,5 +361,26 @@ mod tests {
             let target = target(measured, is_least, is_aim);
             assert_eq!((target.verdict(), &*target.limit()), (verdict, limit));
         }
+    }
+
+    #[test]
+    fn the_worst_profile_counts_unless_a_target_names_one() {
+        let target = |is_least, under: Option<&str>| Target {
+            case: String::new(),
+            text: String::new(),
+            measured: Some(1.0),
+            unit: "x".to_string(),
+            bound: 1.2,
+            is_least,
+            is_aim: false,
+            under: under.map(str::to_string),
+        };
+        let profiles = [("release", Some(1.0)), ("thin-lto", Some(2.0)), ("fat-lto", Some(3.0))];
+        assert_eq!(target(false, None).that_counts(&profiles), Some(3.0));
+        assert_eq!(target(true, None).that_counts(&profiles), Some(1.0));
+        assert_eq!(target(false, Some("thin-lto")).that_counts(&profiles), Some(2.0));
+        // Cases about files are measured under one profile only.
+        let one = [("release", Some(1.0)), ("thin-lto", None)];
+        assert_eq!(target(false, Some("thin-lto")).that_counts(&one), Some(1.0));
     }
 }

@@ -4,13 +4,13 @@ use crate::results::{CaseResults, Figure, Results, RowResults, Unit, Verdict};
 use crate::units::{megabytes, milliseconds, thousands, time, times, two_digits};
 
 /// The table, or the sentence, with that name.
-pub fn table(results: &Results, name: &str) -> Result<String, String> {
+pub fn table(results: &Results, others: &[Results], name: &str) -> Result<String, String> {
     match name {
         "run" => Ok(run(results)),
         "crates" => Ok(format!("{}.", results.crates.join(", "))),
         "derives" => derives(results),
         "files" => files(results),
-        "targets" => Ok(targets(results)),
+        "targets" => Ok(targets(results, others)),
         "compressed-sizes" => compressed(results, |row, bytes| {
             let stored = row.bytes.ok_or("a file has no size")?;
             Ok(format!("{:.1} %", stored as f64 / bytes as f64 * 100.0))
@@ -113,21 +113,31 @@ fn derives(results: &Results) -> Result<String, String> {
 }
 
 /// What the run should show, and whether it did.
-fn targets(results: &Results) -> String {
-    let mut table = vec![strings(&["case", "target", "bound", "measured", ""])];
+fn targets(results: &Results, others: &[Results]) -> String {
+    let mut head = strings(&["case", "target", "bound", &results.profile]);
+    head.extend(others.iter().map(|other| other.profile.clone()));
+    head.push(String::new());
+    let mut table = vec![head];
     for target in &results.targets {
-        let measured = match target.measured {
+        let mut profiles = vec![(&*results.profile, target.measured)];
+        for other in others {
+            let same = other.targets.iter().find(|it| it.is_same(target));
+            profiles.push((&other.profile, same.and_then(|it| it.measured)));
+        }
+        let cell = |&(_, measured): &(&str, Option<f64>)| match measured {
             Some(value) => format!("{} {}", times(value), target.unit),
             None => String::new(),
         };
-        let verdict = match target.verdict() {
+        let cells: Vec<String> = profiles.iter().map(cell).collect();
+        let verdict = match target.verdict_on(target.that_counts(&profiles)) {
             Verdict::Missed => format!("**{}**", Verdict::Missed.text()),
             verdict => verdict.text().to_string(),
         };
-        let texts = [target.case.clone(), target.text.clone(), target.limit(), measured];
+        let texts = [target.case.clone(), target.text.clone(), target.limit()];
+        let texts = texts.into_iter().chain(cells);
         // Text such as `Vec<f32>` is not HTML.
         let texts = texts.map(|text| text.replace('<', "&lt;"));
-        table.push(texts.into_iter().chain([verdict]).collect());
+        table.push(texts.chain([verdict]).collect());
     }
     markdown(2, &table)
 }
