@@ -159,7 +159,10 @@ fn every_type_is_read_from_bytes() {
         }
     }
     assert!(
-        read(tensor(9, &[1], bytes(9, [2]))).unwrap_err().to_string().contains("byte 2 is no bool")
+        read(tensor(9, &[1], bytes(9, [2])))
+            .unwrap_err()
+            .to_string()
+            .contains("the byte 2; it must be 0 or 1")
     );
 }
 

@@ -40,7 +40,7 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
         if let Target::Column(whole) = target {
             return whole.info(path.to_owned()).ok_or_else(|| {
                 Error::data(
-                    "the column is no tensor: its rows are not numbers of one dtype and shape",
+                    "the column is not a tensor: its rows are not numbers of one dtype and shape",
                 )
             });
         }

@@ -50,7 +50,7 @@ impl Manifest {
                 |what| Error::damaged(format!("{what} in line {} of {}", number + 1, shown(&path)));
             let (name, sum) = parse(line).ok_or_else(|| bad("expected the sum of a checkpoint"))?;
             if sums.insert(name, sum).is_some() {
-                return Err(bad("a second sum of the same file"));
+                return Err(bad("found a second sum of the same file"));
             }
         }
         Ok(Some(Self(sums)))

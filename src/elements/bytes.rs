@@ -34,7 +34,10 @@ fn not_elements<A: Element>(bytes: &[u8]) -> Error {
     if bytes.len().is_multiple_of(size_of::<A>())
         && let Some(byte) = bytes.iter().find(|&&byte| byte > 1)
     {
-        return Error::data(format!("byte {byte} is no {}", A::DTYPE));
+        return Error::data(format!(
+            "a {} is stored as the byte {byte}; it must be 0 or 1",
+            A::DTYPE
+        ));
     }
     Error::data(format!("{} bytes are not a whole number of {} elements", bytes.len(), A::DTYPE))
 }

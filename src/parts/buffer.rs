@@ -166,7 +166,7 @@ fn gap(bytes: &[u8], alignment: usize) -> usize {
 
 #[cold]
 fn out_of_memory(len: usize) -> Error {
-    Error::limit(format!("out of memory: a buffer of {len} bytes"))
+    Error::limit(format!("out of memory: cannot allocate a buffer of {len} bytes"))
 }
 
 impl fmt::Debug for Buffer {

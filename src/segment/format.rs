@@ -179,7 +179,7 @@ pub fn known_version(record: &[u8], offset: u64) -> Result<()> {
         && version.arg != VERSION
     {
         let what = format!(
-            "archive format version {}, this version of tenarc reads version {VERSION}",
+            "the archive has format version {}, this version of tenarc reads version {VERSION}",
             version.arg
         );
         return Err(Error::new(crate::error::Category::Version, what).at(offset));

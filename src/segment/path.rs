@@ -252,7 +252,7 @@ pub fn inform(
                 (None, Seen::Payload(item)) => Some(TensorInfo::of(text, item)),
                 (None, Seen::Columns(_)) => None,
             };
-            let info = info.ok_or_else(|| Error::data("the column is no tensor"))?;
+            let info = info.ok_or_else(|| Error::data("the column is not a tensor"))?;
             Ok(Described { info, is_unique })
         };
         if result.is_ok() {

@@ -301,13 +301,15 @@ fn blocks_of<T: Serialize + ?Sized>(
     let mut left = len;
     let put = Capture(|block: &[u8]| {
         left = left.checked_sub(block.len()).ok_or_else(|| {
-            Error::data(format!("a tensor of {len} bytes has written more bytes than that"))
+            Error::data(format!("expected {len} bytes of a tensor, found more bytes"))
         })?;
         put(block)
     });
     handoff::offer(slot, || payload.serialize(put))?;
     if left != 0 {
-        return Err(Error::data(format!("a tensor of {len} bytes has written {left} bytes fewer")));
+        return Err(Error::data(format!(
+            "expected {len} bytes of a tensor, found {left} bytes fewer"
+        )));
     }
     Ok(())
 }

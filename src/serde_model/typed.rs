@@ -243,7 +243,10 @@ impl<'de, const KIND: u8> de::Deserializer<'de> for Element<'_, KIND> {
         match (self.kind(), self.word()) {
             (Kind::Bool, [0]) => visitor.visit_bool(false),
             (Kind::Bool, [1]) => visitor.visit_bool(true),
-            (Kind::Bool, [byte]) => Err(Error::data(format!("byte {byte} is no bool"))),
+            (Kind::Bool, [byte]) => {
+                let what = format!("a bool is stored as the byte {byte}; it must be 0 or 1");
+                Err(Error::data(what))
+            }
             _ => Err(wrong_number(self.number(), &visitor)),
         }
     }

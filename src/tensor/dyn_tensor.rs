@@ -79,7 +79,7 @@ impl DynTensor {
     ///
     /// # Errors
     /// - `read` fails.
-    /// - The number of bytes does not follow from dtype and shape, or does not fit memory.
+    /// - The number of bytes does not follow from dtype and shape, or does not fit in memory.
     /// - A byte of a bool tensor is neither 0 nor 1.
     pub fn read_with(
         meta: TensorMeta,

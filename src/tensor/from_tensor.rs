@@ -10,8 +10,8 @@ use crate::error::Result;
 /// [`RawTensor::borrow`] or [`RawTensor::into_dyn`] then returns the elements in that order. A type that is
 /// always row-major calls [`RawTensor::into_row_major`] first.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no array that can be read from a tensor",
-    label = "no array of elements",
+    message = "`{Self}` is not an array that can be read from a tensor",
+    label = "not an array of elements",
     note = "a field that holds arrays in something else, such as `Option<Array2<f32>>` or \
             `Vec<Array2<f32>>`, takes no `#[serde(with = \"tenarc::tensor\")]`: make it an \
             `Option<Tensor<_>>`, a `Vec<Tensor<_>>` or a map of `Tensor<_>`",

@@ -54,8 +54,8 @@ use crate::error::Result;
 /// # Ok::<(), Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no array that can be written as a tensor",
-    label = "no array of elements",
+    message = "`{Self}` is not an array that can be written as a tensor",
+    label = "not an array of elements",
     note = "a field that holds arrays in something else, such as `Option<Array2<f32>>` or \
             `Vec<Array2<f32>>`, takes no `#[serde(with = \"tenarc::tensor\")]`: make it an \
             `Option<Tensor<_>>`, a `Vec<Tensor<_>>` or a map of `Tensor<_>`",

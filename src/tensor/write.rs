@@ -68,7 +68,7 @@ fn sizeless(meta: &TensorMeta) -> String {
         );
     };
     match shape.element_count().and_then(|count| count.checked_mul(bits)) {
-        None => format!("a {dtype} tensor of shape {shape:?} does not fit memory"),
+        None => format!("a {dtype} tensor of shape {shape:?} does not fit in memory"),
         Some(_) => format!("a {dtype} tensor of shape {shape:?} does not fill whole bytes"),
     }
 }

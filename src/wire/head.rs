@@ -80,7 +80,7 @@ fn parse_long(window: &[u8], initial: u8, info: u8) -> Parsed {
     let (arg, len) = match info {
         24 => match rest.first() {
             Some(&byte) if initial == SIMPLE_BYTE && byte < 32 => {
-                return Parsed::Malformed("simple value below 32 in two bytes");
+                return Parsed::Malformed("a simple value below 32 is encoded in two bytes");
             }
             Some(&byte) => (byte.into(), 2),
             None => return Parsed::Short(2),
@@ -99,11 +99,11 @@ fn parse_long(window: &[u8], initial: u8, info: u8) -> Parsed {
         },
         INDEFINITE => match initial >> 5 {
             UNSIGNED | NEGATIVE | TAG => {
-                return Parsed::Malformed("integer or tag of indefinite length");
+                return Parsed::Malformed("an integer or a tag has an indefinite length");
             }
             _ => (0, 1),
         },
-        _ => return Parsed::Malformed("reserved additional information"),
+        _ => return Parsed::Malformed("an item has reserved additional information"),
     };
     Parsed::Head(Head { initial, arg }, len)
 }

@@ -522,5 +522,5 @@ impl<'de, R: Read<'de>> Reader<R> {
 
 #[cold]
 pub fn unexpected_break() -> Error {
-    Error::syntax("break outside a container of indefinite length")
+    Error::syntax("found a break outside a container of indefinite length")
 }

@@ -247,7 +247,7 @@ fn paths_lead_through_structs_sequences_maps_and_enums() {
             Data, 8, "a", "expected u8, found boolean `true`";
         "a value",
             Value, "a1 6161 82 00 ff",
-            Syntax, 5, "a.1", "break outside a container of indefinite length";
+            Syntax, 5, "a.1", "found a break outside a container of indefinite length";
     });
 }
 
@@ -276,19 +276,19 @@ fn documents_that_are_not_well_formed() {
             Eof, 3, "0", "input ended, expected a value";
         "reserved additional information",
             Vec<u8>, "82 01 1c",
-            Syntax, 2, "1", "reserved additional information";
+            Syntax, 2, "1", "an item has reserved additional information";
         "an integer of indefinite length",
-            u8, "1f", Syntax, 0, "", "integer or tag of indefinite length";
+            u8, "1f", Syntax, 0, "", "an integer or a tag has an indefinite length";
         "a simple value in too many bytes",
-            Value, "f8 14", Syntax, 0, "", "simple value below 32 in two bytes";
+            Value, "f8 14", Syntax, 0, "", "a simple value below 32 is encoded in two bytes";
         "a break where an element belongs",
             Vec<u8>, "82 01 ff",
-            Syntax, 2, "1", "break outside a container of indefinite length";
+            Syntax, 2, "1", "found a break outside a container of indefinite length";
         "a break where a value belongs",
             BTreeMap<u8, u8>, "bf 01 ff",
-            Syntax, 2, "1", "break outside a container of indefinite length";
+            Syntax, 2, "1", "found a break outside a container of indefinite length";
         "a break for a document",
-            Value, "ff", Syntax, 0, "", "break outside a container of indefinite length";
+            Value, "ff", Syntax, 0, "", "found a break outside a container of indefinite length";
         "a text that is not UTF-8",
             Vec<String>, "82 6161 62 c328",
             Syntax, 4, "1",

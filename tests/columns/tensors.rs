@@ -202,7 +202,7 @@ fn small_elements_and_other_dtypes() {
     let error = refuse::<Vec<Tensor<DynTensor>>>(&one(1, tens("posit8", &[1, 1], &[1])));
     assert!(error.to_string().contains("do not take whole bytes"), "{error}");
     let error = refuse::<Vec<Tensor<DynTensor>>>(&one(1, tens("bool", &[1, 2], &[1, 2])));
-    assert!(error.to_string().contains("byte 2 is no bool"), "{error}");
+    assert!(error.to_string().contains("the byte 2; it must be 0 or 1"), "{error}");
 }
 
 #[test]

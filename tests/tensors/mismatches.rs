@@ -206,7 +206,7 @@ fn tensors_of_another_form_are_refused() {
 #[test]
 fn bytes_that_are_no_bools_are_refused_by_every_container() {
     let bytes = unhex("da54454e53 84 64626f6f6c 8103 6143 43 0001ff");
-    let said = "byte 255 is no bool";
+    let said = "a bool is stored as the byte 255; it must be 0 or 1";
     assert_fails::<Tensor<Array1<bool>>>(&bytes, &[said]);
     assert_fails::<Tensor<[bool; 3]>>(&bytes, &[said]);
     assert_fails::<Tensor<DynTensor>>(&bytes, &[said]);

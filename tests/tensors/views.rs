@@ -142,9 +142,9 @@ fn views_of_scalars() {
 fn bytes_that_are_no_bools_are_never_viewed() {
     let message = unhex("da54454e53 84 64 626f6f6c 8103 6143 43 000102");
     let error = tenarc::from_slice::<Tensor<ArrayView1<'_, bool>>>(&message).unwrap_err();
-    assert!(error.to_string().contains("byte 2 is no bool"), "{error}");
+    assert!(error.to_string().contains("the byte 2; it must be 0 or 1"), "{error}");
     let cow = tenarc::from_slice::<Tensor<CowArray<'_, bool, ndarray::Ix1>>>(&message);
-    assert!(cow.unwrap_err().to_string().contains("byte 2 is no bool"));
+    assert!(cow.unwrap_err().to_string().contains("the byte 2; it must be 0 or 1"));
 }
 
 #[test]

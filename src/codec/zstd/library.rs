@@ -57,7 +57,7 @@ impl Decoder {
         let library = match self.0.take() {
             Some(library) => library,
             None => ::zstd::bulk::Decompressor::new()
-                .map_err(|_| (0, "zstd's library has no memory"))?,
+                .map_err(|_| (0, "zstd's library ran out of memory"))?,
         };
         match self.0.insert(library).decompress_to_buffer(frame, out) {
             Ok(len) if len == out.len() => Ok(()),

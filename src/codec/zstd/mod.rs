@@ -173,7 +173,7 @@ impl Decoder {
     pub fn decode(&mut self, frame: &[u8], out: &mut [u8]) -> Result<(), Problem> {
         let head = Head::read(frame)?;
         if head.content.is_some_and(|content| content != out.len() as u64) {
-            return Err((5, "the frame stands for another number of bytes than its plane has"));
+            return Err((5, "the frame states another number of bytes than its plane has"));
         }
         self.tree.clear();
         let mut sequences = None;

@@ -73,7 +73,10 @@ where
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
-        let value = self.value.take().ok_or_else(|| Error::data("a map value without a key"))?;
+        let value = self
+            .value
+            .take()
+            .ok_or_else(|| Error::data("the visitor asked for a map value without its key"))?;
         seed.deserialize(value).map_err(|error| error.in_field(self.key.clone()))
     }
 

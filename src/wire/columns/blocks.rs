@@ -66,7 +66,8 @@ impl<'de, R: Read<'de>> Reader<R> {
         if dtype == DType::Bool
             && let Some(byte) = data.as_slice().iter().find(|&&byte| byte > 1)
         {
-            return Err(Error::data(format!("byte {byte} is no bool")));
+            let what = format!("a bool is stored as the byte {byte}; it must be 0 or 1");
+            return Err(Error::data(what));
         }
         Ok(Kind::Tensors(Box::new(Tensors { dtype, shape, len, data, shared })))
     }

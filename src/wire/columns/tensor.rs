@@ -53,7 +53,7 @@ impl<'de> Kind<'de> {
             _ => {
                 let found = self.name();
                 let what = format!(
-                    "the column is no tensor: expected rows of numbers of one shape, found rows such as {found}"
+                    "the column is not a tensor: expected rows of numbers of one shape, found rows such as {found}"
                 );
                 return Err(Error::data(what));
             }
@@ -70,7 +70,7 @@ fn same_len(cuts: &Cuts<'_>, rows: usize) -> Result<usize> {
         Some(row) => {
             let other = lengths.get(row);
             Err(Error::data(format!(
-                "the column is no tensor: row 0 has {first} elements, row {row} has {other}"
+                "the column is not a tensor: row 0 has {first} elements, row {row} has {other}"
             )))
         }
     }
@@ -86,13 +86,13 @@ fn tuples<'de, 'c>(columns: &'c [Column<'de>], rows: usize) -> Result<ColumnTens
     }
     let parts = columns.iter().map(|column| column.as_tensor(rows)).collect::<Result<Vec<_>>>()?;
     let Some(first) = parts.first() else {
-        return Err(Error::data("the column is no tensor: its tuples are empty"));
+        return Err(Error::data("the column is not a tensor: its tuples are empty"));
     };
     let (dtype, mut dims) = (first.dtype.clone(), first.dims.clone());
     if let Some(other) = parts.iter().find(|block| block.dtype != dtype || block.dims != dims) {
         let (found, shape) = (&other.dtype, &other.dims);
         return Err(Error::data(format!(
-            "the column is no tensor: its tuples hold {dtype}{dims:?} and {found}{shape:?}"
+            "the column is not a tensor: its tuples hold {dtype}{dims:?} and {found}{shape:?}"
         )));
     }
     let mut bytes = Vec::with_capacity(parts.iter().map(|part| part.bytes.as_slice().len()).sum());
@@ -179,7 +179,7 @@ pub fn tensor_of_groups<'de, 'c>(
     allowance: &Allowance,
 ) -> Result<ColumnTensor<'de, 'c>> {
     let Some(((rows, column), others)) = groups.split_first() else {
-        return Err(Error::data("the column is no tensor: there are no rows, and so no dtype"));
+        return Err(Error::data("the column is not a tensor: there are no rows, and so no dtype"));
     };
     let mut all = column.as_tensor(*rows)?;
     if others.is_empty() {
@@ -199,7 +199,7 @@ pub fn tensor_of_groups<'de, 'c>(
         if (&part.dtype, &part.dims) != (&all.dtype, &all.dims) {
             let (dtype, dims, found, shape) = (&all.dtype, &all.dims, &part.dtype, &part.dims);
             let what = format!(
-                "the column is no tensor: some of its rows are {dtype}{dims:?}, others {found}{shape:?}"
+                "the column is not a tensor: some of its rows are {dtype}{dims:?}, others {found}{shape:?}"
             );
             return Err(Error::data(what).at(column.at));
         }

@@ -69,7 +69,7 @@ fn a_wrong_number_of_elements() {
     }
     let fetch = || Ok::<_, io::Error>(Vec::<u8>::new());
     let tensor = Tensor(Deferred::new(&[usize::MAX, 3], fetch));
-    refused(&tensor, "does not fit memory");
+    refused(&tensor, "does not fit in memory");
 }
 
 #[test]
