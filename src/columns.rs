@@ -4,6 +4,9 @@
 //! see [`EncodeOptions::with_columns`](crate::ser::EncodeOptions::with_columns). Other serde formats see
 //! the plain value.
 //!
+//! A struct with a field that is `#[serde(flatten)]` is a map for serde, not a struct. A sequence of such structs is
+//! written as an array. Inside other rows, they are stored as a column of maps.
+//!
 //! ```
 //! use serde::{Deserialize, Serialize};
 //!
