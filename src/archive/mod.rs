@@ -50,7 +50,7 @@ pub use salvage::Salvaged;
 pub use segment::Segment;
 pub use stored::Stored;
 pub use stream::{IArchive, NamedRows, Records};
-pub use table::{Column, Rows, Table};
+pub use table::{Column, Rows, Table, Views};
 pub use unpack::CompressedBuffer;
 
 pub use write::{ArchiveFile, OArchive};

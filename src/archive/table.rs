@@ -1,13 +1,16 @@
 //! The rows of all sequences with one name.
 
+mod views;
+
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, Range, RangeBounds};
 use std::sync::OnceLock;
 use std::vec;
 
-use serde::de::{Deserialize, DeserializeOwned};
+use serde::de::DeserializeOwned;
 
+pub use self::views::Views;
 use super::positioned::Positioned;
 use super::segment::Segment;
 use crate::de::{ColumnOfGroups, Wanted, fields_of};
@@ -18,7 +21,6 @@ use crate::io::source::SliceRead;
 use crate::options::DecodeOptions;
 use crate::segment::buffers::Spent;
 use crate::segment::columns::{Outline, Target, Whole};
-use crate::segment::locate::in_columns;
 use crate::segment::{decode, decode_with};
 use crate::steps::Steps;
 use crate::value::Value;
@@ -50,8 +52,17 @@ struct Part<'a, S: ?Sized> {
 enum Stored {
     /// As an array. Holds the range of the item of each row.
     Items(OnceLock<Vec<Range<usize>>>),
-    /// As columns. `ends` has the number of the first row after each group.
-    Columns { ends: Vec<u64> },
+    /// As columns, in these groups.
+    Columns { groups: Vec<Group> },
+}
+
+/// A group of rows that are stored as columns.
+struct Group {
+    /// The number of the first row after the group.
+    end: u64,
+    rows: usize,
+    /// Where the column with the rows starts in the item of the sequence.
+    at: usize,
 }
 
 /// A column of a [`Table`].
@@ -59,7 +70,8 @@ enum Stored {
 pub struct Column {
     path: String,
     kind: &'static str,
-    tensor: Option<(DType, Vec<usize>)>,
+    is_optional: bool,
+    numbers: Option<(DType, Vec<usize>)>,
 }
 
 impl Column {
@@ -73,14 +85,21 @@ impl Column {
         self.kind
     }
 
-    /// The type of the elements, if the column is a tensor.
-    pub fn dtype(&self) -> Option<&DType> {
-        self.tensor.as_ref().map(|(dtype, _)| dtype)
+    /// Whether rows can be null or can be missing: optional values, fields that some rows do not have, and the fields of
+    /// optional structs. If it is false and there is a [`dtype`](Self::dtype), the column is a tensor.
+    pub fn is_optional(&self) -> bool {
+        self.is_optional
     }
 
-    /// The dimensions of a row, if the column is a tensor. A number has none.
+    /// The type of the numbers in the rows. `None` if the rows are something else, or not all of one dtype and shape. If the
+    /// column [is optional](Self::is_optional), this is said of the rows that are not null.
+    pub fn dtype(&self) -> Option<&DType> {
+        self.numbers.as_ref().map(|(dtype, _)| dtype)
+    }
+
+    /// The dimensions of a row, if there is a [`dtype`](Self::dtype). A number has none.
     pub fn row_shape(&self) -> Option<&[usize]> {
-        self.tensor.as_ref().map(|(_, dims)| &**dims)
+        self.numbers.as_ref().map(|(_, dims)| &**dims)
     }
 }
 
@@ -226,31 +245,6 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
         Ok(column)
     }
 
-    /// Views a column in an archive in memory, such as a [`Map`](crate::Map): for example as a
-    /// `Tensor<ArrayView2<f32>>` whose first dimension is the row. Checksums are not verified.
-    ///
-    /// # Errors
-    /// If the archive is not in memory, there is no such column, it is in several groups and therefore in several
-    /// places, or it does not fit the type.
-    pub fn view_column<T: Deserialize<'a>>(&self, path: &str) -> Result<T> {
-        let view = || {
-            let filled: Vec<_> = self.parts.iter().filter(|part| part.rows > 0).collect();
-            let [part] = &*filled else {
-                let what = format!(
-                    "the column is in {} values, so there is no view of it; load it instead",
-                    filled.len()
-                );
-                return Err(Error::data(what));
-            };
-            let column = Target::Column(self.whole(path)?);
-            let options = part.segment.options;
-            part.segment.lending(part.range.clone(), None, |metadata, base, buffers| {
-                in_columns(metadata, base, buffers, options, &column)
-            })
-        };
-        view().map_err(|error: Error| error.in_field(path))
-    }
-
     /// The columns, in the order of the fields. The columns of a field that is a struct follow it.
     ///
     /// # Errors
@@ -263,7 +257,8 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
             .map(|(number, column)| Column {
                 path: outline.path(number),
                 kind: column.kind,
-                tensor: outline.tensor(column).cloned(),
+                is_optional: outline.is_optional(column),
+                numbers: outline.present(column),
             })
             .collect())
     }
@@ -305,17 +300,18 @@ fn count(mut wire: Reader<SliceRead<'_>>) -> Result<(u64, Stored)> {
         Start::Array(head) => head,
         Start::Columns => {
             let mut rows = 0u64;
-            let mut ends = Vec::new();
+            let mut groups = Vec::new();
             wire.within(2, |wire| {
                 let mut left = wire.groups()?;
                 while let Some(group) = wire.group_rows(&mut left)? {
                     rows = rows.saturating_add(group as u64);
-                    ends.push(rows);
+                    let at = usize::try_from(wire.offset()).unwrap_or(usize::MAX);
+                    groups.push(Group { end: rows, rows: group, at });
                     wire.skip()?;
                 }
                 Ok(())
             })?;
-            return Ok((rows, Stored::Columns { ends }));
+            return Ok((rows, Stored::Columns { groups }));
         }
     };
     let items = Stored::Items(OnceLock::new());
@@ -445,9 +441,9 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
     fn group(&self, row: u64) -> Range<u64> {
         let end = match &self.stored {
             Stored::Items(_) => self.rows,
-            Stored::Columns { ends } => {
-                let group = ends.partition_point(|&end| end <= row);
-                ends.get(group).copied().unwrap_or(self.rows)
+            Stored::Columns { groups } => {
+                let number = groups.partition_point(|group| group.end <= row);
+                groups.get(number).map_or(self.rows, |group| group.end)
             }
         };
         row..end

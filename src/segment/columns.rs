@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher as _, DefaultHasher, Hasher as _, RandomState};
 use std::ops::Range;
 
-use super::form::{self, Fields, Form};
+use super::form::{self, Fields, Form, Present};
 use super::header::Header;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -30,6 +30,8 @@ pub struct Outline<'m> {
     group: u64,
     /// The number of groups that have rows.
     filled: usize,
+    /// Whether some rows are not stored as columns.
+    has_items: bool,
     /// The number of columns that are stored as tensors, plus the number of tensors in rows that are stored as items.
     tensors: usize,
     /// The columns with a name. The columns in a column follow it.
@@ -48,6 +50,10 @@ pub struct Outlined<'m> {
     pub kind: &'static str,
     /// The dtype and the shape of each row, if these are the same in all groups that have the column.
     pub tensor: Option<(DType, Vec<usize>)>,
+    /// Whether it is a column of optional values or fields in one of the groups.
+    is_optional: bool,
+    /// What the rows have that are not null, in all groups that have the column.
+    present: Present,
     /// The buffer and its length, if the column is in one group, and its payload is one whole buffer.
     buffer: Option<(u64, usize)>,
     /// Its payloads that are whole buffers.
@@ -132,6 +138,7 @@ impl<'m> Outline<'m> {
     pub fn add_items(&mut self, rows: u64) {
         self.rows = self.rows.saturating_add(rows);
         self.filled += 1;
+        self.has_items = true;
     }
 
     fn add_groups<R: Read<'m>>(&mut self, wire: &mut Reader<R>) -> Result<()> {
@@ -153,6 +160,19 @@ impl<'m> Outline<'m> {
     /// Dtype and shape of each row of a column, if it is a tensor.
     pub fn tensor<'o>(&self, column: &'o Outlined<'_>) -> Option<&'o (DType, Vec<usize>)> {
         column.tensor.as_ref().filter(|_| column.groups == self.filled)
+    }
+
+    /// Whether rows of a column can be null, or can be missing.
+    pub fn is_optional(&self, column: &Outlined<'_>) -> bool {
+        column.is_optional || column.groups != self.filled
+    }
+
+    /// Dtype and shape of the rows of a column that are not null, if these are tensors of one dtype and shape.
+    pub fn present(&self, column: &Outlined<'_>) -> Option<(DType, Vec<usize>)> {
+        match &column.present {
+            Present::Tensor(dtype, dims) if !self.has_items => Some((dtype.clone(), dims.clone())),
+            _ => None,
+        }
     }
 
     /// The number of the buffer that a column is, if it is one whole buffer, with as many bytes as the tensor `meta`.
@@ -331,6 +351,8 @@ impl<'m> Outline<'m> {
                 name,
                 kind,
                 tensor,
+                is_optional: false,
+                present: Present::Unknown,
                 buffer,
                 pieces: Vec::new(),
                 groups: 0,
@@ -341,17 +363,15 @@ impl<'m> Outline<'m> {
     }
 
     /// Takes over what is known about a column of another group.
-    pub(super) fn merge(&mut self, number: usize, mut form: Form, is_optional: bool) {
-        if is_optional {
-            (form.tensor, form.buffer) = (None, None);
-        }
+    pub(super) fn merge(&mut self, number: usize, form: Form) {
         let Some(column) = self.columns.get_mut(number) else { return };
         if let Some((buffer, _)) = form.buffer {
             let rows = self.rows.saturating_sub(self.group)..self.rows;
             column.pieces.push(Piece { buffer, rows });
         }
         if column.groups == 0 {
-            (column.kind, column.tensor, column.buffer) = (form.kind, form.tensor, form.buffer);
+            (column.kind, column.tensor, column.buffer) =
+                (form.kind, form.tensor.clone(), form.buffer);
         } else {
             if column.kind != form.kind {
                 column.kind = "rows";
@@ -363,6 +383,9 @@ impl<'m> Outline<'m> {
         }
         column.groups += 1;
         column.tensors += form.tensors;
+        column.is_optional |= form.optional.is_some();
+        let known = std::mem::replace(&mut column.present, Present::Unknown);
+        column.present = known.and(form.present());
     }
 }
 

@@ -18,6 +18,8 @@ pub struct Form {
     pub kind: &'static str,
     /// The dtype and the shape of each row, if the column is a tensor.
     pub tensor: Option<(DType, Vec<usize>)>,
+    /// What the rows that are there have, if the column is one of optional values or fields.
+    pub optional: Option<Present>,
     /// The number and the length of the buffer, if the column is one whole buffer.
     pub buffer: Option<(u64, usize)>,
     /// The number of columns stored as tensors that it consists of.
@@ -27,9 +29,50 @@ pub struct Form {
     pub all_tensors: usize,
 }
 
+/// What the rows of a column have, apart from those that are null.
+pub enum Present {
+    /// It is not known, because all rows are null.
+    Unknown,
+    Tensor(DType, Vec<usize>),
+    Other,
+}
+
+impl Present {
+    /// What the rows of two groups have together.
+    pub fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Unknown, known) | (known, Self::Unknown) => known,
+            (Self::Tensor(dtype, dims), Self::Tensor(other, shape))
+                if dtype == other && dims == shape =>
+            {
+                Self::Tensor(dtype, dims)
+            }
+            _ => Self::Other,
+        }
+    }
+}
+
 impl Form {
     fn other(kind: &'static str) -> Self {
-        Self { kind, tensor: None, buffer: None, tensors: 0, all_tensors: 0 }
+        Self { kind, tensor: None, optional: None, buffer: None, tensors: 0, all_tensors: 0 }
+    }
+
+    /// What the rows have that are not null.
+    pub fn present(self) -> Present {
+        match (self.kind, self.optional, self.tensor) {
+            (_, Some(present), _) => present,
+            (_, None, Some((dtype, dims))) => Present::Tensor(dtype, dims),
+            // Where no row is there, a column of kind unit stands for any.
+            ("unit", None, None) => Present::Unknown,
+            (_, None, None) => Present::Other,
+        }
+    }
+
+    /// The form of the column around this one, some of whose rows have no row in this one.
+    fn into_optional(self) -> Self {
+        let all_tensors = self.all_tensors;
+        let optional = Some(self.present());
+        Self { optional, all_tensors, ..Self::other("optional values") }
     }
 }
 
@@ -58,7 +101,11 @@ impl<'o, 'm> Fields<'o, 'm> {
         let are_optional = self.are_optional;
         let form = read(Fields { outline: self.outline, parent: Some(number), are_optional })?;
         let tensors = form.all_tensors;
-        self.outline.merge(number, form, are_optional);
+        let form = match are_optional {
+            true => Form { kind: form.kind, tensors: form.tensors, ..form.into_optional() },
+            false => form,
+        };
+        self.outline.merge(number, form);
         Ok(tensors)
     }
 }
@@ -110,7 +157,7 @@ pub fn column<'m, R: Read<'m>>(
             };
             let tensors = usize::from(item.kind == Kind::Tensor);
             let tensor = Some((item.meta.dtype, dims));
-            Ok(Form { kind, tensor, buffer, tensors, all_tensors: tensors })
+            Ok(Form { tensor, buffer, tensors, all_tensors: tensors, ..Form::other(kind) })
         }
         _ => Err(Error::data("expected a column").at(at)),
     }
@@ -158,8 +205,7 @@ fn named<'m, R: Read<'m>>(
             wire.skip()?;
             more(wire)?;
             let fields = fields.map(|fields| Fields { are_optional: true, ..fields });
-            let all_tensors = column(wire, fields)?.all_tensors;
-            Form { all_tensors, ..Form::other("optional values") }
+            column(wire, fields)?.into_optional()
         }
         "list" => {
             more(wire)?;
@@ -177,7 +223,7 @@ fn named<'m, R: Read<'m>>(
                 }
                 _ => (None, None),
             };
-            Form { kind: "sequences", tensor, buffer, ..form }
+            Form { kind: "sequences", tensor, optional: None, buffer, ..form }
         }
         "tuple" => {
             more(wire)?;

@@ -1,13 +1,14 @@
 //! Tables: the rows of all sequences that were saved under one name (`SPEC.md`, section 5.11).
 
-use ndarray::{Array1, Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use serde::{Deserialize, Serialize};
 use tenarc::archive::SaveOptions;
-use tenarc::{Archive, IArchive, OArchive, Tensor, Value};
+use tenarc::{Archive, DType, IArchive, OArchive, Tensor, Value};
 
 #[derive(Serialize, Deserialize, PartialEq, Debug, Clone)]
 struct Event {
     id: u64,
+    time: i64,
     label: String,
     score: Option<f32>,
     embedding: [f32; 16],
@@ -32,6 +33,7 @@ fn event(id: u64) -> Event {
     let number = u16::try_from(id % 1000).unwrap();
     Event {
         id,
+        time: 1_700_000_000_000 + id.cast_signed() * 7,
         label: format!("event {id}"),
         score: (!id.is_multiple_of(3)).then(|| f32::from(number)),
         embedding: [f32::from(number); 16],
@@ -110,7 +112,12 @@ fn columns() {
         }
         let columns = table.columns().unwrap();
         let named: Vec<_> = columns.iter().map(tenarc::archive::Column::path).collect();
-        assert_eq!(named, ["id", "label", "score", "embedding", "tags", "kind"]);
+        assert_eq!(named, ["id", "time", "label", "score", "embedding", "tags", "kind"]);
+        let score = columns.iter().find(|column| column.path() == "score").unwrap();
+        assert_eq!((score.kind(), score.is_optional()), ("optional values", true));
+        assert_eq!((score.dtype(), score.row_shape()), (Some(&DType::F32), Some(&[][..])));
+        let optional: Vec<_> = columns.iter().filter(|column| column.is_optional()).collect();
+        assert_eq!(optional, [score]);
         let embedding = columns.iter().find(|column| column.path() == "embedding").unwrap();
         assert_eq!(embedding.row_shape(), Some(&[16][..]));
         let embeddings: Tensor<Array2<f32>> = table.column("embedding").unwrap();
@@ -121,6 +128,38 @@ fn columns() {
         let ids: Tensor<Array1<u64>> = table.column("id").unwrap();
         assert_eq!(ids.len(), all.len());
     }
+}
+
+#[test]
+fn columns_say_what_optional_numbers_are() {
+    #[derive(Serialize)]
+    struct Row<T> {
+        value: Option<T>,
+    }
+    fn rows<T: Copy + Serialize>(value: T, there: u64) -> Vec<Row<T>> {
+        (0..20).map(|row| Row { value: (row < there).then_some(value) }).collect()
+    }
+    let dtype = |days: &[usize]| {
+        let mut out = OArchive::new(Vec::new()).unwrap();
+        for &day in days {
+            match day {
+                0 => out.save_as("t", &rows(1.5f32, 0)).unwrap(),
+                1 => out.save_as("t", &rows(1.5f32, 10)).unwrap(),
+                _ => out.save_as("t", &rows("text", 10)).unwrap(),
+            };
+        }
+        let archive = Archive::new(out.finish().unwrap()).unwrap();
+        let columns = archive.table("t").unwrap().columns().unwrap();
+        assert_eq!((columns.len(), columns[0].is_optional()), (1, true));
+        columns[0].dtype().cloned()
+    };
+    // Rows that are all null do not say what the others are.
+    assert_eq!(dtype(&[0]), None);
+    for numbers in [&[1][..], &[0, 1, 0], &[1, 0], &[1, 1]] {
+        assert_eq!(dtype(numbers), Some(DType::F32), "{numbers:?}");
+    }
+    assert_eq!(dtype(&[1, 2]), None);
+    assert_eq!(dtype(&[2, 0, 1]), None);
 }
 
 #[test]
@@ -145,10 +184,104 @@ fn a_column_is_viewed_if_it_is_in_one_place() {
     let labels: Vec<&str> = table.view_column("label").unwrap();
     assert!(bytes.as_ptr_range().contains(&labels[500].as_ptr()));
 
-    let (bytes, _) = saved(&[100, 100], true);
+    // Texts can be gathered from several places. The numbers of a tensor cannot be.
+    let (bytes, all) = saved(&[100, 100], true);
     let archive = Archive::new(&bytes[..]).unwrap();
-    let error = archive.table("events").unwrap().view_column::<Vec<&str>>("label").unwrap_err();
-    assert!(error.to_string().contains("is in 2 values"), "{error}");
+    let table = archive.table("events").unwrap();
+    let labels: Vec<&str> = table.view_column("label").unwrap();
+    assert!(labels.iter().eq(all.iter().map(|event| &event.label)));
+    let error = table.view_column::<Tensor<ArrayView2<'_, f32>>>("embedding").unwrap_err();
+    assert!(error.to_string().contains("is in 2 groups: Table::views"), "{error}");
+}
+
+/// 100,000 records are at least two groups.
+#[test]
+fn columns_are_viewed_group_by_group() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events.tenarc");
+    let (bytes, all) = saved(&[99_990, 0, 10], true);
+    std::fs::write(&path, &bytes).unwrap();
+    // SAFETY: only this test knows the file, and does not change it.
+    #[allow(unsafe_code)]
+    let map = unsafe { tenarc::Map::open(&path) }.unwrap();
+    let slice = Archive::new(&bytes[..]).unwrap();
+    let groups = viewed(&map.table("events").unwrap(), &all);
+    assert!(groups > 2, "{groups} groups");
+    assert_eq!(viewed(&slice.table("events").unwrap(), &all), groups);
+    let file = Archive::open(&path).unwrap();
+    let error = file.table("events").unwrap().views::<Vec<u64>>("id").unwrap().next().unwrap();
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("views need an archive in memory"), "{error}");
+    drop(map);
+
+    let table = slice.table("events").unwrap();
+    assert!(table.views::<Vec<u64>>("nope").unwrap_err().to_string().contains("no such column"));
+    // Each error has the number of its row, in a later group too.
+    let error = table.views::<Vec<f32>>("score").unwrap().last().unwrap().unwrap_err();
+    assert_eq!(error.path(), "score.99990");
+    // Without rows there is nothing to view.
+    let (bytes, _) = saved(&[0], true);
+    let archive = Archive::new(&bytes[..]).unwrap();
+    assert_eq!(archive.table("events").unwrap().views::<Vec<u64>>("id").unwrap().len(), 0);
+    // Rows that are stored one by one have no view.
+    let (bytes, _) = saved(&[30], false);
+    let archive = Archive::new(&bytes[..]).unwrap();
+    let table = archive.table("events").unwrap();
+    let error = table.views::<Vec<u64>>("id").unwrap().next().unwrap().unwrap_err();
+    assert!(error.to_string().contains("not as columns"), "{error}");
+}
+
+/// The pages of the other columns are not touched. The system may map up to 2 MiB around a page that is touched.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_view_touches_the_pages_of_its_column_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("pages.tenarc");
+    let (bytes, all) = saved(&[100_000], true);
+    std::fs::write(&path, &bytes).unwrap();
+    // SAFETY: only this test knows the file, and does not change it.
+    #[allow(unsafe_code)]
+    let map = unsafe { tenarc::Map::open(&path) }.unwrap();
+    let touched = || -> usize {
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let (_, ours) = maps.split_once("pages.tenarc").expect("the mapping");
+        let rss = ours.lines().find_map(|line| line.strip_prefix("Rss:")).unwrap();
+        rss.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() << 10
+    };
+    let table = map.table("events").unwrap();
+    let ids = table.views::<Tensor<ArrayView1<'_, u64>>>("id").unwrap();
+    let sum: u64 = ids.map(|view| view.unwrap().iter().sum::<u64>()).sum();
+    assert_eq!(sum, (0..all.len() as u64).sum::<u64>());
+    let (used, column) = (touched(), 8 * all.len());
+    assert!((column..bytes.len() / 2).contains(&used), "{used} of {}", bytes.len());
+    // The measure sees what is touched.
+    let embeddings = table.views::<Tensor<ArrayView2<'_, f32>>>("embedding").unwrap();
+    assert!(embeddings.map(|view| view.unwrap().sum()).sum::<f32>() > 0.0);
+    assert!(touched() >= column + 64 * all.len());
+}
+
+/// The views of the columns are together the columns. Returns the number of groups.
+fn viewed<S: tenarc::io::ReadAt + ?Sized>(
+    table: &tenarc::archive::Table<'_, S>,
+    all: &[Event],
+) -> usize {
+    let embeddings = table.views::<Tensor<ArrayView2<'_, f32>>>("embedding").unwrap();
+    let groups = embeddings.len();
+    let embeddings = embeddings.map(Result::unwrap).collect::<Vec<_>>();
+    let rows = embeddings.iter().flat_map(|view| view.outer_iter());
+    assert!(rows.map(|row| row.to_vec()).eq(all.iter().map(|event| event.embedding)));
+    let ids = table.views::<Tensor<ArrayView1<'_, u64>>>("id").unwrap().map(Result::unwrap);
+    let ids: Vec<u64> = ids.flat_map(|view| view.to_vec()).collect();
+    assert!(ids.iter().eq(all.iter().map(|event| &event.id)));
+    let labels = table.views::<Vec<&str>>("label").unwrap().map(Result::unwrap);
+    assert!(labels.flatten().eq(all.iter().map(|event| &*event.label)));
+    let scores = table.views::<Vec<Option<f32>>>("score").unwrap().map(Result::unwrap);
+    assert!(scores.flatten().eq(all.iter().map(|event| event.score)));
+    let tags = table.views::<Vec<Vec<&str>>>("tags").unwrap().map(Result::unwrap);
+    assert!(tags.flatten().zip(all).all(|(tags, event)| tags == event.tags));
+    let kinds = table.views::<Vec<Kind>>("kind").unwrap().map(Result::unwrap);
+    assert!(kinds.flatten().eq(all.iter().map(|event| event.kind.clone())));
+    groups
 }
 
 #[test]

@@ -87,6 +87,25 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         })
     }
 
+    /// Reads one column of a group of `rows` rows, whose column is the next item. The names are as in
+    /// [`column`](Self::column).
+    pub(crate) fn column_of_group(
+        &mut self,
+        rows: usize,
+        names: &[String],
+        found: &mut ColumnOfGroups<'de>,
+    ) -> Result<()> {
+        let is_wanted = |field: &str| names.first().is_none_or(|name| name == field);
+        // The tag, and the array around the groups.
+        self.wire.within(2, |wire| {
+            let column = wire.column_part(rows, 0..rows, &is_wanted)?;
+            let allowance = wire.allowance();
+            found.groups.push((rows, field_of(column, rows, names, &allowance)?));
+            found.allowance.take_over(&allowance);
+            Ok(())
+        })
+    }
+
     /// Calls `read` with the groups of the columns that are the next item.
     fn with_groups<T>(
         &mut self,
@@ -159,14 +178,21 @@ fn optional<'de>(at: u64, marks: Marks<'de>, column: Column<'de>) -> Column<'de>
 /// The same column of all groups: a sequence of all their rows, or a tensor.
 pub struct ColumnOfGroups<'de> {
     groups: Vec<(usize, Column<'de>)>,
+    /// The number of the first row, for errors.
+    first: u64,
     allowance: Allowance,
 }
 
 impl<'de> ColumnOfGroups<'de> {
     /// Starts without groups. `limits` limits the memory for the values that are read.
     pub fn new(limits: Limits) -> Self {
+        Self::starting_at(0, limits)
+    }
+
+    /// Like [`new`](Self::new), for rows from row `first` of a table on.
+    pub fn starting_at(first: u64, limits: Limits) -> Self {
         let wire = Reader::new(SliceRead::new(&[]), limits);
-        Self { groups: Vec::new(), allowance: wire.allowance() }
+        Self { groups: Vec::new(), first, allowance: wire.allowance() }
     }
 
     /// Adds rows that are not stored as columns.
@@ -243,10 +269,12 @@ impl<'de> ColumnOfGroups<'de> {
 
     fn value(mut self) -> Result<Value> {
         let mut values = Vec::new();
+        let first = self.first;
         for (rows, column) in &mut self.groups {
             for row in 0..*rows {
                 let value = value::read_row(column, row, &self.allowance);
-                values.push(value.map_err(|error| error.in_index(values.len() as u64))?);
+                let number = first.saturating_add(values.len() as u64);
+                values.push(value.map_err(|error| error.in_index(number))?);
             }
         }
         Ok(Value::Array(values))
@@ -310,11 +338,12 @@ impl<'de> de::SeqAccess<'de> for &mut ColumnElements<'_, 'de> {
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
         loop {
+            let index = self.columns.first.saturating_add(self.taken as u64);
             let Some((rows, column)) = self.columns.groups.get_mut(self.group) else {
                 return Ok(None);
             };
             if self.row < *rows {
-                let (at, index) = (column.at, self.taken as u64);
+                let at = column.at;
                 let value = seed.deserialize(Row::new(column, self.row, &self.columns.allowance));
                 (self.row, self.taken) = (self.row + 1, self.taken + 1);
                 return value.map(Some).map_err(|error| error.at(at).in_index(index));
