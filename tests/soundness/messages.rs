@@ -219,3 +219,21 @@ fn rows_come_back_from_columns() {
     let back: (Vec<Row>, Vec<[f32; 3]>) = tenarc::from_reader(&bytes[..]).unwrap();
     assert_eq!(back.1.len(), 18);
 }
+
+/// Rows of a struct of floats are read as blocks of bytes.
+#[test]
+fn packed_rows_come_back_from_columns() {
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    struct Vertex {
+        x: f32,
+        y: f32,
+        z: f32,
+    }
+    let vertex = |id: u32| Vertex { x: id as f32, y: 0.5, z: -(id as f32) };
+    let rows: Vec<Vertex> = (0..40).map(vertex).collect();
+    let options = EncodeOptions::default().with_columns(true);
+    let bytes = tenarc::ser::to_vec_with(&rows, options).unwrap();
+    assert!(bytes.windows(11).any(|bytes| bytes == b"interleaved"));
+    assert_eq!(tenarc::from_slice::<Vec<Vertex>>(&bytes).unwrap(), rows);
+    assert_eq!(tenarc::from_reader::<_, Vec<Vertex>>(&bytes[..]).unwrap(), rows);
+}
