@@ -101,9 +101,10 @@ impl<'o, 'm> Fields<'o, 'm> {
         let are_optional = self.are_optional;
         let form = read(Fields { outline: self.outline, parent: Some(number), are_optional })?;
         let tensors = form.all_tensors;
-        let form = match are_optional {
-            true => Form { kind: form.kind, tensors: form.tensors, ..form.into_optional() },
-            false => form,
+        let form = if are_optional {
+            Form { kind: form.kind, tensors: form.tensors, ..form.into_optional() }
+        } else {
+            form
         };
         self.outline.merge(number, form);
         Ok(tensors)
