@@ -35,6 +35,7 @@ pub enum Kind {
 /// A map key.
 #[derive(Clone, Debug)]
 pub struct Key {
+    /// The range of its bytes. It is empty if the key is the rest of a name, in a [group](crate::paths::group).
     pub range: Range<usize>,
     /// The key as a step of a path.
     pub step: String,

@@ -3,14 +3,16 @@
 //! Paths are written and looked up by `tenarc::inspect`: keys and positions joined by dots. If such a path could mean
 //! several parts, a JSON Pointer (RFC 6901) is used instead.
 
+use std::borrow::Cow;
 use std::cell::Cell;
+use std::collections::HashSet;
 
 use globset::{GlobBuilder, GlobMatcher};
 use tenarc::inspect::{self, Path, Paths};
 
 use crate::failure::{Failure, Result};
 use crate::limits::limits;
-use crate::node::{Columns, Field, Kind, Node, Payload};
+use crate::node::{Columns, Field, Key, Kind, Node, Payload};
 use crate::text::quoted;
 
 /// A payload and its path.
@@ -144,8 +146,8 @@ pub fn of(encoded: &[u8]) -> tenarc::Result<Paths> {
 /// Calls `each` with every node and the steps of its path. A parent comes before its children.
 pub fn walk<'a>(
     node: &'a Node,
-    steps: &mut Vec<String>,
-    each: &mut dyn FnMut(&[String], &'a Node),
+    steps: &mut Vec<Cow<'a, str>>,
+    each: &mut dyn FnMut(&[Cow<'a, str>], &'a Node),
 ) {
     each(steps, node);
     match &node.kind {
@@ -153,14 +155,14 @@ pub fn walk<'a>(
         Kind::Tag(_, inner) => walk(inner, steps, each),
         Kind::Array(items) => {
             for (at, item) in items.iter().enumerate() {
-                steps.push(at.to_string());
+                steps.push(Cow::Owned(at.to_string()));
                 walk(item, steps, each);
                 steps.pop();
             }
         }
         Kind::Map(entries) => {
             for (key, value) in entries {
-                steps.push(key.step.clone());
+                steps.push(Cow::Borrowed(&key.step));
                 walk(value, steps, each);
                 steps.pop();
             }
@@ -227,8 +229,80 @@ fn last<T>(nodes: &[T], node: impl Fn(&T) -> &Node, start: usize) -> Option<&Nod
     nodes.get(behind.checked_sub(1)?).map(node)
 }
 
+/// Returns the group of a dotted path: the values whose paths have more steps after it, as a map from the rest of their
+/// paths. Dots in keys separate steps, so that `layers.0` is a group of `layers.0.weight`, in one key or in several.
+/// Returns `None` if there is no such value, or if the path is that of a value.
+///
+/// # Errors
+/// If two values have the same path.
+pub fn group(root: &Node, path: &str) -> Result<Option<Node>> {
+    if path.is_empty() || path.starts_with('/') {
+        return Ok(None);
+    }
+    let mut found = Members::default();
+    found.add(root, path);
+    if found.is_value || found.entries.is_empty() {
+        return Ok(None);
+    }
+    let mut seen = HashSet::new();
+    if let Some((twice, _)) = found.entries.iter().find(|(key, _)| !seen.insert(&*key.step)) {
+        let twice = quoted(&format!("{path}.{}", twice.step));
+        return Err(Failure::new(format!("the path {twice} leads to several values")));
+    }
+    Ok(Some(Node { range: root.range.clone(), kind: Kind::Map(found.entries) }))
+}
+
+/// The members of a group.
+#[derive(Default)]
+struct Members {
+    entries: Vec<(Key, Node)>,
+    /// Whether the path is that of a value.
+    is_value: bool,
+}
+
+impl Members {
+    /// Adds the members in `node`, to which `path` is relative.
+    fn add(&mut self, node: &Node, path: &str) {
+        match &node.kind {
+            Kind::Tag(_, inner) => self.add(inner, path),
+            Kind::Leaf | Kind::Payload(_) | Kind::Columns(_) => {}
+            Kind::Array(items) => {
+                let (step, rest) = path.split_once('.').unwrap_or((path, ""));
+                let is_plain = step == "0" || !step.starts_with(['0', '+']);
+                let item =
+                    step.parse().ok().filter(|_| is_plain).and_then(|at: usize| items.get(at));
+                match item {
+                    Some(_) if step.len() == path.len() => self.is_value = true,
+                    Some(item) => self.add(item, rest),
+                    None => {}
+                }
+            }
+            Kind::Map(entries) => {
+                for (key, value) in entries {
+                    let step = key.step.as_str();
+                    if step == path {
+                        self.is_value = true;
+                    } else if let Some(rest) = after_dot(path, step) {
+                        self.add(value, rest);
+                    } else if let Some(rest) = after_dot(step, path) {
+                        // The key is not written as in the file, so it has no bytes there.
+                        let key = Key { range: 0..0, step: rest.to_owned() };
+                        self.entries.push((key, value.clone()));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Returns the part of `path` after `start` and a dot.
+fn after_dot<'p>(path: &'p str, start: &str) -> Option<&'p str> {
+    path.strip_prefix(start)?.strip_prefix('.')
+}
+
 /// Patterns for paths. `*` matches any characters, including dots; `?` matches one character, `[a-z]` one of several
-/// characters, and `{a,b}` one of several texts.
+/// characters, and `{a,b}` one of several texts. A pattern without any of these also matches all paths in the group of
+/// that name: `layers.0` matches `layers.0.weight`.
 #[derive(Debug)]
 pub struct Globs {
     compiled: Vec<GlobMatcher>,
@@ -270,7 +344,14 @@ impl Globs {
 
     /// Returns whether one of the patterns matches. This does not mark the patterns as used.
     pub fn matches(&self, path: &str) -> bool {
+        let names_group = |pattern: &str| {
+            let is_in_group = path.strip_prefix(pattern).is_some_and(|rest| {
+                rest.starts_with(if pattern.starts_with('/') { '/' } else { '.' })
+            });
+            is_in_group && !pattern.contains(['*', '?', '[', '{', '\\'])
+        };
         self.compiled.iter().any(|glob| glob.is_match(path))
+            || self.patterns.iter().any(|pattern| names_group(pattern))
     }
 
     /// Returns whether one of the patterns matches. A match marks the patterns as used.

@@ -12,6 +12,7 @@ use crate::document::{Document, Section};
 use crate::failure::{Failure, Of, Result};
 use crate::input::Source;
 use crate::node::{Columns, Field, Form, Kind, Node, Payload};
+use crate::paths;
 use crate::text::quoted;
 
 /// The number of rows that are decoded at once.
@@ -100,7 +101,7 @@ fn in_table<'a>(table: &Table<'_, Source>, path: &str, whole: &str) -> Result<Se
 }
 
 impl<'a> Section<'a> {
-    /// Returns the section with the part at a path as its root.
+    /// Returns the section with the part at a path as its root: a value, or else a [group](paths::group) of values.
     ///
     /// # Errors
     /// If there is no such part, or the path could mean several.
@@ -108,23 +109,25 @@ impl<'a> Section<'a> {
         if path.is_empty() {
             return Ok(self);
         }
-        match self.find(path) {
+        let mut failure = match self.find(path) {
             Ok(node) => {
                 self.root = node.clone();
-                Ok(self)
+                return Ok(self);
             }
-            Err(failure) => match self.segment().filter(|_| self.root.holds_columns()) {
-                None => Err(failure),
-                Some(segment) => {
-                    if let Some(column) = self.column(path)? {
-                        self.root = column;
-                        return Ok(self);
-                    }
-                    let value: Value = segment.get(path)?;
-                    self.decoded(&value)
-                }
-            },
+            Err(failure) => failure,
+        };
+        if let Some(segment) = self.segment().filter(|_| self.root.holds_columns()) {
+            if let Some(column) = self.column(path)? {
+                self.root = column;
+                return Ok(self);
+            }
+            match segment.get::<Value>(path) {
+                Ok(value) => return self.decoded(&value),
+                Err(error) => failure = error.into(),
+            }
         }
+        self.root = paths::group(&self.root, path)?.ok_or(failure)?;
+        Ok(self)
     }
 
     /// Returns the column at a path, if it is a tensor.

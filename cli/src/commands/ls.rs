@@ -1,19 +1,22 @@
 //! `ls`: lists the tensors of a file.
 
-use std::collections::BTreeMap;
+mod tree;
+
+use std::borrow::Cow;
 use std::io::Write;
 
 use serde::Serialize;
 
 use crate::args::{Ls, Sort};
-use crate::document::{Compressed, Document, Section};
+use crate::document::{Document, Section};
 use crate::failure::{Result, Status};
 use crate::inputs::{self, Headings};
-use crate::node::{Columns, Field, Kind, Node, Payload};
-use crate::output::{DTYPE, FAINT, HEADING, JsonLines, Out};
+use crate::node::{Columns, Kind, Node, Payload};
+use crate::output::{FAINT, HEADING, JsonLines, Out};
 use crate::paths::{self, Globs, Listed, Named};
 use crate::table::{Align, Table};
 use crate::text::{bytes, counted, escaped, shape};
+use tree::Tree;
 
 /// One line of the list.
 #[derive(Debug, Serialize)]
@@ -255,43 +258,37 @@ pub fn shown(path: &str) -> String {
     if path.is_empty() { "(the value)".into() } else { escaped(path).into_owned() }
 }
 
-/// A node of the tree: everything under one step of a path.
-#[derive(Default)]
-struct Branch<'a> {
-    payload: Option<&'a Payload>,
-    /// How the payload is compressed.
-    compressed: Option<Compressed<'a>>,
-    tensors: u64,
-    bytes: u64,
-    /// The bytes that are stored: fewer, if tensors are compressed.
-    stored: u64,
-    /// The children, in the order of the value.
-    children: Vec<(String, Branch<'a>)>,
-    places: BTreeMap<String, usize>,
-}
-
 impl Found<'_> {
     fn tree(&mut self, document: &Document, args: &Ls, out: &mut Out) -> Result<()> {
         let mut begun = false;
         for section in document.sections(args.choose.segment.as_deref())? {
             let section = section?;
-            let mut root = Branch::default();
+            let mut tree = Tree::new();
             let names = paths::of(section.bytes())?;
             let mut failed = Ok(());
             paths::walk(&section.root, &mut Vec::new(), &mut |steps, node| match &node.kind {
                 Kind::Payload(payload)
                     if payload.is_listed() && self.globs.admits(&names.path(steps).text) =>
                 {
-                    root.add(steps, payload, section.compressed(payload));
+                    tree.add(steps, payload, section.compressed(payload));
                 }
                 Kind::Columns(columns) => match section.fields(columns) {
-                    Ok(fields) => root.add_table(steps, columns, fields, self.globs, &section),
+                    Ok(fields) => {
+                        for field in fields.iter().filter(|field| self.globs.admits(&field.path)) {
+                            let tensor = field.tensor.as_ref().and_then(Node::payload);
+                            let Some(payload) = tensor else { continue };
+                            let rest = field.path.get(columns.path.len()..).unwrap_or_default();
+                            let rest = Cow::Borrowed(rest.trim_start_matches(['.', '/']));
+                            let steps = [steps, &[rest]].concat();
+                            tree.add(&steps, payload, section.compressed(payload));
+                        }
+                    }
                     Err(failure) => failed = Err(failure),
                 },
                 _ => {}
             });
             failed?;
-            if root.tensors == 0 && !self.globs.is_empty() {
+            if tree.is_empty() && !self.globs.is_empty() {
                 continue;
             }
             let is_only = document.len() == 1;
@@ -302,74 +299,8 @@ impl Found<'_> {
             }
             let label =
                 if is_only { escaped(&document.name).into_owned() } else { section.label() };
-            writeln!(out, "{}  {}", out.styled(HEADING, &label), root.summary(out))?;
-            root.print(&mut String::new(), out)?;
-        }
-        Ok(())
-    }
-}
-
-impl<'a> Branch<'a> {
-    fn add(&mut self, steps: &[String], payload: &'a Payload, compressed: Option<Compressed<'a>>) {
-        self.tensors += 1;
-        self.bytes = self.bytes.saturating_add(payload.byte_len);
-        let stored = compressed.map_or(payload.byte_len, |how| how.stored);
-        self.stored = self.stored.saturating_add(stored);
-        let Some((step, rest)) = steps.split_first() else {
-            (self.payload, self.compressed) = (Some(payload), compressed);
-            return;
-        };
-        let next = self.children.len();
-        let place = *self.places.entry(step.clone()).or_insert(next);
-        if place == next {
-            self.children.push((step.clone(), Branch::default()));
-        }
-        if let Some((_, child)) = self.children.get_mut(place) {
-            child.add(rest, payload, compressed);
-        }
-    }
-
-    /// Adds the columns that are tensors.
-    fn add_table(
-        &mut self,
-        steps: &[String],
-        columns: &Columns,
-        fields: &'a [Field],
-        globs: &Globs,
-        section: &'a Section<'_>,
-    ) {
-        for field in fields.iter().filter(|field| globs.admits(&field.path)) {
-            let Some(payload) = field.tensor.as_ref().and_then(Node::payload) else { continue };
-            let rest = field.path.get(columns.path.len()..).unwrap_or_default();
-            let rest = rest.trim_start_matches(['.', '/']).split('.').map(str::to_owned);
-            let steps = steps.iter().cloned().chain(rest).collect::<Vec<_>>();
-            self.add(&steps, payload, section.compressed(payload));
-        }
-    }
-
-    fn summary(&self, out: &Out) -> String {
-        let mut size = bytes(self.bytes);
-        if let Some(Compressed { codec, stored }) = self.compressed {
-            size = format!("{size} ({} {})", escaped(codec), bytes(stored));
-        } else if self.stored < self.bytes {
-            size = format!("{size} ({} stored)", bytes(self.stored));
-        }
-        match self.payload {
-            Some(payload) => format!("{}  {size}", out.styled(DTYPE, &payload.label())),
-            None => out.styled(FAINT, &format!("{}, {size}", counted(self.tensors, "tensor"))),
-        }
-    }
-
-    fn print(&self, indent: &mut String, out: &mut Out) -> Result<()> {
-        for (at, (step, child)) in self.children.iter().enumerate() {
-            let last = at + 1 == self.children.len();
-            let branch = if last { "└── " } else { "├── " };
-            let summary = child.summary(out);
-            writeln!(out, "{indent}{branch}{}  {summary}", escaped(step))?;
-            let len = indent.len();
-            indent.push_str(if last { "    " } else { "│   " });
-            child.print(indent, out)?;
-            indent.truncate(len);
+            writeln!(out, "{}  {}", out.styled(HEADING, &label), tree.summary(out))?;
+            tree.print(out)?;
         }
         Ok(())
     }

@@ -263,7 +263,11 @@ impl Printer<'_> {
         writeln!(self.out, "{{")?;
         let indent = "  ".repeat(depth + 1);
         for (key, value) in entries.iter().take(shown) {
-            write!(self.out, "{indent}{}: ", leaf(self.section.item(&key.range), self.full)?)?;
+            let name = match self.section.item(&key.range) {
+                [] => quoted(&key.step),
+                item => leaf(item, self.full)?,
+            };
+            write!(self.out, "{indent}{name}: ")?;
             self.node(value, depth + 1)?;
             writeln!(self.out, ",")?;
         }

@@ -1,5 +1,6 @@
 //! Parses the changes of `edit` from the command line, and applies them to a value.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashSet;
 
@@ -162,7 +163,7 @@ impl Changes {
     }
 
     /// Returns whether a value is set or renamed inside the value at a path.
-    fn changes_in(&self, steps: &[String], path: &str) -> bool {
+    fn changes_in(&self, steps: &[Cow<'_, str>], path: &str) -> bool {
         let pointer: String =
             steps.iter().flat_map(|step| ["/".into(), escape_step(step)]).collect();
         let is_inside = |to: &String| {
