@@ -207,7 +207,11 @@ fn other_pickles_are_refused() {
         says(metadata(pickle), text);
     }
     let class = Pickler::new().global("torch.distributed.checkpoint.metadata", "Metadata");
-    says(metadata(class.op(b")\x81").end()), "a dict of storage_data, found nothing");
+    says(metadata(class.clone().op(b")\x81").end()), "a dict of storage_data, found nothing");
+    // Each attribute is searched for in all of them.
+    let attributes = (0..65).fold(class.op(b")\x81}("), |pickle, _| pickle.text("a").op(b"N"));
+    let error = says(metadata(attributes.op(b"ub").end()), "has 65 attributes, 64 are allowed");
+    assert_eq!(error.category(), Category::Limit);
 }
 
 #[test]

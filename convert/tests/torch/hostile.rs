@@ -167,6 +167,17 @@ fn memo_bombs_are_refused() {
 }
 
 #[test]
+fn a_state_that_many_objects_are_given_is_not_walked_for_each_of_them() {
+    let entry = |number: u32| [b"J", &number.to_le_bytes()[..], b"N"].concat();
+    let entries: Vec<u8> = (0..100_000).flat_map(entry).collect();
+    let state = Pickler::new().op(b"}q\x00(").op(entries).op(b"u0}");
+    // 30 walks are below the limit of 4 million, and 50 are above it.
+    let given = |times: usize| state.clone().op(b"h\x00b".repeat(times)).end();
+    assert!(TorchFile::new(file(&given(30), b"")).is_ok());
+    assert_eq!(refused(&given(50), "opcodes and entries of states"), Category::Limit);
+}
+
+#[test]
 fn keys_that_clash_are_lost() {
     let tensor = |pickle: Pickler| pickle.tensor("FloatStorage", 12, 0, &[12], &[1]);
     let twice = Pickler::new().op(b"}(").text("a").op(b"N").text("a").op(b"K\x07u").end();
@@ -203,7 +214,8 @@ fn one_state_of_many_objects_is_not_many_states() {
     for number in 0..3000u16 {
         pickle = pickle.op(b"M").op(number.to_le_bytes()).op(b"N");
     }
-    pickle = pickle.op(b"uq\x000");
+    // The tuple of a dict and of slots.
+    pickle = pickle.op(b"uN\x86q\x000");
     for _ in 0..3000 {
         pickle = pickle.global("my", "C").op(b")\x81h\x00b");
     }

@@ -9,6 +9,9 @@ use crate::torch::pickle::{self, Machine, Object, Value};
 /// The start of the names of torch's classes. Their modules were moved more than once.
 const MODULES: &str = "torch.distributed.";
 
+/// The most attributes of an object of torch. Its classes have at most seven.
+const MAX_ATTRIBUTES: usize = 64;
+
 /// A pickle that was read.
 #[derive(Clone, Copy)]
 pub struct Reader<'a>(pub &'a Machine);
@@ -58,7 +61,18 @@ impl<'a> Reader<'a> {
         match self.state(value, class)? {
             // An object without attributes.
             Value::None => Ok(&[]),
-            state => self.dict(state, "attributes"),
+            state => match self.dict(state, "attributes")? {
+                // Many objects may have the same state, and each attribute of each is searched for in it.
+                many if many.len() > MAX_ATTRIBUTES => {
+                    let found = many.len();
+                    let what = format!(
+                        "an object of torch's class `{class}` has {found} attributes, \
+                         {MAX_ATTRIBUTES} are allowed"
+                    );
+                    Err(Error::limit(what))
+                }
+                attributes => Ok(attributes),
+            },
         }
     }
 

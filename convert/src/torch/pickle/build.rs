@@ -175,6 +175,12 @@ pub fn state(machine: &mut Machine, target: Value, given: Value) -> Result<()> {
     }
     let mut metadata = None;
     let mut attributes = true;
+    let entries = match machine.object(given) {
+        Some(Object::Dict(dict)) => dict.entries.len(),
+        _ => 0,
+    };
+    // Many objects may be given the same state, so walking it counts as work of the pickle.
+    machine.charge(entries);
     if let Some(Object::Dict(dict)) = machine.object(given) {
         let entries = &dict.entries;
         let is_metadata =

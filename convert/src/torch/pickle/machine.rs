@@ -10,7 +10,7 @@ use super::input::Input;
 use super::object::{Dict, Object, Origin, Value};
 
 /// The most opcodes that are run for all pickles of a file. Each makes at most one object, value or entry. torch writes
-/// about twenty for a tensor.
+/// about twenty for a tensor. The entries of a state that an object is given count as opcodes, too.
 const MAX_OPERATIONS: u32 = 1 << 22;
 
 /// The most bytes that the objects of all pickles may take. The length of a pickle does not limit this, because an
@@ -43,7 +43,7 @@ pub struct Machine {
     memo: HashMap<u32, Value>,
     /// The bytes that all objects take.
     cost: usize,
-    /// The number of opcodes that were run.
+    /// The number of opcodes that were run, and of entries of states.
     operations: u32,
     pub has_sets: bool,
     /// The start of the names of storages.
@@ -100,8 +100,13 @@ impl Machine {
             }
             self.step(code, &mut input).map_err(|error| error.at(at))?;
         }
-        let what = format!("the pickle has more than {most} opcodes");
+        let what = format!("the pickle has more than {most} opcodes and entries of states");
         Err(Error::limit(what).at(input.position()))
+    }
+
+    /// Counts work that is not bounded by the opcode that asks for it, as so many opcodes.
+    pub fn charge(&mut self, steps: usize) {
+        self.operations = self.operations.saturating_add(steps.try_into().unwrap_or(u32::MAX));
     }
 
     /// Returns the current state, for [`restore`](Self::restore).
