@@ -237,6 +237,10 @@ impl Taken {
     fn cast(mut self, args: &Get) -> Result<Self> {
         if let Some(dtype) = &args.cast {
             let dtype = DType::from_name(dtype);
+            // Elements of this dtype keep their bits, also those of NaN.
+            if dtype == self.dtype {
+                return Ok(self);
+            }
             self.bytes = Cast::new(&self.dtype, &dtype)?.block(&self.bytes)?;
             self.dtype = dtype;
         }
