@@ -130,6 +130,15 @@ macro_rules! define {
                 }
             }
 
+            /// Returns the names of all dtypes that this version knows.
+            ///
+            /// ```
+            /// assert!(tenarc::DType::names().any(|name| name == "bf16"));
+            /// ```
+            pub fn names() -> impl Iterator<Item = &'static str> {
+                [$($name),*].into_iter()
+            }
+
             /// The number of bits that an element takes. `None` for a dtype that this version does not
             /// know. FP6 and FP4 elements are packed: all elements of a tensor together must fill a whole
             /// number of bytes.

@@ -126,7 +126,8 @@ mod magic;
 mod mem;
 mod meta;
 pub mod named;
-mod near;
+#[doc(hidden)]
+pub mod near;
 mod number;
 mod options;
 pub mod parts;

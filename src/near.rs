@@ -1,4 +1,5 @@
-//! Finds the name that is most similar to a requested name, for the suggestion in an error message.
+//! Finds the name that is most similar to a requested name, for the suggestion in an error message. The command uses it,
+//! too. It is no part of the public interface.
 
 /// The number of names that are compared for one error. The limit keeps the suggestion cheap.
 pub const MAX_NAMES: usize = 1000;
@@ -46,7 +47,7 @@ pub fn edits(wanted: &str, name: &str) -> Option<usize> {
 }
 
 /// The most similar of the first [`MAX_NAMES`] names.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Nearest {
     looked_at: usize,
     found: Option<(usize, String)>,

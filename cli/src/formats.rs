@@ -21,7 +21,7 @@ use crate::document::{Document, Reading, Section};
 use crate::failure::{Failure, Of, Result};
 use crate::input::{Input, shown};
 use crate::output::{Target, TargetWriter, is_quiet, say};
-use crate::text::escaped;
+use crate::text::{escaped, nearest};
 use crate::written::Written;
 
 /// A file format.
@@ -209,11 +209,15 @@ pub fn of_output(path: &Path, to: Option<Format>) -> Result<Format> {
     match (to.or_else(|| by_extension(path)), extension) {
         (Some(format), _) => Ok(format),
         (None, None) => Ok(Format::Archive),
-        (None, Some(end)) => Err(Failure::new(format!(
-            "{}: no format has names that end in .{}: archives have .tenarc; or use --to",
-            shown(path),
-            escaped(&end)
-        ))),
+        (None, Some(end)) => {
+            let formats = Format::value_variants().iter();
+            let known = formats.flat_map(|format| format.extensions()).copied();
+            let meant = nearest(&end.to_ascii_lowercase(), known);
+            let (shown, end) = (shown(path), escaped(&end));
+            Err(Failure::new(format!(
+                "{shown}: no format has names that end in .{end}: archives have .tenarc; or use --to{meant}"
+            )))
+        }
     }
 }
 

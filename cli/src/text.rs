@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use tenarc::near::Nearest;
+
 /// Makes text safe to print: escapes characters that could move the cursor, change colours or change the direction of
 /// writing.
 pub fn escaped(text: &str) -> Cow<'_, str> {
@@ -117,6 +119,16 @@ pub fn brief(value: f64) -> String {
 pub fn counted(count: u64, what: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {what}{plural}")
+}
+
+/// Returns the question whether the user meant the most similar name, as the end of a message. It is empty if no name is
+/// similar.
+pub fn nearest<'n>(wanted: &str, names: impl IntoIterator<Item = &'n str>) -> String {
+    let mut nearest = Nearest::default();
+    for name in names {
+        nearest.look_at(wanted, name);
+    }
+    nearest.question()
 }
 
 #[cfg(test)]

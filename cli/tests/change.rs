@@ -299,6 +299,8 @@ fn refuses_edits_that_make_no_sense() {
         (["--rename", "layers=layers.0.x"], "cannot move \"layers\" into itself"),
         (["--rename", "name"], "expected LEFT=RIGHT"),
         (["--cast", "*.weight=f7"], "unknown dtype \"f7\""),
+        (["--cast", "*.weight=f23"], "unknown dtype \"f23\"; did you mean `f32`?"),
+        (["--cast", "*.weight=bf61"], "unknown dtype \"bf61\"; did you mean `bf16`?"),
         (["--cast", "*.weight=u8"], "u8 cannot hold the f32 256."),
         (["--drop", "["], "pattern"),
         (["--align", "3"], "alignment"),

@@ -284,6 +284,10 @@ fn gets_npy_and_raw_files() {
     assert_eq!(raw.bytes, [1, 0, 2, 0, 3, 0, 4, 0]);
     let cast = run(&dir, &["get", "m.tenarc", "[1]", "--as", "raw", "--cast", "f32"]);
     assert_eq!(cast.bytes, [3f32, 4.0].map(f32::to_le_bytes).concat());
+    run(&dir, &["get", "m.tenarc", "", "--cast", "f23"])
+        .failed(2, "cannot cast u16 to f23; did you mean `f32`?");
+    run(&dir, &["get", "m.tenarc", "", "--cast", "zzzzzz"]).failed(2, "cannot cast u16 to zzzzzz");
+    run(&dir, &["ls", "m.tenarc", "--void", "bf61"]).failed(2, "f16; did you mean `bf16`?");
     run(&dir, &["get", "m.tenarc", "", "--cast", "bf16", "--as", "npy"])
         .failed(2, "npy has no dtype for bf16");
     assert_eq!(dir.names(), ["m.tenarc", "t.npy"], "nothing is left beside");

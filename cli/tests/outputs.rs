@@ -197,6 +197,10 @@ fn the_name_of_the_output_decides_about_its_format() {
         (&["merge", "a.safetensors", "-o", "n.onnx"], "cannot write ONNX models"),
         (&["cat", "a.safetensors", "-o", "n.h5"], "cannot write HDF5 files"),
         (&["edit", "a.safetensors", "-o", "n.xyz", "--drop", path], "n.xyz: no format has names"),
+        (
+            &["convert", "a.safetensors", "n.safetensor"],
+            "end in .safetensor: archives have .tenarc; or use --to; did you mean `safetensors`?",
+        ),
         (&["cat", "a.safetensors", "a.safetensors", "-o", "n.npz"], "holds one value"),
         (&["merge", "a.safetensors", "-o", "n.npz", "--compress", "lz4"], "only for archives"),
         (&["get", "a.safetensors", path, "-o", "n.npz"], "n.npz: a tensor alone is written as"),

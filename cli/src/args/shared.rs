@@ -7,6 +7,7 @@ use tenarc::DType;
 use tenarc::archive::Compression;
 
 use crate::document::Reading;
+use crate::elements::did_you_mean;
 use crate::formats::Format;
 
 #[derive(Args, Debug)]
@@ -42,7 +43,10 @@ fn dtype(text: &str) -> Result<DType, String> {
     match dtype.bits() {
         Some(bits) if bits.is_multiple_of(8) => Ok(dtype),
         Some(_) => Err("its elements are no whole bytes".into()),
-        None => Err("expected a dtype such as bf16, f8_e4m3 or f16".into()),
+        None => {
+            let meant = did_you_mean(text);
+            Err(format!("expected a dtype such as bf16, f8_e4m3 or f16{meant}"))
+        }
     }
 }
 

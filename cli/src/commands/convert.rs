@@ -9,9 +9,11 @@ use crate::output::Target;
 use crate::paths::Globs;
 
 pub fn run(args: &Convert) -> Result<Status> {
-    let to = args.to.or_else(|| formats::by_extension(&args.output)).ok_or_else(|| {
-        Failure::new("cannot detect the output format from the file name: use --to")
-    })?;
+    if args.to.is_none() && args.output.extension().is_none() {
+        let what = "cannot detect the output format from the file name: use --to";
+        return Err(Failure::new(what));
+    }
+    let to = formats::of_output(&args.output, args.to)?;
     formats::only_for_archives("--compress", args.compress.compress.is_some(), to)?;
     formats::only_for_archives("--dedup", args.dedup, to)?;
     let is_sharded = args.shard_size.is_some();

@@ -5,6 +5,7 @@ use tenarc::DType;
 use super::quad::{self, Rounding};
 use super::{Element, decode, size};
 use crate::failure::{Failure, Result};
+use crate::text::nearest;
 
 /// A conversion from one dtype to another. Numbers are rounded once, to the nearest float (ties to even). Integers must
 /// fit in the new dtype. A float can become an integer only if it is a whole number.
@@ -28,7 +29,11 @@ impl Cast {
             Some(size) if is_made(to) => {
                 Ok(Self { from: from.clone(), to: to.clone(), size, carried: Vec::new() })
             }
-            _ => Err(Failure::new(format!("cannot cast {from} to {to}"))),
+            _ => {
+                let meant =
+                    if to.bits().is_none() { did_you_mean(to.name()) } else { String::new() };
+                Err(Failure::new(format!("cannot cast {from} to {to}{meant}")))
+            }
         }
     }
 
@@ -79,6 +84,11 @@ fn is_made(dtype: &DType) -> bool {
             dtype,
             DType::F16 | DType::BF16 | DType::F32 | DType::F64 | DType::C64 | DType::C128
         )
+}
+
+/// Returns the end of the message about the unknown name of a dtype.
+pub fn did_you_mean(name: &str) -> String {
+    nearest(name, DType::names())
 }
 
 /// Returns how a number is rounded to a double before it is converted to a dtype. If the double is rounded again, it is

@@ -12,6 +12,7 @@ use tenarc_convert::json;
 use super::tree::{self, Matched, expanded};
 use crate::args::Edit;
 use crate::document::Section;
+use crate::elements::did_you_mean;
 use crate::failure::{Failure, Of, Result};
 use crate::node::{Columns, Kind};
 use crate::paths::{self, Globs, walk};
@@ -35,8 +36,8 @@ impl Changes {
             let compiled = Globs::new(std::slice::from_ref(&pattern))?;
             let dtype = DType::from_name(&dtype);
             if dtype.bits().is_none() {
-                let name = quoted(dtype.name());
-                return Err(Failure::new(format!("unknown dtype {name}")));
+                let (name, meant) = (quoted(dtype.name()), did_you_mean(dtype.name()));
+                return Err(Failure::new(format!("unknown dtype {name}{meant}")));
             }
             cast.push((pattern, compiled, dtype));
         }
