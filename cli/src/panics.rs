@@ -22,9 +22,10 @@ pub fn quietly<T>(read: impl FnOnce() -> T) -> T {
             });
         }));
     });
-    MESSAGE.set(Some(String::new()));
+    // `read` may be inside of another call.
+    let outer = MESSAGE.replace(Some(String::new()));
     let result = catch_unwind(AssertUnwindSafe(read));
-    let message = MESSAGE.take();
+    let message = MESSAGE.replace(outer);
     result.unwrap_or_else(|panic| {
         eprintln!("{}", message.unwrap_or_default());
         resume_unwind(panic)
@@ -39,6 +40,11 @@ mod tests {
     fn only_a_caught_panic_ends_here() {
         let caught = || catch_unwind(|| panic!("inside")).is_err();
         assert!(quietly(caught));
+        let after_an_inner_call = || {
+            assert!(quietly(caught));
+            MESSAGE.with_borrow(Option::is_some)
+        };
+        assert!(quietly(after_an_inner_call), "the outer call goes on");
         let escapes = || quietly(|| -> () { panic!("outside") });
         let panic = catch_unwind(escapes).unwrap_err();
         assert_eq!(panic.downcast_ref(), Some(&"outside"));

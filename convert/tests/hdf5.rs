@@ -213,6 +213,14 @@ fn datasets_cannot_be_much_larger_than_the_file() {
 }
 
 #[test]
+fn a_virtual_dataset_is_refused_by_name() {
+    let error = hdf5::open(fixture("virtual.h5")).unwrap_err();
+    assert_eq!(error.category(), Category::Data, "{error}");
+    let message = error.to_string();
+    assert!(message.contains("joined") && message.contains("layout class 3"), "{message}");
+}
+
+#[test]
 fn texts_cannot_repeat_the_same_bytes_for_ever() {
     let error = hdf5::open(fixture("repeated.h5")).unwrap_err();
     assert_eq!(error.category(), Category::Limit, "{error}");

@@ -54,8 +54,9 @@ impl<'a> Tree<'a> {
     ) {
         let steps = split(keys);
         let mut at = self.count(0, payload, compressed);
-        for (number, step) in steps.iter().enumerate() {
-            let is_last = number + 1 == steps.len();
+        let last = steps.len().saturating_sub(1);
+        for (number, step) in steps.into_iter().enumerate() {
+            let is_last = number == last;
             at = self.child(at, step, is_last);
             self.count(at, payload, compressed);
         }
@@ -65,7 +66,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns the child at a step. If it is to become a tensor, and is one already, it gets a sibling of the same name.
-    fn child(&mut self, parent: usize, step: &Cow<'a, str>, is_tensor: bool) -> usize {
+    fn child(&mut self, parent: usize, step: Cow<'a, str>, is_tensor: bool) -> usize {
         let new = self.branches.len();
         match self.places.entry((parent, step.clone())) {
             Entry::Occupied(found) => {
@@ -79,7 +80,7 @@ impl<'a> Tree<'a> {
                 place.insert(new);
             }
         }
-        self.branches.push(Branch { step: step.clone(), ..Branch::default() });
+        self.branches.push(Branch { step, ..Branch::default() });
         let before = self.branches.get_mut(parent).and_then(|parent| {
             parent.first.get_or_insert(new);
             parent.last.replace(new)
