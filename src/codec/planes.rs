@@ -325,7 +325,8 @@ mod tests {
     fn planes_are_the_bytes_of_words() {
         for width in [1_usize, 2, 4, 8, 16] {
             for count in [1, 2, 3, 17, TILE - 1, TILE, TILE + 1, 2 * TILE + 5] {
-                if cfg!(miri) && count > TILE {
+                // Under Miri each byte takes its time. The ends of tiles do not depend on the target.
+                if cfg!(miri) && ![3, 17].contains(&count) {
                     continue;
                 }
                 let elements: Vec<u8> =

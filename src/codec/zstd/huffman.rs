@@ -327,6 +327,9 @@ mod tests {
         assert_eq!(lengths.max(), 11);
         assert_complete(&lengths);
         assert_eq!(described(&mut lengths).0, lengths);
+        if cfg!(miri) {
+            return;
+        }
         // With 2^11 symbols, the limit leaves only one choice. With 256, it leaves several.
         let mut lengths = Lengths::new(&[1; 256]).unwrap();
         assert_eq!(lengths.0, [8; 256]);
@@ -372,7 +375,7 @@ mod tests {
     #[test]
     fn every_set_of_symbols_comes_back() {
         let mut state = 1_u64;
-        for round in 0..if cfg!(miri) { 4 } else { 3000 } {
+        for round in 0..if cfg!(miri) { 1 } else { 3000 } {
             let mut next = || {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 (state >> 33) as u32
