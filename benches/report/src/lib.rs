@@ -17,7 +17,8 @@ use results::Results;
 /// Where the committed results are, from the root of the repository.
 const RESULTS: &str = "docs/benchmarks/results.json";
 
-/// The results of builds with other profiles. Only targets are taken from them.
+/// The results of builds with other profiles. Only targets are taken from them. A profile without a file has no column
+/// in the table of targets.
 const PROFILES: [&str; 2] =
     ["docs/benchmarks/results-thin-lto.json", "docs/benchmarks/results-fat-lto.json"];
 
@@ -54,8 +55,9 @@ fn read(path: &Path) -> Result<String, String> {
 /// Every generated file: its path from the root, and its content.
 fn files(root: &Path) -> Result<Vec<(String, String)>, String> {
     let results = Results::load(&root.join(RESULTS))?;
-    let load = |path: &&str| Results::load(&root.join(path));
-    let others: Vec<Results> = PROFILES.iter().map(load).collect::<Result<_, _>>()?;
+    let others = PROFILES.map(|path| root.join(path));
+    let others = others.iter().filter(|path| path.exists()).map(|path| Results::load(path));
+    let others: Vec<Results> = others.collect::<Result<_, _>>()?;
     let mut files = charts::all(&results)?;
     for document in DOCUMENTS {
         let text = read(&root.join(document))?;

@@ -254,6 +254,20 @@ fn parts(effort: Effort, files: &Files) -> Report {
             assert_eq!(times[AT], expected.timestamp);
             took
         }),
+        Row::bare("tenarc", "columns, views").on(Column::Borrow, || {
+            let start = Instant::now();
+            let map = files.map("columns");
+            let table = map.only().unwrap().table("").unwrap();
+            let views = table.views::<Tensor<ArrayView1<'_, u64>>>("timestamp").unwrap();
+            let views: Vec<_> = views.map(Result::unwrap).collect();
+            let took = start.elapsed();
+            assert_eq!(views.iter().map(|view| view.len()).sum::<usize>(), COUNT);
+            assert_eq!(
+                views.iter().flat_map(|view| view.iter()).nth(AT),
+                Some(&expected.timestamp)
+            );
+            took
+        }),
         tenarc("rows"),
         Row::bare("JSON lines", "")
             .on(Column::Encode, || check(|| files.load_json().len(), |&len| len == COUNT))
@@ -378,6 +392,8 @@ pub fn run(effort: Effort, python: Option<&Path>, recorder: &mut Recorder, targe
     targets.at_most_ns(case, "columns, open and count", median(Column::Encode), 20_000.0);
     targets.at_most_ns(case, "columns, open and one row", median(Column::ToVec), 100_000.0);
     targets.at_most_ns(case, "columns, open and one column", median(Column::Decode), 2_000_000.0);
+    let views = some.median("tenarc", "columns, views", Column::Borrow);
+    targets.at_most_ns(case, "columns, open and view one column", views, 10_000.0);
     targets.at_most_mb(case, "columns, size", len("columns"), 31.0);
 
     match python {
@@ -409,5 +425,6 @@ pub fn run(effort: Effort, python: Option<&Path>, recorder: &mut Recorder, targe
     print_report(&views);
     recorder.keep("table-view", &views);
     let view = views.median("tenarc", "columns", Column::Encode);
-    targets.at_most_ns(case, "columns, open, and view one column", view, 10_000.0);
+    let text = "columns, open, and view one column of 10,000 rows";
+    targets.at_most_ns(case, text, view, 10_000.0);
 }
