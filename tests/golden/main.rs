@@ -2,6 +2,7 @@
 //!
 //! `README.md` beside this file describes the golden files.
 
+mod columns;
 #[cfg(feature = "compression")]
 mod compressed;
 mod files;
