@@ -8,7 +8,7 @@ pub const MAX_NAMES: usize = 1000;
 const MAX_LEN: usize = 256;
 
 /// Returns the number of edits that turn one name into the other. An edit inserts, deletes or changes a character, or
-/// swaps it with the next one. `None` if the names are equal, if one is longer than [`MAX_LEN`], or if more than a
+/// swaps it with the next one. `None` if the names are equal, if one is longer than `MAX_LEN` bytes, or if more than a
 /// third of the characters are edited: then the user hardly meant `name`.
 pub fn edits(wanted: &str, name: &str) -> Option<usize> {
     if wanted.len() > MAX_LEN || name.len() > MAX_LEN {

@@ -96,6 +96,9 @@ fn main() -> ExitCode {
     }
     let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(PYTHON);
     let python = python.exists().then_some(&*python);
+    if save.is_some() && !wanted.is_empty() && env!("PROFILE_NAME") == "release" {
+        return fail("--save keeps the results of a whole run: name no cases");
+    }
     let uses_python = wanted.is_empty() || wanted.iter().any(|letter| ["m", "p"].contains(letter));
     if save.is_some() && uses_python && python.is_none() {
         return fail(&format!(

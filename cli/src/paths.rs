@@ -301,8 +301,7 @@ fn after_dot<'p>(path: &'p str, start: &str) -> Option<&'p str> {
 }
 
 /// Patterns for paths. `*` matches any characters, including dots; `?` matches one character, `[a-z]` one of several
-/// characters, and `{a,b}` one of several texts. A pattern without any of these also matches all paths in the group of
-/// that name: `layers.0` matches `layers.0.weight`.
+/// characters, and `{a,b}` one of several texts.
 #[derive(Debug)]
 pub struct Globs {
     compiled: Vec<GlobMatcher>,
@@ -344,14 +343,7 @@ impl Globs {
 
     /// Returns whether one of the patterns matches. This does not mark the patterns as used.
     pub fn matches(&self, path: &str) -> bool {
-        let names_group = |pattern: &str| {
-            let is_in_group = path.strip_prefix(pattern).is_some_and(|rest| {
-                rest.starts_with(if pattern.starts_with('/') { '/' } else { '.' })
-            });
-            is_in_group && !pattern.contains(['*', '?', '[', '{', '\\'])
-        };
         self.compiled.iter().any(|glob| glob.is_match(path))
-            || self.patterns.iter().any(|pattern| names_group(pattern))
     }
 
     /// Returns whether one of the patterns matches. A match marks the patterns as used.

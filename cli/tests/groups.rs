@@ -88,17 +88,19 @@ fn a_prefix_names_a_group() {
     show("layers.").failed(2, "there is no value at `layers.`");
     show("/layers/0").failed(2, "there is no value at `/layers/0`");
     show("/layers").failed(2, "there is no value at `/layers`");
-    // In patterns, a name without wildcards is a value, or all of a group.
-    for (pattern, count) in [("layers.0", 2), ("layers", 4), ("head", 1), ("layers.0.weight", 1)] {
+    // A pattern without wildcards is one value. `.*` behind the name of a group matches the group.
+    for (pattern, count) in
+        [("layers.0.*", 2), ("layers.*", 4), ("head", 1), ("layers.0.weight", 1)]
+    {
         let found = run(&dir, &["ls", "m.safetensors", "--json", "-e", pattern]).json();
         assert_eq!(found.as_array().unwrap().len(), count, "{pattern}");
         let found = run(&dir, &["stats", "m.safetensors", "--json", "-e", pattern]).json();
         assert_eq!(found.as_array().unwrap().len(), count, "{pattern}");
     }
-    run(&dir, &["ls", "m.safetensors", "-e", "layer"]).failed(2, "nothing matches \"layer\"");
-    run(&dir, &["edit", "m.safetensors", "-o", "e.npz", "--drop", "layers.0"]).good();
+    run(&dir, &["ls", "m.safetensors", "-e", "layers.0"]).failed(2, "nothing matches \"layers.0\"");
+    run(&dir, &["edit", "m.safetensors", "-o", "e.npz", "--drop", "layers.0.*"]).good();
     assert_eq!(run(&dir, &["ls", "--json", "e.npz"]).json().as_array().unwrap().len(), 3);
-    run(&dir, &["edit", "m.safetensors", "-o", "k.npz", "--keep", "layers.0"]).good();
+    run(&dir, &["edit", "m.safetensors", "-o", "k.npz", "--keep", "layers.0.*"]).good();
     assert_eq!(run(&dir, &["ls", "--json", "k.npz"]).json().as_array().unwrap().len(), 2);
 }
 

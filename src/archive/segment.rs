@@ -599,6 +599,31 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         share: Option<&dyn Fn(u64) -> Option<SharedBytes>>,
         read: impl FnOnce(&'a [u8], u64, &mut dyn Buffers<'a>) -> Result<T>,
     ) -> Result<T> {
+        // A view of an owned type is a copy.
+        let mut seen = match share {
+            Some(_) => Seen::uncopied(),
+            None => Seen::new(self.options.limits),
+        };
+        self.lending_after(range, share, &mut seen, read)
+    }
+
+    /// Like [`lending`](Self::lending) without `share`, for one of several calls. `seen` is what they have read.
+    pub(super) fn lending_again<T>(
+        &self,
+        range: Range<usize>,
+        seen: &mut Seen,
+        read: impl FnOnce(&'a [u8], u64, &mut dyn Buffers<'a>) -> Result<T>,
+    ) -> Result<T> {
+        self.lending_after(range, None, seen, read)
+    }
+
+    fn lending_after<T>(
+        &self,
+        range: Range<usize>,
+        share: Option<&dyn Fn(u64) -> Option<SharedBytes>>,
+        seen: &mut Seen,
+        read: impl FnOnce(&'a [u8], u64, &mut dyn Buffers<'a>) -> Result<T>,
+    ) -> Result<T> {
         let header = self.header();
         let source: &'a S = self.source;
         let contents = self.contents()?;
@@ -608,11 +633,6 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         let content = |number| {
             let (start, len) = self.loaded.buffer(number, self.options)?.plain()?;
             source::slice(contents, start, source::in_memory(len, start)?)
-        };
-        // A view of an owned type is a copy.
-        let seen = match share {
-            Some(_) => Seen::uncopied(),
-            None => Seen::new(self.options.limits),
         };
         let arena = self.arena;
         let mut buffers = Lending { header, content: &content, share, arena, seen };

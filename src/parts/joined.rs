@@ -432,8 +432,8 @@ pub fn decode<'a, T: Deserialize<'a>, B: AsRef<[u8]>>(
         }
         Err(parsed.wrong(metadata, at, bytes, options.limits))
     };
-    let Loan { share, arena, seen } = loan;
-    let mut lending = Lending { header, content: &content, share, arena, seen };
+    let Loan { share, arena, mut seen } = loan;
+    let mut lending = Lending { header, content: &content, share, arena, seen: &mut seen };
     let item = parsed.item(metadata);
     let found = locate(item, header, path, options.limits)?;
     let (Found::Item(range) | Found::InColumns(range, _)) = &found;

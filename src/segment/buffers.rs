@@ -229,7 +229,7 @@ pub struct Lending<'a, 'h> {
     /// Returns a handle that keeps the buffer alive. `None` if the memory cannot be shared.
     pub share: Option<&'h dyn Fn(u64) -> Option<SharedBytes>>,
     pub arena: Option<&'a Arena>,
-    pub seen: Seen,
+    pub seen: &'h mut Seen,
 }
 
 impl<'a> Buffers<'a> for Lending<'a, '_> {

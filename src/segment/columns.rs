@@ -383,7 +383,8 @@ impl<'m> Outline<'m> {
         }
         column.groups += 1;
         column.tensors += form.tensors;
-        column.is_optional |= form.optional.is_some();
+        // Rows of kind unit are null.
+        column.is_optional |= form.optional.is_some() || form.kind == "unit";
         let known = std::mem::replace(&mut column.present, Present::Unknown);
         column.present = known.and(form.present());
     }

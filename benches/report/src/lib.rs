@@ -17,10 +17,12 @@ use results::Results;
 /// Where the committed results are, from the root of the repository.
 const RESULTS: &str = "docs/benchmarks/results.json";
 
-/// The results of builds with other profiles. Only targets are taken from them. A profile without a file has no column
-/// in the table of targets.
-const PROFILES: [&str; 2] =
-    ["docs/benchmarks/results-thin-lto.json", "docs/benchmarks/results-fat-lto.json"];
+/// Other profiles, and the results of builds with them. Only targets are taken from them. A profile without a file has no
+/// column in the table of targets.
+const PROFILES: [(&str, &str); 2] = [
+    ("thin-lto", "docs/benchmarks/results-thin-lto.json"),
+    ("fat-lto", "docs/benchmarks/results-fat-lto.json"),
+];
 
 /// The documents with tables. Everything outside the tables is written by hand.
 const DOCUMENTS: [&str; 3] = ["README.md", "docs/benchmarks.md", "docs/compression.md"];
@@ -52,12 +54,29 @@ fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
+/// Loads results that must be those of a build with this profile.
+fn load(root: &Path, profile: &str, path: &str) -> Result<Results, String> {
+    let results = Results::load(&root.join(path))?;
+    if results.profile == profile {
+        return Ok(results);
+    }
+    Err(format!("{path} has results of the profile {}, not of {profile}", results.profile))
+}
+
 /// Every generated file: its path from the root, and its content.
 fn files(root: &Path) -> Result<Vec<(String, String)>, String> {
-    let results = Results::load(&root.join(RESULTS))?;
-    let others = PROFILES.map(|path| root.join(path));
-    let others = others.iter().filter(|path| path.exists()).map(|path| Results::load(path));
-    let others: Vec<Results> = others.collect::<Result<_, _>>()?;
+    let results = load(root, "release", RESULTS)?;
+    let mut others = Vec::new();
+    for (profile, path) in PROFILES {
+        if !root.join(path).exists() {
+            continue;
+        }
+        let other = load(root, profile, path)?;
+        if (&other.machine, &other.crates) != (&results.machine, &results.crates) {
+            return Err(format!("{path} and {RESULTS} are of different machines or crates"));
+        }
+        others.push(other);
+    }
     let mut files = charts::all(&results)?;
     for document in DOCUMENTS {
         let text = read(&root.join(document))?;

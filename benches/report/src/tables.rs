@@ -10,7 +10,7 @@ pub fn table(results: &Results, others: &[Results], name: &str) -> Result<String
         "crates" => Ok(format!("{}.", results.crates.join(", "))),
         "derives" => derives(results),
         "files" => files(results),
-        "targets" => Ok(targets(results, others)),
+        "targets" => targets(results, others),
         "compressed-sizes" => compressed(results, |row, bytes| {
             let stored = row.bytes.ok_or("a file has no size")?;
             Ok(format!("{:.1} %", stored as f64 / bytes as f64 * 100.0))
@@ -113,7 +113,17 @@ fn derives(results: &Results) -> Result<String, String> {
 }
 
 /// What the run should show, and whether it did.
-fn targets(results: &Results, others: &[Results]) -> String {
+///
+/// Fails if a target of another profile is not among those of `results`.
+fn targets(results: &Results, others: &[Results]) -> Result<String, String> {
+    for (other, target) in
+        others.iter().flat_map(|it| it.targets.iter().map(move |target| (it, target)))
+    {
+        if !results.targets.iter().any(|it| it.is_same(target)) {
+            let Results { profile, .. } = other;
+            return Err(format!("only {profile} has the target {} {}", target.case, target.text));
+        }
+    }
     let mut head = strings(&["case", "target", "bound", &results.profile]);
     head.extend(others.iter().map(|other| other.profile.clone()));
     head.push(String::new());
@@ -139,7 +149,7 @@ fn targets(results: &Results, others: &[Results]) -> String {
         let texts = texts.map(|text| text.replace('<', "&lt;"));
         table.push(texts.chain([verdict]).collect());
     }
-    markdown(2, &table)
+    Ok(markdown(2, &table))
 }
 
 /// Results with files: one row for each operation. It says which form of each peer is used.

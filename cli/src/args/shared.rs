@@ -61,7 +61,7 @@ pub struct Inputs {
 /// The parts of a value that a command is for.
 #[derive(Args, Debug)]
 pub struct Patterns {
-    /// Take only tensors whose path matches this pattern, or one of several: -e '*.weight' -e layers.0
+    /// Take only tensors whose path matches this pattern, or one of several: -e '*.weight' -e 'layers.0.*'
     #[arg(long = "pattern", short = 'e', value_name = "PATTERN")]
     pub patterns: Vec<String>,
 }

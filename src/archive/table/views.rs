@@ -9,40 +9,47 @@ use super::{Group, Part, Stored, Table};
 use crate::de::ColumnOfGroups;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
-use crate::options::Limits;
+use crate::segment::buffers::Seen;
+use crate::segment::columns::Target;
 use crate::segment::decode_with;
+use crate::segment::locate::in_columns;
 
 impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     /// Views a column in an archive in memory, such as a [`Map`](crate::Map): for example as a
     /// `Tensor<ArrayView2<f32>>` whose first dimension is the row. Checksums are not verified.
     ///
-    /// A column with more than 65,536 rows is in several groups, and so are the rows of several values. Its texts can
-    /// be viewed here as a `Vec<&str>`. A tensor in several groups is in several places: view it with
-    /// [`views`](Self::views).
+    /// Rows of several values are in several places, and so are more than 65,536 rows of one value, which are several
+    /// groups. [`views`](Self::views) gives a view of each.
     ///
     /// # Errors
-    /// If the archive is not in memory, there is no such column, rows are not stored as columns, it is a tensor in several
-    /// groups, or it does not fit the type.
+    /// If the archive is not in memory, there is no such column, the rows are in several values, the column is a tensor in
+    /// several groups, or it does not fit the type.
     pub fn view_column<T: Deserialize<'a>>(&self, path: &str) -> Result<T> {
-        let views = self.views::<T>(path)?;
-        let groups = views.places.len();
-        let view = views.lend().and_then(|column| {
-            T::deserialize(column).map_err(|error| match groups {
-                ..=1 => error,
-                _ => Error::data(format!(
-                    "{error}; the column is in {groups} groups: Table::views gives a view of each"
-                )),
+        let view = || {
+            let filled: Vec<_> = self.parts.iter().filter(|part| part.rows > 0).collect();
+            let [part] = &*filled else {
+                let what = format!(
+                    "the column is in {} values: Table::views gives a view of each of its groups",
+                    filled.len()
+                );
+                return Err(Error::data(what));
+            };
+            let column = Target::Column(self.whole(path)?);
+            let options = part.segment.options;
+            part.segment.lending(part.range.clone(), None, |metadata, base, buffers| {
+                in_columns(metadata, base, buffers, options, &column)
             })
-        });
-        view.map_err(|error: Error| error.in_field(path))
+        };
+        view().map_err(|error: Error| error.in_field(path))
     }
 
     /// Views a column in an archive in memory group by group: each item is a view of the rows of one group, which has at
     /// most 65,536 rows. Together, the views are the whole column, in the order of the rows. Checksums are not
     /// verified. Groups without rows are passed over.
     ///
-    /// A group is not read before the iterator reaches it. Other columns are not read at all, so their pages of a mapped
-    /// file stay on the disk.
+    /// A group is not read before the iterator reaches it. The other fields of the rows are not read at all, so their
+    /// pages of a mapped file stay on the disk. What is read again by references to the same buffer is limited for
+    /// all views of the iterator together.
     ///
     /// ```
     /// # use serde::Serialize;
@@ -67,7 +74,7 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     ///
     /// # Errors
     /// If there is no such column. An item is an error if the archive is not in memory, the rows are not stored as
-    /// columns, or the column of the group is damaged or does not fit the type.
+    /// columns, or the column of the group is compressed or damaged or does not fit the type.
     pub fn views<T: Deserialize<'a>>(&self, path: &str) -> Result<Views<'_, 'a, S, T>> {
         let names = self.whole(path).map_err(|error| error.in_field(path))?.names;
         let filled = self.parts.iter().filter(|part| part.rows > 0);
@@ -82,7 +89,7 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
             groups
         });
         let places = places.collect::<Vec<_>>().into_iter();
-        Ok(Views { path: path.to_owned(), names, places, item: PhantomData })
+        Ok(Views { path: path.to_owned(), names, places, seen: None, item: PhantomData })
     }
 }
 
@@ -101,8 +108,13 @@ impl<S: ?Sized> Clone for Place<'_, '_, S> {
 impl<S: ?Sized> Copy for Place<'_, '_, S> {}
 
 impl<'a, S: ReadAt + ?Sized> Place<'_, 'a, S> {
-    /// Adds the rows of the column, which borrow from the archive.
-    fn lend(self, names: &[String], column: &mut ColumnOfGroups<'a>) -> Result<()> {
+    /// Adds the rows of the column, which borrow from the archive. `seen` is what was read of the same segment.
+    fn lend(
+        self,
+        names: &[String],
+        column: &mut ColumnOfGroups<'a>,
+        seen: &mut Seen,
+    ) -> Result<()> {
         let Place { part, group } = self;
         let Some(group) = group else {
             let what = "the rows are stored one by one, not as columns; load the column instead";
@@ -110,7 +122,8 @@ impl<'a, S: ReadAt + ?Sized> Place<'_, 'a, S> {
         };
         let options = part.segment.options;
         let start = part.range.start.saturating_add(group.at);
-        let lent = part.segment.lending(start..part.range.end, None, |metadata, base, buffers| {
+        let range = start..part.range.end;
+        let lent = part.segment.lending_again(range, seen, |metadata, base, buffers| {
             decode_with(metadata, base, buffers, options, |deserializer| {
                 deserializer.column_of_group(group.rows, names, column)
             })
@@ -136,6 +149,8 @@ pub struct Views<'t, 'a, S: ?Sized, T> {
     /// The names of the fields that lead to the column.
     names: Vec<String>,
     places: std::vec::IntoIter<Place<'t, 'a, S>>,
+    /// What was read of the segment of this part.
+    seen: Option<(&'t Part<'a, S>, Seen)>,
     item: PhantomData<fn() -> T>,
 }
 
@@ -146,28 +161,18 @@ impl<S: ?Sized, T> fmt::Debug for Views<'_, '_, S, T> {
     }
 }
 
-impl<'a, S: ReadAt + ?Sized, T> Views<'_, 'a, S, T> {
-    /// Returns the rows of all groups that are left as one column.
-    fn lend(self) -> Result<ColumnOfGroups<'a>> {
-        let first = self.places.as_slice().first();
-        let mut column = match first {
-            Some(place) => place.column(),
-            None => ColumnOfGroups::new(Limits::default()),
-        };
-        for place in self.places {
-            place.lend(&self.names, &mut column)?;
-        }
-        Ok(column)
-    }
-}
-
 impl<'a, S: ReadAt + ?Sized, T: Deserialize<'a>> Iterator for Views<'_, 'a, S, T> {
     type Item = Result<T>;
 
     fn next(&mut self) -> Option<Result<T>> {
         let place = self.places.next()?;
         let mut column = place.column();
-        let lent = place.lend(&self.names, &mut column);
+        let Place { part, .. } = place;
+        let seen = match &mut self.seen {
+            Some((of, seen)) if std::ptr::eq(*of, part) => seen,
+            seen => &mut seen.insert((part, Seen::new(part.segment.options.limits))).1,
+        };
+        let lent = place.lend(&self.names, &mut column, seen);
         let view = lent.and_then(|()| T::deserialize(column));
         Some(view.map_err(|error| error.in_field(&self.path)))
     }

@@ -11,9 +11,12 @@ use crate::node::Payload;
 use crate::output::{DTYPE, FAINT, Out};
 use crate::text::{bytes, counted, escaped};
 
-/// Keys are split at dots until a path has this many steps. So the memory for a long name with many dots is a multiple
-/// of its length, and no line is indented without bound.
+/// Keys are split at dots until a path has this many steps, so that no line is indented without bound.
 const STEPS: usize = 32;
+
+/// No further key is split if there are this many branches. Models have fewer. A branch takes more memory than the dot
+/// that makes it.
+const BRANCHES: usize = 1 << 20;
 
 /// The tree. Its branches are in one list, so that a deep tree needs no recursion.
 pub struct Tree<'a> {
@@ -52,7 +55,8 @@ impl<'a> Tree<'a> {
         payload: &'a Payload,
         compressed: Option<Compressed<'a>>,
     ) {
-        let steps = split(keys);
+        let most = if self.branches.len() < BRANCHES { STEPS } else { 1 };
+        let steps = split(keys, most);
         let mut at = self.count(0, payload, compressed);
         let last = steps.len().saturating_sub(1);
         for (number, step) in steps.into_iter().enumerate() {
@@ -156,11 +160,11 @@ impl Branch<'_> {
     }
 }
 
-/// Splits keys at their dots, until there are [`STEPS`].
-fn split<'a>(keys: &[Cow<'a, str>]) -> Vec<Cow<'a, str>> {
+/// Splits keys at their dots, until there are `most` steps.
+fn split<'a>(keys: &[Cow<'a, str>], most: usize) -> Vec<Cow<'a, str>> {
     let mut steps = Vec::new();
     for key in keys {
-        let most = STEPS.saturating_sub(steps.len()).max(1);
+        let most = most.saturating_sub(steps.len()).max(1);
         match key {
             Cow::Borrowed(key) => steps.extend(key.splitn(most, '.').map(Cow::Borrowed)),
             // A position in a list.
@@ -178,7 +182,7 @@ mod tests {
     fn keys_are_split_until_there_are_many_steps() {
         let split = |keys: &[&'static str]| {
             let keys: Vec<_> = keys.iter().map(|&key| Cow::Borrowed(key)).collect();
-            super::split(&keys)
+            super::split(&keys, super::STEPS)
         };
         assert_eq!(split(&["a.b", "c", ".d"]), ["a", "b", "c", "", "d"]);
         let long: &'static str = ".".repeat(1000).leak();
