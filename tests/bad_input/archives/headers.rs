@@ -244,8 +244,7 @@ fn names_of_all_lengths_and_none() {
 #[test]
 fn versions_of_the_future_are_refused_as_such() {
     for version in [0, 2, 23, 24, 1 << 32, (1 << 32) + 1, u64::MAX] {
-        let expected =
-            format!("archive format version {version}, this version of tenarc reads version 1");
+        let expected = format!("format version {version}, this version of tenarc reads version 1");
         let names = |error: &tenarc::Error| {
             assert_eq!(error.category(), Version, "{error}");
             assert!(error.to_string().contains(&expected), "{error}");
