@@ -369,6 +369,17 @@ def test_golden_messages_are_read_as_the_same_in_archives():
                     assert difference(describe(found), describe(want)) is None, segment.name
 
 
+def test_the_golden_columns_have_the_same_rows_in_every_form():
+    with tenarc.open(ROOT / "tests" / "golden" / "columns.tenarc") as archive:
+        archive.verify()
+        values = {segment.name: segment.load() for segment in archive.segments()}
+    rows = tenarc.loads(values["message"])
+    assert len(rows) == 40 and rows[39]["kind"] == {"Struct": {"text": "number 39"}}
+    for name in ("default", "as columns"):
+        assert difference(describe(values[name]), describe(rows)) is None, name
+    assert [row["flag"] for row in values["two groups"]] == [row % 1000 == 0 for row in range(66_000)]
+
+
 def test_the_golden_archive_that_was_appended_to():
     path = ROOT / "tests" / "golden" / "appended.tenarc"
     with tenarc.open(path) as archive:

@@ -167,6 +167,9 @@ fn is_stricter(error: &str) -> bool {
         "begins with `{`",
         "two tensors of this name",
         "unknown field",
+        "one twice",
+        "invalid type: sequence",
+        "invalid type: map",
         "found an array",
         "found an object",
     ];

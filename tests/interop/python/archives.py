@@ -161,6 +161,9 @@ def golden(directory):
             tally.check(file.name, lambda: require(False, error))
             continue
         tally.check(file.name, lambda: None)
+        if file.name == "columns.tenarc":
+            # This reader gives columns as they are stored. The tests of the Python package read their rows.
+            continue
         for number, segment in enumerate(segments):
             # The archive that was appended to holds numbers, the others the messages beside them.
             if file.name == "appended.tenarc":
