@@ -93,19 +93,25 @@ def test_columns_are_read_wherever_a_sequence_is():
     assert tenarc.loads(b"\xa1" + key + b"\x05") == {(1, 2): 5}
 
 
-def example() -> bytes:
-    """The bytes of the example at the end of SPEC 3.1."""
+def example(number: int) -> bytes:
+    """The bytes of an example at the end of SPEC 3.1."""
     text = (ROOT / "SPEC.md").read_text()
     section = text[text.index("### 3.1") : text.index("## 4. Reading")]
-    lines = [line for line in section[section.index("Example:") :].splitlines() if line.startswith("    ")]
-    return bytes.fromhex("".join(line.strip().split("   ")[0] for line in lines))
+    lines = [line for line in section.split("Example:")[number].splitlines() if line.startswith("    ")]
+    return bytes.fromhex("".join(line.strip().split("  ")[0] for line in lines))
 
 
-def test_the_example_is_read_and_written():
+def test_the_examples_are_read_and_written():
     rows = [{"id": 7, "tag": "ab"}, {"id": 9, "tag": "c"}]
-    assert tenarc.loads(example()) == rows
-    for table in (Table(rows), tenarc.loads(example(), tables=True), Table({"id": [7, 9], "tag": ["ab", "c"]})):
-        assert tenarc.dumps(table) == example()
+    first = example(1)
+    assert tenarc.loads(first) == rows
+    for table in (Table(rows), tenarc.loads(first, tables=True), Table({"id": [7, 9], "tag": ["ab", "c"]})):
+        assert tenarc.dumps(table) == first
+    found = tenarc.loads(example(2))
+    assert [{**row, "tags": list(row["tags"])} for row in found] == [
+        {"score": 1.5, "tags": [1], "kind": "A"},
+        {"score": None, "note": 5, "tags": [2, 3], "kind": {"B": 7}},
+    ]
 
 
 # Archives
