@@ -9,6 +9,7 @@ mod build;
 mod default;
 mod evolution;
 mod hostile;
+mod hostile_buffers;
 mod kinds;
 mod large;
 mod limits;
