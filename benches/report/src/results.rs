@@ -87,8 +87,7 @@ impl Target {
     /// Of this target, measured under several profiles, the measurement that counts.
     pub fn that_counts(&self, profiles: &[(&str, Option<f64>)]) -> Option<f64> {
         let counts = |profile: &str| self.under.as_deref().is_none_or(|under| under == profile);
-        let counted =
-            profiles.iter().filter(|(profile, measured)| counts(profile) && measured.is_some());
+        let counted = profiles.iter().filter(|(profile, _)| counts(profile));
         let counted = counted.filter_map(|(_, measured)| *measured);
         let worst = if self.is_least { f64::min } else { f64::max };
         counted.reduce(worst).or(self.measured)

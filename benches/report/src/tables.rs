@@ -1,6 +1,6 @@
 //! Defines the tables of the documents.
 
-use crate::results::{CaseResults, Figure, Results, RowResults, Unit, Verdict};
+use crate::results::{CaseResults, Figure, Results, RowResults, Target, Unit, Verdict};
 use crate::units::{megabytes, milliseconds, thousands, time, times, two_digits};
 
 /// The table, or the sentence, with that name.
@@ -116,12 +116,10 @@ fn derives(results: &Results) -> Result<String, String> {
 ///
 /// Fails if a target of another profile is not among those of `results`.
 fn targets(results: &Results, others: &[Results]) -> Result<String, String> {
-    for (other, target) in
-        others.iter().flat_map(|it| it.targets.iter().map(move |target| (it, target)))
-    {
-        if !results.targets.iter().any(|it| it.is_same(target)) {
-            let Results { profile, .. } = other;
-            return Err(format!("only {profile} has the target {} {}", target.case, target.text));
+    for Results { profile, targets, .. } in others {
+        let new = targets.iter().find(|it| !results.targets.iter().any(|one| one.is_same(it)));
+        if let Some(Target { case, text, .. }) = new {
+            return Err(format!("only {profile} has the target {case} {text}"));
         }
     }
     let mut head = strings(&["case", "target", "bound", &results.profile]);
