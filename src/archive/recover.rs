@@ -57,8 +57,9 @@ pub fn recover(path: impl AsRef<Path>) -> Result<Recovered> {
     recover_with(path, DecodeOptions::default())
 }
 
-/// Like [`recover`], with options: the number of threads that verify large tensors. The limits count for what is salvaged of a
-/// cut value ([`recover_to_with`]) and for [`recover_filled_with`]. Checksums are verified whatever the options say. The result is the same with any number of threads.
+/// Like [`recover`], with options: the number of threads that verify large tensors. The limits count for what is
+/// salvaged of a cut value ([`recover_to_with`]) and for [`recover_filled_with`]. Checksums are verified whatever the
+/// options say. The result is the same with any number of threads.
 ///
 /// # Errors
 /// The same errors as [`recover`].

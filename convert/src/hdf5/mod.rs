@@ -241,7 +241,7 @@ impl Storage for Counted {
     fn read_range(&self, offset: u64, len: usize) -> hdf5_reader::error::Result<StorageBuffer> {
         let left = self.left.load(Ordering::Relaxed);
         let Some(rest) = left.checked_sub(len as u64) else {
-            let what = "groups and datasets share parts of the file, so that opening it reads 64 times its length";
+            let what = "opening the file would read more than 64 MiB plus 64 times its length, because groups and datasets share parts of it";
             return Err(Hdf5Error::ResourceLimit(what.to_owned()));
         };
         if left < u64::MAX {

@@ -112,7 +112,7 @@ impl Allowance {
         let bytes = (rows as u64).saturating_mul(size as u64);
         scope.elements = scope.elements.checked_sub(bytes).ok_or_else(|| {
             Error::limit(format!(
-                "{rows} more elements of {size} bytes: all elements together would take more than 64 MiB and {ROW_EXPANSION} times as many bytes as the columns"
+                "{rows} more elements of {size} bytes: all elements together would take more than 64 MiB plus {ROW_EXPANSION} times as many bytes as the columns"
             ))
         })?;
         self.scope.set(scope);
