@@ -607,17 +607,8 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         self.lending_after(range, share, &mut seen, read)
     }
 
-    /// Like [`lending`](Self::lending) without `share`, for one of several calls. `seen` is what they have read.
-    pub(super) fn lending_again<T>(
-        &self,
-        range: Range<usize>,
-        seen: &mut Seen,
-        read: impl FnOnce(&'a [u8], u64, &mut dyn Buffers<'a>) -> Result<T>,
-    ) -> Result<T> {
-        self.lending_after(range, None, seen, read)
-    }
-
-    fn lending_after<T>(
+    /// Like [`lending`](Self::lending), for one of several calls. `seen` is what they have read.
+    pub(super) fn lending_after<T>(
         &self,
         range: Range<usize>,
         share: Option<&dyn Fn(u64) -> Option<SharedBytes>>,

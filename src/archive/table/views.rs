@@ -99,41 +99,25 @@ struct Place<'t, 'a, S: ?Sized> {
     group: Option<&'t Group>,
 }
 
-impl<S: ?Sized> Clone for Place<'_, '_, S> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<S: ?Sized> Copy for Place<'_, '_, S> {}
-
 impl<'a, S: ReadAt + ?Sized> Place<'_, 'a, S> {
-    /// Adds the rows of the column, which borrow from the archive. `seen` is what was read of the same segment.
-    fn lend(
-        self,
-        names: &[String],
-        column: &mut ColumnOfGroups<'a>,
-        seen: &mut Seen,
-    ) -> Result<()> {
-        let Place { part, group } = self;
+    /// Returns a view of the rows. `seen` is what was read of the same segment.
+    fn view<T: Deserialize<'a>>(&self, names: &[String], seen: &mut Seen) -> Result<T> {
+        let Self { part, group } = *self;
         let Some(group) = group else {
             let what = "the rows are stored one by one, not as columns; load the column instead";
             return Err(Error::data(what).in_index(part.first));
         };
         let options = part.segment.options;
-        let start = part.range.start.saturating_add(group.at);
-        let range = start..part.range.end;
-        let lent = part.segment.lending_again(range, seen, |metadata, base, buffers| {
+        let first = self.first_row();
+        let mut column = ColumnOfGroups::starting_at(first, options.limits);
+        let range = part.range.start.saturating_add(group.at)..part.range.end;
+        let lent = part.segment.lending_after(range, None, seen, |metadata, base, buffers| {
             decode_with(metadata, base, buffers, options, |deserializer| {
-                deserializer.column_of_group(group.rows, names, column)
+                deserializer.column_of_group(group.rows, names, &mut column)
             })
         });
-        lent.map_err(|error| error.in_index(self.first_row()))
-    }
-
-    /// The column before rows are added.
-    fn column(&self) -> ColumnOfGroups<'a> {
-        ColumnOfGroups::starting_at(self.first_row(), self.part.segment.options.limits)
+        lent.map_err(|error| error.in_index(first))?;
+        T::deserialize(column)
     }
 
     /// The number of the first row in the table.
@@ -166,14 +150,12 @@ impl<'a, S: ReadAt + ?Sized, T: Deserialize<'a>> Iterator for Views<'_, 'a, S, T
 
     fn next(&mut self) -> Option<Result<T>> {
         let place = self.places.next()?;
-        let mut column = place.column();
-        let Place { part, .. } = place;
+        let part = place.part;
         let seen = match &mut self.seen {
             Some((of, seen)) if std::ptr::eq(*of, part) => seen,
             seen => &mut seen.insert((part, Seen::new(part.segment.options.limits))).1,
         };
-        let lent = place.lend(&self.names, &mut column, seen);
-        let view = lent.and_then(|()| T::deserialize(column));
+        let view = place.view(&self.names, seen);
         Some(view.map_err(|error| error.in_field(&self.path)))
     }
 
