@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use tenarc::archive::{Column, Table};
+use tenarc::archive::Table;
 use tenarc::inspect::escape_step;
 use tenarc::tensor::Order;
 use tenarc::{DynTensor, Tensor, Value};
@@ -89,8 +89,7 @@ fn in_table<'a>(table: &Table<'_, Source>, path: &str, whole: &str) -> Result<Se
     }
     let columns = table.columns()?;
     let column = columns.iter().find(|column| column.path() == path);
-    let is_tensor = |column: &&Column| column.dtype().is_some() && !column.is_optional();
-    let value = match column.filter(is_tensor) {
+    let value = match column.filter(|column| column.is_tensor()) {
         Some(_) => {
             let Tensor(tensor) = table.column::<Tensor<DynTensor>>(path)?;
             Value::Tensor(Box::new(tensor))

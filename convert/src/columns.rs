@@ -6,7 +6,7 @@ use tenarc::archive::Segment;
 use tenarc::inspect::{dotted, escape_step};
 use tenarc::io::ReadAt;
 use tenarc::tensor::{Deferred, Order, TensorMeta};
-use tenarc::{DType, DynTensor, Result, Tensor};
+use tenarc::{DynTensor, Result, Tensor};
 
 use crate::Losses;
 
@@ -36,9 +36,8 @@ pub fn tensor_columns<'a, S: ReadAt + ?Sized>(
         let below = dotted(path);
         let name =
             if sequence.is_empty() { below.into_owned() } else { format!("{sequence}.{below}") };
-        let is_tensor = |_: &&DType| !column.is_optional();
-        let (Some(dtype), Some(dims)) = (column.dtype().filter(is_tensor), column.row_shape())
-        else {
+        let tensor = column.dtype().zip(column.row_shape()).filter(|_| column.is_tensor());
+        let Some((dtype, dims)) = tensor else {
             let kind = column.kind();
             losses.add(&name, format!("a column of {kind} is not a tensor: it is left out"));
             continue;

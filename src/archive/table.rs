@@ -86,9 +86,14 @@ impl Column {
     }
 
     /// Whether rows can be null or can be missing: optional values, fields that some rows do not have, and the fields of
-    /// optional structs. If it is false and there is a [`dtype`](Self::dtype), the column is a tensor.
+    /// optional structs.
     pub fn is_optional(&self) -> bool {
         self.is_optional
+    }
+
+    /// Whether the column can be read as one tensor: all its rows are there, and are numbers of one dtype and shape.
+    pub fn is_tensor(&self) -> bool {
+        self.numbers.is_some() && !self.is_optional
     }
 
     /// The type of the numbers in the rows. `None` if the rows are something else, or not all of one dtype and shape. If the
@@ -258,7 +263,7 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
                 path: outline.path(number),
                 kind: column.kind,
                 is_optional: outline.is_optional(column),
-                numbers: outline.present(column),
+                numbers: outline.present(column).cloned(),
             })
             .collect())
     }

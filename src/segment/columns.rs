@@ -48,8 +48,6 @@ pub struct Outlined<'m> {
     pub name: Cow<'m, str>,
     /// The name that `SPEC.md` gives to this kind of column. "rows" if the kinds differ between groups.
     pub kind: &'static str,
-    /// The dtype and the shape of each row, if these are the same in all groups that have the column.
-    pub tensor: Option<(DType, Vec<usize>)>,
     /// Whether it is a column of optional values or fields in one of the groups.
     is_optional: bool,
     /// What the rows have that are not null, in all groups that have the column.
@@ -159,7 +157,7 @@ impl<'m> Outline<'m> {
 
     /// Dtype and shape of each row of a column, if it is a tensor.
     pub fn tensor<'o>(&self, column: &'o Outlined<'_>) -> Option<&'o (DType, Vec<usize>)> {
-        column.tensor.as_ref().filter(|_| column.groups == self.filled)
+        self.present(column).filter(|_| !self.is_optional(column))
     }
 
     /// Whether rows of a column can be null, or can be missing.
@@ -168,9 +166,9 @@ impl<'m> Outline<'m> {
     }
 
     /// Dtype and shape of the rows of a column that are not null, if these are tensors of one dtype and shape.
-    pub fn present(&self, column: &Outlined<'_>) -> Option<(DType, Vec<usize>)> {
+    pub fn present<'o>(&self, column: &'o Outlined<'_>) -> Option<&'o (DType, Vec<usize>)> {
         match &column.present {
-            Present::Tensor(dtype, dims) if !self.has_items => Some((dtype.clone(), dims.clone())),
+            Present::Tensor(tensor) if !self.has_items => Some(tensor),
             _ => None,
         }
     }
@@ -345,15 +343,13 @@ impl<'m> Outline<'m> {
         let next = self.columns.len();
         *self.numbers.entry((parent, name)).or_insert_with_key(|(parent, name)| {
             let (parent, name) = (*parent, name.clone());
-            let (kind, tensor, buffer) = ("rows", None, None);
             self.columns.push(Outlined {
                 parent,
                 name,
-                kind,
-                tensor,
+                kind: "rows",
                 is_optional: false,
                 present: Present::Unknown,
-                buffer,
+                buffer: None,
                 pieces: Vec::new(),
                 groups: 0,
                 tensors: 0,
@@ -370,14 +366,10 @@ impl<'m> Outline<'m> {
             column.pieces.push(Piece { buffer, rows });
         }
         if column.groups == 0 {
-            (column.kind, column.tensor, column.buffer) =
-                (form.kind, form.tensor.clone(), form.buffer);
+            (column.kind, column.buffer) = (form.kind, form.buffer);
         } else {
             if column.kind != form.kind {
                 column.kind = "rows";
-            }
-            if column.tensor != form.tensor {
-                column.tensor = None;
             }
             column.buffer = None;
         }

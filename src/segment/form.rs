@@ -33,7 +33,8 @@ pub struct Form {
 pub enum Present {
     /// It is not known, because all rows are null.
     Unknown,
-    Tensor(DType, Vec<usize>),
+    /// Numbers of this dtype, with this shape in each row.
+    Tensor((DType, Vec<usize>)),
     Other,
 }
 
@@ -42,11 +43,7 @@ impl Present {
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Unknown, known) | (known, Self::Unknown) => known,
-            (Self::Tensor(dtype, dims), Self::Tensor(other, shape))
-                if dtype == other && dims == shape =>
-            {
-                Self::Tensor(dtype, dims)
-            }
+            (Self::Tensor(tensor), Self::Tensor(other)) if tensor == other => Self::Tensor(tensor),
             _ => Self::Other,
         }
     }
@@ -61,7 +58,7 @@ impl Form {
     pub fn present(self) -> Present {
         match (self.kind, self.optional, self.tensor) {
             (_, Some(present), _) => present,
-            (_, None, Some((dtype, dims))) => Present::Tensor(dtype, dims),
+            (_, None, Some(tensor)) => Present::Tensor(tensor),
             // Where no row is there, a column of kind unit stands for any.
             ("unit", None, None) => Present::Unknown,
             (_, None, None) => Present::Other,

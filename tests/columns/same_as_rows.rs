@@ -98,7 +98,7 @@ fn in_parts(archive: &Archive<&[u8]>) {
         let field = |row: &Value| row.get(name).cloned().unwrap_or(Value::Null);
         let expected: Vec<Value> = all.iter().map(field).collect();
         assert_eq!(found.to_string(), shown(&expected), "the column {name}");
-        if column.dtype().is_some() && !column.is_optional() {
+        if column.is_tensor() {
             let tensor: Tensor<DynTensor> = table.column(name).unwrap();
             assert_eq!(tensor.shape()[0], len, "the column {name} as a tensor");
         }
