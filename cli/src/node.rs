@@ -59,6 +59,16 @@ pub struct Field {
     pub kind: &'static str,
     /// The column as a tensor, if it is one.
     pub tensor: Option<Node>,
+    /// The column as numbers, if it is one of numbers in which rows can be null.
+    pub optional: Option<Optional>,
+}
+
+/// A column of numbers in which rows can be null.
+#[derive(Clone, Debug)]
+pub struct Optional {
+    /// The path of the column in its table.
+    pub column: String,
+    pub dtype: DType,
 }
 
 /// A tensor, a typed array or a byte string.

@@ -27,7 +27,10 @@ pub fn quietly<T>(read: impl FnOnce() -> T) -> T {
     let result = catch_unwind(AssertUnwindSafe(read));
     let message = MESSAGE.replace(outer);
     result.unwrap_or_else(|panic| {
-        eprintln!("{}", message.unwrap_or_default());
+        // An inner call has printed the message, if it is empty.
+        if let Some(message) = message.filter(|message| !message.is_empty()) {
+            eprintln!("{message}");
+        }
         resume_unwind(panic)
     })
 }

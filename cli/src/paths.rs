@@ -296,7 +296,7 @@ impl Members {
 }
 
 /// Returns the part of `path` after `start` and a dot.
-fn after_dot<'p>(path: &'p str, start: &str) -> Option<&'p str> {
+pub fn after_dot<'p>(path: &'p str, start: &str) -> Option<&'p str> {
     path.strip_prefix(start)?.strip_prefix('.')
 }
 
@@ -317,7 +317,8 @@ impl Globs {
     /// If a pattern is invalid.
     pub fn new(patterns: &[String]) -> Result<Self> {
         let compiled = patterns.iter().map(|pattern| {
-            let glob = GlobBuilder::new(pattern).literal_separator(false).build();
+            let glob =
+                GlobBuilder::new(pattern).literal_separator(false).backslash_escape(true).build();
             let refused = |error| Failure::new(format!("pattern {}: {error}", quoted(pattern)));
             glob.map(|glob| glob.compile_matcher()).map_err(refused)
         });

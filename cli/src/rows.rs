@@ -11,7 +11,7 @@ use tenarc::{DynTensor, Tensor, Value};
 use crate::document::{Document, Section};
 use crate::failure::{Failure, Of, Result};
 use crate::input::Source;
-use crate::node::{Columns, Field, Form, Kind, Node, Payload};
+use crate::node::{Columns, Field, Form, Kind, Node, Optional, Payload};
 use crate::paths;
 use crate::text::quoted;
 
@@ -185,7 +185,10 @@ impl<'a> Section<'a> {
                 };
                 Node { range: 0..0, kind: Kind::Payload(Box::new(payload)) }
             });
-            fields.push(Field { path, kind: column.kind(), tensor });
+            let is_optional = column.is_optional() && column.row_shape() == Some(&[]);
+            let dtype = column.dtype().filter(|_| is_optional).cloned();
+            let optional = dtype.map(|dtype| Optional { column: column.path().to_owned(), dtype });
+            fields.push(Field { path, kind: column.kind(), tensor, optional });
         }
         Ok(columns.fields.get_or_init(|| fields))
     }

@@ -326,10 +326,73 @@ fn measures_columns_of_numbers() {
     let rows = run(&dir, &["stats", "--json", "c-run"]).json();
     let paths: Vec<&str> =
         rows.as_array().unwrap().iter().map(|row| row["path"].as_str().unwrap()).collect();
-    let expected = ["log.id", "log.score", "log.emb", "log.meta.size", "log.meta.hot", "weight"];
+    let expected =
+        ["log.id", "log.score", "log.emb", "log.meta.size", "log.meta.hot", "log.note", "weight"];
     assert_eq!(paths, expected);
     assert_eq!((&rows[1]["max"], &rows[1]["mean"]), (&json!(19.5), &json!(9.75)));
-    assert_eq!(rows[4]["zeros"], json!(20));
+    assert_eq!((&rows[4]["zeros"], &rows[4]["nulls"]), (&json!(20), &json!(null)));
+    let note = &rows[5];
+    assert_eq!((&note["count"], &note["nulls"]), (&json!(26), &json!(14)));
+    assert_eq!((&note["dtype"], &note["shape"]), (&json!("f64"), &json!([40])));
+    assert_eq!((&note["min"], &note["std"]), (&json!(0.25), &json!(0.0)));
+}
+
+#[test]
+fn measures_columns_with_nulls() {
+    #[derive(Serialize)]
+    struct Row {
+        float: Option<f32>,
+        large: Option<u64>,
+        small: Option<i8>,
+        is: Option<bool>,
+        none: Option<f64>,
+        text: Option<&'static str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        absent: Option<u16>,
+        pair: Option<[f32; 2]>,
+    }
+    let dir = Dir::new();
+    // More rows than a group has.
+    let row = |id: u32| {
+        let is_there = !id.is_multiple_of(5);
+        Row {
+            float: is_there.then_some(if id == 7 { f32::NAN } else { 0.5 }),
+            large: (id == 3).then_some(u64::MAX),
+            small: is_there.then_some(-3),
+            is: is_there.then_some(id.is_multiple_of(2)),
+            none: None,
+            text: Some("t"),
+            absent: (id.is_multiple_of(2)).then_some(9),
+            pair: is_there.then_some([1.0, 2.0]),
+        }
+    };
+    save(&dir, "n.tenarc", true, &[("t", (0..70_000).map(row).collect::<Vec<_>>())]);
+    let rows = run(&dir, &["stats", "--json", "n.tenarc"]).json();
+    let found: Vec<_> = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| {
+            json!([row["path"], row["dtype"], row["count"], row["nulls"], row["min"], row["max"]])
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            json!(["float", "f32", 56_000, 14_000, 0.5, 0.5]),
+            json!(["large", "u64", 1, 69_999, u64::MAX, u64::MAX]),
+            json!(["small", "i8", 56_000, 14_000, -3, -3]),
+            json!(["is", "bool", 56_000, 14_000, 0, 1]),
+            json!(["absent", "u16", 35_000, 35_000, 9, 9]),
+        ]
+    );
+    assert_eq!((&rows[0]["nan"], &rows[3]["zeros"]), (&json!(1), &json!(28_000)));
+    let shown = run(&dir, &["stats", "n.tenarc", "-e", "float"]).good().to_owned();
+    let heading = shown.lines().next().unwrap();
+    assert!(heading.contains("NaN  nulls  histogram"), "{shown}");
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    let shown = run(&dir, &["stats", "n.tenarc", "-e", "none"]);
+    shown.failed(2, "nothing matches \"none\"");
 }
 
 #[test]

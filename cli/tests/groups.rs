@@ -105,6 +105,59 @@ fn a_prefix_names_a_group() {
 }
 
 #[test]
+fn a_group_is_renamed() {
+    let dir = Dir::new();
+    names(&dir, "m.npz", &["layers.0.a", "layers.0.b.c", "layers.01.a", "layers.1.a", "head"]);
+    let edit = |renamed: &str| run(&dir, &["edit", "m.npz", "-o", "e.npz", "--rename", renamed]);
+    let paths = |renamed: &str| {
+        edit(renamed).good();
+        let listed = run(&dir, &["ls", "--json", "e.npz"]).json();
+        let path = |one: &serde_json::Value| one["path"].as_str().unwrap().to_owned();
+        listed.as_array().unwrap().iter().map(path).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(paths("layers.0=blocks.0"), "blocks.0.a blocks.0.b.c layers.01.a layers.1.a head");
+    // A group can become a part of itself, and its new name may have other steps.
+    assert_eq!(
+        paths("layers=layers.all"),
+        "layers.all.0.a layers.all.0.b.c layers.all.01.a layers.all.1.a head"
+    );
+    assert_eq!(paths("layers.0=x"), "x.a x.b.c layers.01.a layers.1.a head");
+    assert_eq!(
+        paths("layers.0.b=layers.0.d"),
+        "layers.0.a layers.0.d.c layers.01.a layers.1.a head"
+    );
+    edit("layers.0=layers.1").failed(2, "\"layers.1.a\" exists already");
+    edit("layers.0=head").failed(2, "cannot create \"head.a\": \"head\" is a value");
+    edit("layers.1.a=head.a").failed(2, "cannot create");
+    edit("layers.2=x").failed(2, "nothing matches \"layers.2\"");
+    edit("/layers/0=x").failed(2, "nothing matches");
+}
+
+#[test]
+fn a_group_is_renamed_in_its_map() {
+    let dir = Dir::new();
+    let inner = flat(&[("a.x", tensor(1)), ("a.y", tensor(2)), ("b", tensor(3))]);
+    let text = |text: &str| Value::Text(text.into());
+    let twice = Value::Map(vec![(text("x.y"), Value::Bool(true))]);
+    let value = vec![
+        (text("state"), inner),
+        (text("twice"), twice),
+        (text("twice.x.z"), Value::Bool(false)),
+    ];
+    dir.save("m.tenarc", &Value::Map(value));
+    let edit =
+        |renamed: &str| run(&dir, &["edit", "m.tenarc", "-o", "e.tenarc", "--rename", renamed]);
+    edit("state.a=state.c.d").good();
+    let shown = run(&dir, &["show", "--json", "e.tenarc", "state"]).json();
+    let mut keys: Vec<&String> = shown.as_object().unwrap().keys().collect();
+    keys.sort();
+    assert_eq!(keys, ["b", "c.d.x", "c.d.y"]);
+    edit("state.a=c").failed(2, "a group cannot be moved to another map");
+    edit("state.a=/state/c").failed(2, "a group cannot be moved to another map");
+    edit("twice.x=twice.q").failed(2, "is ambiguous");
+}
+
+#[test]
 fn a_full_name_comes_before_a_group() {
     let dir = Dir::new();
     names(&dir, "m.npz", &["a", "a.b", "a.b.c"]);

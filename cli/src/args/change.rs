@@ -89,7 +89,7 @@ pub struct Edit {
     /// Convert the elements of matching tensors; floats are rounded, integers must fit
     #[arg(long, value_name = "PATTERN=DTYPE")]
     pub cast: Vec<String>,
-    /// Move what is at the path OLD to the path NEW
+    /// Move the value at the path OLD, or rename the group OLD, to NEW
     #[arg(long, value_name = "OLD=NEW")]
     pub rename: Vec<String>,
     /// Set the value at a path; if it is not valid JSON, it is taken as text

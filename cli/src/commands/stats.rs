@@ -1,9 +1,11 @@
-//! `stats`: prints statistics of each tensor.
+//! `stats`: prints statistics of each tensor, and of each column of numbers.
 
 mod measure;
+mod present;
 
 use serde::Serialize;
 use serde_json::Value as Json;
+use tenarc::DType;
 
 use crate::args::Stats;
 use crate::commands::ls::shown;
@@ -11,13 +13,14 @@ use crate::document::{Document, Section};
 use crate::elements;
 use crate::failure::{Of, Result, Status};
 use crate::inputs::{self, Headings};
-use crate::node::{Form, Payload};
+use crate::node::{Columns, Form, Optional, Payload};
 use crate::output::{JsonLines, Out};
-use crate::paths::{Globs, Named};
+use crate::paths::{Globs, Listed, Named};
 use crate::progress::Progress;
 use crate::table::{Align, Table};
 use crate::text::{brief, escaped, quoted, shape};
 use measure::{Bins, Measure};
+use present::Present;
 
 /// The statistics of one tensor.
 #[derive(Debug, Serialize)]
@@ -30,7 +33,11 @@ struct Row<'a> {
     path: String,
     dtype: String,
     shape: Vec<usize>,
+    /// The number of elements.
     count: Option<usize>,
+    /// The number of rows that are null, of a column in which rows can be null.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nulls: Option<u64>,
     /// `None` if the dtype cannot be decoded.
     #[serde(flatten)]
     numbers: Option<Numbers>,
@@ -67,12 +74,12 @@ pub fn run(args: &Stats, out: &mut Out) -> Result<Status> {
         let file = headings.several().then_some(&*document.name);
         for section in document.sections(args.choose.segment.as_deref())? {
             let section = section?;
-            section.each_tensor(&mut |named| {
-                if !globs.admits(&named.path) {
+            each_column(&section, &mut |column| {
+                if !globs.admits(column.path()) {
                     return Ok(());
                 }
-                let row = measured(file, &section, &named);
-                let row = row.of(&document.name).of(quoted(&named.path))?;
+                let row = column.measured(file, &section);
+                let row = row.of(&document.name).of(quoted(column.path()))?;
                 if args.json.json {
                     return lines.line(out, &row);
                 }
@@ -93,43 +100,91 @@ pub fn run(args: &Stats, out: &mut Out) -> Result<Status> {
     Ok(status)
 }
 
-fn measured<'a>(
-    file: Option<&'a str>,
-    section: &Section<'_>,
-    named: &Named<'_>,
-) -> Result<Row<'a>> {
-    let Payload { dtype, shape, .. } = named.payload;
-    let numbers = match named.payload.form {
-        Form::Bytes => None,
-        _ if elements::is_decoded(dtype) => Some(numbers(section, named)?),
-        _ => None,
-    };
-    Ok(Row {
-        file,
-        segment: section.number,
-        name: section.name().map(str::to_owned),
-        path: named.path.clone(),
-        dtype: dtype.name().to_owned(),
-        shape: shape.clone(),
-        count: named.payload.count(),
-        numbers,
-        label: section.label(),
+/// What is measured: a tensor, or a column of numbers in which rows can be null.
+enum Measured<'a> {
+    Tensor(Named<'a>),
+    Optional { path: &'a str, columns: &'a Columns, optional: &'a Optional },
+}
+
+/// Calls `each` with all tensors and columns of numbers, in the order of the value.
+///
+/// # Errors
+/// If columns are damaged, or `each` fails.
+fn each_column<'s>(
+    section: &'s Section<'_>,
+    each: &mut dyn FnMut(Measured<'s>) -> Result<()>,
+) -> Result<()> {
+    section.each_listed(&mut |listed| match listed {
+        Listed::Tensor(named) => each(Measured::Tensor(named)),
+        Listed::Columns(columns) => section.fields(columns)?.iter().try_for_each(|field| {
+            let path = &*field.path;
+            let optional = field.optional.as_ref();
+            let optional = optional.map(|optional| Measured::Optional { path, columns, optional });
+            Named::of_field(field).map(Measured::Tensor).or(optional).map_or(Ok(()), &mut *each)
+        }),
     })
 }
 
-fn numbers(section: &Section<'_>, named: &Named<'_>) -> Result<Numbers> {
-    let mut measure = Measure::new(&named.payload.dtype);
-    section.blocks(named.node, &mut |block| {
-        measure.block(block);
-        Ok(())
-    })?;
+impl Measured<'_> {
+    fn path(&self) -> &str {
+        match self {
+            Self::Tensor(named) => &named.path,
+            Self::Optional { path, .. } => path,
+        }
+    }
+
+    fn measured<'f>(&self, file: Option<&'f str>, section: &Section<'_>) -> Result<Row<'f>> {
+        let row = |dtype: &DType, shape| Row {
+            file,
+            segment: section.number,
+            name: section.name().map(str::to_owned),
+            path: self.path().to_owned(),
+            dtype: dtype.name().to_owned(),
+            shape,
+            count: None,
+            nulls: None,
+            numbers: None,
+            label: section.label(),
+        };
+        match self {
+            Self::Tensor(named) => {
+                let Payload { dtype, shape, form, .. } = named.payload;
+                let is_measured = *form != Form::Bytes && elements::is_decoded(dtype);
+                let mut blocks = |each: &mut dyn FnMut(&[u8])| {
+                    section.blocks(named.node, &mut |block| {
+                        each(block);
+                        Ok(())
+                    })
+                };
+                let numbers = is_measured.then(|| numbers(dtype, &mut blocks)).transpose()?;
+                Ok(Row { count: named.payload.count(), numbers, ..row(dtype, shape.clone()) })
+            }
+            Self::Optional { columns, optional: Optional { column, dtype }, .. } => {
+                let table = section.table(columns)?;
+                let rows = usize::try_from(table.len()).unwrap_or(usize::MAX);
+                let present: Present = table.column(column)?;
+                let mut blocks = |each: &mut dyn FnMut(&[u8])| {
+                    present.blocks(dtype, each);
+                    Ok(())
+                };
+                let numbers = Some(numbers(&Present::dtype(dtype), &mut blocks)?);
+                let (count, nulls) = (Some(present.count()), Some(present.nulls));
+                Ok(Row { count, nulls, numbers, ..row(dtype, vec![rows]) })
+            }
+        }
+    }
+}
+
+/// A function that calls its argument with blocks of elements, the same ones each time.
+type Blocks<'a> = dyn FnMut(&mut dyn FnMut(&[u8])) -> Result<()> + 'a;
+
+fn numbers(dtype: &DType, blocks: &mut Blocks<'_>) -> Result<Numbers> {
+    let mut measure = Measure::new(dtype);
+    blocks(&mut |block| measure.block(block))?;
     // The histogram needs the bounds, so the elements are read a second time.
     let mut bins = Bins::new(&measure);
     if bins.is_needed() {
-        section.blocks(named.node, &mut |block| {
-            bins.block(block);
-            Ok(())
-        })?;
+        blocks(&mut |block| bins.block(block))?;
     }
     let (least, greatest) = measure.bounds();
     let float = |value: Option<f64>| {
@@ -160,19 +215,23 @@ fn numbers(section: &Section<'_>, named: &Named<'_>) -> Result<Numbers> {
 }
 
 /// The heading of a count, and the function that returns it for a tensor.
-type Counted = (&'static str, fn(&Numbers) -> u64);
+type Counted = (&'static str, fn(&Row<'_>, &Numbers) -> u64);
 
 /// Lines are no longer than this, as in most terminals.
 const WIDTH: usize = 80;
 
 fn print(rows: &[Row<'_>], several: bool, out: &mut Out) -> Result<()> {
-    // NaN and Inf get columns only if a tensor has such elements, because few tensors do.
-    let found = |count: fn(&Numbers) -> u64| {
-        rows.iter().filter_map(|row| row.numbers.as_ref()).any(|numbers| count(numbers) > 0)
+    // Counts other than that of zeros get columns only if one of them is not 0, because few tensors have such elements.
+    let found = |(_, count): &Counted| {
+        rows.iter().any(|row| row.numbers.as_ref().is_some_and(|numbers| count(row, numbers) > 0))
     };
-    let mut counts: Vec<Counted> = vec![("zeros", |numbers| numbers.zeros)];
-    let others: [Counted; 2] = [("NaN", |numbers| numbers.nan), ("Inf", |numbers| numbers.inf)];
-    counts.extend(others.into_iter().filter(|(_, count)| found(*count)));
+    let others: [Counted; 3] = [
+        ("NaN", |_, numbers| numbers.nan),
+        ("Inf", |_, numbers| numbers.inf),
+        ("nulls", |row, _| row.nulls.unwrap_or_default()),
+    ];
+    let mut counts: Vec<Counted> = vec![("zeros", |_, numbers| numbers.zeros)];
+    counts.extend(others.into_iter().filter(found));
     let mut columns = vec![("path", Align::Left), ("dtype", Align::Left), ("shape", Align::Left)];
     columns.extend(["min", "max", "mean", "std"].map(|name| (name, Align::Right)));
     columns.extend(counts.iter().map(|(name, _)| (*name, Align::Right)));
@@ -186,7 +245,7 @@ fn print(rows: &[Row<'_>], several: bool, out: &mut Out) -> Result<()> {
         match &row.numbers {
             Some(numbers) => {
                 cells.extend(numbers.cells.iter().cloned());
-                cells.extend(counts.iter().map(|(_, count)| count(numbers).to_string()));
+                cells.extend(counts.iter().map(|(_, count)| count(row, numbers).to_string()));
                 cells.push(bars(&numbers.histogram));
             }
             None => cells.extend(std::iter::repeat_n("-".to_owned(), counts.len() + 5)),

@@ -1,7 +1,8 @@
 //! Operations on a value in memory: drop, cast, rename, set.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ops::Bound;
 
 use tenarc::inspect::unescape_step;
 use tenarc::{DType, Value};
@@ -9,6 +10,7 @@ use tenarc::{DType, Value};
 use crate::document::Section;
 use crate::failure::{Failure, Result};
 use crate::node::{Kind, Node};
+use crate::paths::after_dot;
 use crate::text::quoted;
 use crate::written::{self, Written, WrittenKey};
 
@@ -158,7 +160,7 @@ fn at<'t, 'a>(value: &'t mut Written<'a>, place: &[usize]) -> Option<&'t mut Wri
     at(child?, rest)
 }
 
-/// Moves the value at `old` to the path `new`. Returns `false` if there is no value at `old`.
+/// Moves the value or the [group](crate::paths::group) at `old` to the path `new`. Returns `false` if there is none.
 ///
 /// # Errors
 /// If `old` is ambiguous, if there is a value at `new` already, if `new` is inside the moved value, or if there is no
@@ -166,7 +168,7 @@ fn at<'t, 'a>(value: &'t mut Written<'a>, place: &[usize]) -> Option<&'t mut Wri
 pub fn rename(value: &mut Written<'_>, old: &str, new: &str) -> Result<bool> {
     let (found, _) = look(value, old);
     let place = match &found[..] {
-        [] => return Ok(false),
+        [] => return rename_group(value, old, new),
         [place] => place.clone(),
         _ => return Err(ambiguous(old)),
     };
@@ -206,6 +208,87 @@ pub fn rename(value: &mut Written<'_>, old: &str, new: &str) -> Result<bool> {
         _ => {}
     }
     Ok(true)
+}
+
+/// Renames the keys that begin with the last steps of `old`. Returns `false` if there are none.
+///
+/// # Errors
+/// If there are such keys in several maps, if `new` leads to another map, or if a new key is there already.
+fn rename_group(value: &mut Written<'_>, old: &str, new: &str) -> Result<bool> {
+    if old.starts_with('/') {
+        return Ok(false);
+    }
+    let mut found = Vec::new();
+    groups(value, old, &mut Vec::new(), &mut found);
+    let (place, start) = match &found[..] {
+        [] => return Ok(false),
+        [one] => one,
+        _ => return Err(ambiguous(old)),
+    };
+    let map = old.strip_suffix(start).unwrap_or_default();
+    let Some(new_start) = new.strip_prefix(map).filter(|_| !new.starts_with('/')) else {
+        let what = "its values are in one map, and a group cannot be moved to another map";
+        return Err(Failure::new(format!(
+            "cannot rename {} to {}: {what}",
+            quoted(old),
+            quoted(new)
+        )));
+    };
+    let Some(Written::Map(entries)) = at(value, place) else { return Ok(false) };
+    let renamed = |key: &WrittenKey<'_>| {
+        after_dot(&key.step, start).map(|rest| format!("{new_start}.{rest}"))
+    };
+    let mut keys = BTreeSet::new();
+    for new in entries.iter().filter_map(|(key, _)| renamed(key)) {
+        if let Some(twice) = keys.replace(new) {
+            return Err(ambiguous(&format!("{map}{twice}")));
+        }
+    }
+    for (key, _) in entries.iter().filter(|(key, _)| renamed(key).is_none()) {
+        let step = &key.step;
+        if keys.contains(step) {
+            return Err(Failure::new(format!(
+                "{} exists already",
+                quoted(&format!("{map}{step}"))
+            )));
+        }
+        // The new values would look like parts of this one, as in `new_steps`.
+        let inside = format!("{step}.");
+        let next =
+            keys.range::<str, _>((Bound::Included(inside.as_str()), Bound::Unbounded)).next();
+        if let Some(new) = next.filter(|new| new.starts_with(&inside)) {
+            let new = quoted(&format!("{map}{new}"));
+            let what = format!("{} is a value", quoted(&format!("{map}{step}")));
+            return Err(Failure::new(format!("cannot create {new}: {what}")));
+        }
+    }
+    for (key, _) in entries {
+        if let Some(new) = renamed(key) {
+            *key = WrittenKey::text(&new);
+        }
+    }
+    Ok(true)
+}
+
+/// Finds the maps with keys that go on after a dotted path, and the steps of the path that begin these keys.
+fn groups<'p>(
+    value: &Written<'_>,
+    path: &'p str,
+    here: &mut Place,
+    found: &mut Vec<(Place, &'p str)>,
+) {
+    if let Written::Map(entries) = value
+        && entries.iter().any(|(key, _)| after_dot(&key.step, path).is_some())
+    {
+        found.push((here.clone(), path));
+    }
+    for (at, (key, child)) in children(value).into_iter().enumerate() {
+        if let Some(rest) = after_dot(path, &key) {
+            here.push(at);
+            groups(child, rest, here, found);
+            here.pop();
+        }
+    }
 }
 
 /// Sets the value at a path, and replaces a value that is there.
