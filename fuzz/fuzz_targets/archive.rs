@@ -26,6 +26,21 @@ struct Model {
     rest: std::collections::BTreeMap<String, Value>,
 }
 
+/// A row of a sequence that may be stored as columns.
+#[derive(Serialize, Deserialize)]
+struct Row {
+    #[serde(default)]
+    id: u32,
+    #[serde(default)]
+    any: Option<f32>,
+    #[serde(default)]
+    weight: Option<Tensor<Vec<f32>>>,
+    #[serde(default)]
+    plain: Vec<f64>,
+    #[serde(default)]
+    text: String,
+}
+
 fn head(out: &mut Vec<u8>, major: u8, arg: usize) {
     let arg = arg as u64;
     match arg {
@@ -146,10 +161,23 @@ fn in_parts(archive: &Archive<&[u8]>) {
         let found = table.column::<Value>(column.path());
         let Ok(Value::Array(found)) = found else { panic!("{}: {found:?}", column.path()) };
         assert_eq!(found.len(), rows.len());
-        if let (Some(_), false) = (column.dtype(), rows.is_empty()) {
+        if column.is_tensor() && !rows.is_empty() {
             table.column::<Tensor<DynTensor>>(column.path()).expect("it is listed as a tensor");
         }
     }
+}
+
+/// Checks that structs that are read from some rows are those of the whole value.
+fn typed_rows(archive: &Archive<&[u8]>) {
+    let Ok(table) = archive.only().and_then(|value| value.table("")) else { return };
+    let encoded = |rows: &[Row]| tenarc::to_vec(rows).expect("writing to memory");
+    let middle = table.len() / 2;
+    let some = table.rows::<Row>(middle..);
+    let iterated: tenarc::Result<Vec<Row>> = table.iter::<Row>().collect();
+    // If the whole value is wrong, some of its rows may be right.
+    let Ok(whole) = archive.load::<Vec<Row>>() else { return };
+    assert_eq!(encoded(&iterated.expect("all rows were read")), encoded(&whole));
+    assert_eq!(encoded(&some.expect("all rows were read")), encoded(&whole[middle as usize..]));
 }
 
 fn read(bytes: &[u8]) {
@@ -187,7 +215,9 @@ fuzz_target!(|bytes: &[u8]| -> Corpus {
     let _ = archive.verify();
     agree::<Model>(&bytes, &archive);
     agree::<Value>(&bytes, &archive);
+    agree::<Vec<Row>>(&bytes, &archive);
     in_parts(&archive);
+    typed_rows(&archive);
     agree::<Tensor<DynTensor>>(&bytes, &archive);
     let ignored = archive.load::<IgnoredAny>().is_ok();
     assert!(

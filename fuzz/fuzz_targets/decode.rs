@@ -48,6 +48,23 @@ enum Either {
     Many(Vec<Either>),
 }
 
+/// A row of a sequence that may be stored as columns.
+#[derive(Serialize, Deserialize)]
+struct Row {
+    #[serde(default)]
+    id: u32,
+    #[serde(default)]
+    any: Option<f32>,
+    #[serde(default)]
+    weight: Option<Tensor<Vec<f32>>>,
+    #[serde(default)]
+    plain: Vec<f64>,
+    #[serde(default)]
+    text: String,
+    #[serde(default)]
+    step: Option<Step>,
+}
+
 /// A reader that returns a few bytes at a time; their number depends on the input.
 struct Short<'a> {
     rest: &'a [u8],
@@ -107,6 +124,8 @@ fuzz_target!(|bytes: &[u8]| {
         agree::<Either>(bytes).is_some(),
         agree::<Tensor<DynTensor>>(bytes).is_some(),
         agree::<Vec<f32>>(bytes).is_some(),
+        agree::<Vec<Row>>(bytes).is_some(),
+        agree::<Vec<(u32, Option<f32>, String)>>(bytes).is_some(),
         agree::<BTreeMap<String, Value>>(bytes).is_some(),
         agree::<serde_bytes::ByteBuf>(bytes).is_some(),
     ];
@@ -119,6 +138,7 @@ fuzz_target!(|bytes: &[u8]| {
         // Reading types from a `Value` must not panic.
         let _ = tenarc::from_value::<Model>(value.clone());
         let _ = tenarc::from_value::<Either>(value.clone());
+        let _ = tenarc::from_value::<Vec<Row>>(value.clone());
         let _ = Tensor::<DynTensor>::deserialize(&value);
         let _ = value.to_string();
         let made = tenarc::to_value(&value).expect("a value of a value");

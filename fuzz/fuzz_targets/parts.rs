@@ -18,6 +18,19 @@ struct Shared {
     any: Vec<Tensor<SharedTensor>>,
 }
 
+/// A row of a sequence that may be stored as columns.
+#[derive(Serialize, Deserialize)]
+struct Row {
+    #[serde(default)]
+    id: u32,
+    #[serde(default)]
+    any: Option<f32>,
+    #[serde(default)]
+    weight: Option<Tensor<Vec<f32>>>,
+    #[serde(default)]
+    text: String,
+}
+
 fn head(out: &mut Vec<u8>, major: u8, arg: usize) {
     let arg = arg as u64;
     match arg {
@@ -99,6 +112,9 @@ fn put_together(metadata: &[u8], buffers: &[Vec<u8>]) {
     assert_eq!(encoded(parts.load::<Value>()), first);
     assert_eq!(encoded(read.load::<Value>()), first);
     assert_eq!(encoded(parts.load_shared::<Value>()), first);
+    let rows = encoded(parts.load::<Vec<Row>>());
+    assert_eq!(encoded(read.load::<Vec<Row>>()), rows);
+    assert_eq!(encoded(parts.load_shared::<Vec<Row>>()), rows);
     for tensor in parts.tensors().into_iter().flatten() {
         let _ = parts.get::<Value>(tensor.path());
         let _ = parts.view_at::<Tensor<ArrayView2<f32>>>(tensor.path());
