@@ -185,7 +185,8 @@ impl<'a> Section<'a> {
                 };
                 Node { range: 0..0, kind: Kind::Payload(Box::new(payload)) }
             });
-            let is_optional = column.is_optional() && column.row_shape() == Some(&[]);
+            let is_optional =
+                column.is_optional() && column.row_shape().is_some_and(<[usize]>::is_empty);
             let dtype = column.dtype().filter(|_| is_optional).cloned();
             let optional = dtype.map(|dtype| Optional { column: column.path().to_owned(), dtype });
             fields.push(Field { path, kind: column.kind(), tensor, optional });

@@ -9,7 +9,8 @@ use support::{Dir, flip, ramp, run};
 use tenarc::archive::SaveOptions;
 use tenarc::io::SyncLevel;
 use tenarc::ser::EncodeOptions;
-use tenarc::{OArchive, Tensor};
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, OArchive, Tensor};
 
 #[derive(Serialize, Clone)]
 struct Event {
@@ -350,8 +351,10 @@ fn measures_columns_with_nulls() {
         #[serde(skip_serializing_if = "Option::is_none")]
         absent: Option<u16>,
         pair: Option<[f32; 2]>,
+        scalar: Option<Tensor<DynTensor>>,
     }
     let dir = Dir::new();
+    let scalar = DynTensor::new(DType::F32, &[], Order::C, vec![0; 4]).unwrap();
     // More rows than a group has.
     let row = |id: u32| {
         let is_there = !id.is_multiple_of(5);
@@ -364,6 +367,7 @@ fn measures_columns_with_nulls() {
             text: Some("t"),
             absent: (id.is_multiple_of(2)).then_some(9),
             pair: is_there.then_some([1.0, 2.0]),
+            scalar: is_there.then(|| Tensor(scalar.clone())),
         }
     };
     save(&dir, "n.tenarc", true, &[("t", (0..70_000).map(row).collect::<Vec<_>>())]);
@@ -393,6 +397,35 @@ fn measures_columns_with_nulls() {
     assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
     let shown = run(&dir, &["stats", "n.tenarc", "-e", "none"]);
     shown.failed(2, "nothing matches \"none\"");
+}
+
+/// Rows that do not fit into a column are stored one by one, and may have other types.
+#[test]
+fn does_not_measure_columns_of_other_rows() {
+    #[derive(Serialize, Clone, Debug)]
+    #[serde(untagged)]
+    enum Row {
+        Small { a: u8 },
+        Large { a: i64 },
+        Float { a: f64 },
+        Text { a: &'static str },
+        Other(&'static str),
+    }
+    let dir = Dir::new();
+    let numbers: Vec<Row> = (0..100).map(|a| Row::Small { a }).collect();
+    let measured = |rows: Vec<Row>| {
+        save(&dir, "o.tenarc", true, &[("t", rows)]);
+        run(&dir, &["stats", "--json", "o.tenarc"]).json()
+    };
+    assert_eq!(measured(numbers.clone())[0]["max"], json!(99));
+    let fitting = [Row::Other("t"), Row::Small { a: 200 }];
+    let found = measured([&numbers[..], &fitting].concat());
+    assert_eq!((&found[0]["max"], &found[0]["nulls"]), (&json!(200), &json!(1)));
+    for other in [Row::Large { a: -5 }, Row::Float { a: 0.5 }, Row::Text { a: "x" }] {
+        let others = [Row::Other("t"), other.clone()];
+        let found = measured([&numbers[..], &others].concat());
+        assert_eq!(found, json!([]), "{other:?}");
+    }
 }
 
 #[test]

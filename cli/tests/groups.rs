@@ -127,7 +127,8 @@ fn a_group_is_renamed() {
         "layers.0.a layers.0.d.c layers.01.a layers.1.a head"
     );
     edit("layers.0=layers.1").failed(2, "\"layers.1.a\" exists already");
-    edit("layers.0=head").failed(2, "cannot create \"head.a\": \"head\" is a value");
+    edit("layers.0=head").failed(2, "\"head\" exists already");
+    edit("layers.0=head.x").failed(2, "cannot create \"head.x.a\": \"head\" exists already");
     edit("layers.1.a=head.a").failed(2, "cannot create");
     edit("layers.2=x").failed(2, "nothing matches \"layers.2\"");
     edit("/layers/0=x").failed(2, "nothing matches");
@@ -143,6 +144,7 @@ fn a_group_is_renamed_in_its_map() {
         (text("state"), inner),
         (text("twice"), twice),
         (text("twice.x.z"), Value::Bool(false)),
+        (text("state.e.x"), Value::Bool(false)),
     ];
     dir.save("m.tenarc", &Value::Map(value));
     let edit =
@@ -152,8 +154,11 @@ fn a_group_is_renamed_in_its_map() {
     let mut keys: Vec<&String> = shown.as_object().unwrap().keys().collect();
     keys.sort();
     assert_eq!(keys, ["b", "c.d.x", "c.d.y"]);
-    edit("state.a=c").failed(2, "a group cannot be moved to another map");
-    edit("state.a=/state/c").failed(2, "a group cannot be moved to another map");
+    edit("state.a=c").failed(2, "the new path must begin with \"state.\"");
+    edit("state.a=/state/c").failed(2, "the new path must begin with \"state.\"");
+    edit("state.a=state.").failed(2, "the new path must begin with \"state.\"");
+    edit("state.a=twice.x").failed(2, "the new path must begin with \"state.\"");
+    edit("state.a=state.e").failed(2, "\"state.e\" exists already");
     edit("twice.x=twice.q").failed(2, "is ambiguous");
 }
 

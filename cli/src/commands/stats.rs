@@ -79,7 +79,9 @@ pub fn run(args: &Stats, out: &mut Out) -> Result<Status> {
                     return Ok(());
                 }
                 let row = column.measured(file, &section);
-                let row = row.of(&document.name).of(quoted(column.path()))?;
+                let Some(row) = row.of(&document.name).of(quoted(column.path()))? else {
+                    return Ok(());
+                };
                 if args.json.json {
                     return lines.line(out, &row);
                 }
@@ -133,7 +135,12 @@ impl Measured<'_> {
         }
     }
 
-    fn measured<'f>(&self, file: Option<&'f str>, section: &Section<'_>) -> Result<Row<'f>> {
+    /// Returns the statistics. `None` if the column turns out not to be one of numbers.
+    fn measured<'f>(
+        &self,
+        file: Option<&'f str>,
+        section: &Section<'_>,
+    ) -> Result<Option<Row<'f>>> {
         let row = |dtype: &DType, shape| Row {
             file,
             segment: section.number,
@@ -157,19 +164,23 @@ impl Measured<'_> {
                     })
                 };
                 let numbers = is_measured.then(|| numbers(dtype, &mut blocks)).transpose()?;
-                Ok(Row { count: named.payload.count(), numbers, ..row(dtype, shape.clone()) })
+                let count = named.payload.count();
+                Ok(Some(Row { count, numbers, ..row(dtype, shape.clone()) }))
             }
             Self::Optional { columns, optional: Optional { column, dtype }, .. } => {
                 let table = section.table(columns)?;
                 let rows = usize::try_from(table.len()).unwrap_or(usize::MAX);
                 let present: Present = table.column(column)?;
+                if !present.is_of(dtype) {
+                    return Ok(None);
+                }
                 let mut blocks = |each: &mut dyn FnMut(&[u8])| {
                     present.blocks(dtype, each);
                     Ok(())
                 };
                 let numbers = Some(numbers(&Present::dtype(dtype), &mut blocks)?);
                 let (count, nulls) = (Some(present.count()), Some(present.nulls));
-                Ok(Row { count, nulls, numbers, ..row(dtype, vec![rows]) })
+                Ok(Some(Row { count, nulls, numbers, ..row(dtype, vec![rows]) }))
             }
         }
     }
@@ -221,7 +232,7 @@ type Counted = (&'static str, fn(&Row<'_>, &Numbers) -> u64);
 const WIDTH: usize = 80;
 
 fn print(rows: &[Row<'_>], several: bool, out: &mut Out) -> Result<()> {
-    // Counts other than that of zeros get columns only if one of them is not 0, because few tensors have such elements.
+    // Each count but that of zeros gets a column only if a tensor has such elements, because few have.
     let found = |(_, count): &Counted| {
         rows.iter().any(|row| row.numbers.as_ref().is_some_and(|numbers| count(row, numbers) > 0))
     };

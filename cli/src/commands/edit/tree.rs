@@ -210,7 +210,8 @@ pub fn rename(value: &mut Written<'_>, old: &str, new: &str) -> Result<bool> {
     Ok(true)
 }
 
-/// Renames the keys that begin with the last steps of `old`. Returns `false` if there are none.
+/// Renames a group: the keys of one map that begin with the path `old`, or with the rest of it that the map is not
+/// reached by, and a dot. Returns `false` if there are none.
 ///
 /// # Errors
 /// If there are such keys in several maps, if `new` leads to another map, or if a new key is there already.
@@ -226,14 +227,26 @@ fn rename_group(value: &mut Written<'_>, old: &str, new: &str) -> Result<bool> {
         _ => return Err(ambiguous(old)),
     };
     let map = old.strip_suffix(start).unwrap_or_default();
-    let Some(new_start) = new.strip_prefix(map).filter(|_| !new.starts_with('/')) else {
-        let what = "its values are in one map, and a group cannot be moved to another map";
-        return Err(Failure::new(format!(
-            "cannot rename {} to {}: {what}",
-            quoted(old),
-            quoted(new)
-        )));
+    let new_start = new.strip_prefix(map).filter(|start| !start.is_empty());
+    let Some(new_start) = new_start.filter(|_| !new.starts_with('/')) else {
+        let new = quoted(new);
+        let what = if map.is_empty() {
+            format!("cannot rename a group to {new}")
+        } else {
+            let map = quoted(map);
+            format!(
+                "cannot rename a group to {new}: it stays in its map, so the new path must begin with {map}"
+            )
+        };
+        return Err(Failure::new(what));
     };
+    let mut others = Vec::new();
+    groups(value, new, &mut Vec::new(), &mut others);
+    let is_elsewhere =
+        others.iter().any(|(other, _)| other != place) || !look(value, new).0.is_empty();
+    if is_elsewhere {
+        return Err(Failure::new(format!("{} exists already", quoted(new))));
+    }
     let Some(Written::Map(entries)) = at(value, place) else { return Ok(false) };
     let renamed = |key: &WrittenKey<'_>| {
         after_dot(&key.step, start).map(|rest| format!("{new_start}.{rest}"))
@@ -258,8 +271,8 @@ fn rename_group(value: &mut Written<'_>, old: &str, new: &str) -> Result<bool> {
             keys.range::<str, _>((Bound::Included(inside.as_str()), Bound::Unbounded)).next();
         if let Some(new) = next.filter(|new| new.starts_with(&inside)) {
             let new = quoted(&format!("{map}{new}"));
-            let what = format!("{} is a value", quoted(&format!("{map}{step}")));
-            return Err(Failure::new(format!("cannot create {new}: {what}")));
+            let there = quoted(&format!("{map}{step}"));
+            return Err(Failure::new(format!("cannot create {new}: {there} exists already")));
         }
     }
     for (key, _) in entries {

@@ -1,9 +1,10 @@
 //! Reads the numbers of a column in which rows can be null.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
-use tenarc::DType;
+use tenarc::{DType, Value};
 
 use crate::elements;
 
@@ -11,15 +12,36 @@ use crate::elements;
 #[derive(Debug, Default)]
 pub struct Present {
     pub nulls: u64,
-    /// The numbers of floats.
     floats: Vec<f64>,
-    /// The numbers of integers and booleans.
-    integers: Vec<i128>,
+    integers: Vec<i64>,
+    /// The integers that are too large for an `i64`.
+    large: Vec<u64>,
+    /// Whether a row is neither a number nor null.
+    has_others: bool,
 }
 
 impl Present {
     pub fn count(&self) -> usize {
-        self.floats.len() + self.integers.len()
+        self.floats.len() + self.integers.len() + self.large.len()
+    }
+
+    /// Returns whether all rows are null or numbers of `dtype`. Where rows did not fit into a column, a group holds them
+    /// one by one, and does not say what they are.
+    pub fn is_of(&self, dtype: &DType) -> bool {
+        if self.has_others {
+            return false;
+        }
+        match range(dtype) {
+            Some(range) => {
+                self.floats.is_empty() && self.whole().all(|number| range.contains(&number))
+            }
+            None => self.integers.is_empty() && self.large.is_empty(),
+        }
+    }
+
+    fn whole(&self) -> impl Iterator<Item = i128> {
+        let integers = self.integers.iter().map(|&number| number.into());
+        integers.chain(self.large.iter().map(|&number| number.into()))
     }
 
     /// Returns the dtype of the elements in [`blocks`](Self::blocks), for a column of `dtype`. Floats of all widths are
@@ -30,19 +52,39 @@ impl Present {
 
     /// Calls `each` with blocks of elements, as little-endian bytes, for a column of `dtype`.
     pub fn blocks(&self, dtype: &DType, each: &mut dyn FnMut(&[u8])) {
-        let size = elements::size(dtype).unwrap_or_default();
+        const BLOCK: usize = 1 << 12;
+        let mut bytes = Vec::new();
         for block in self.floats.chunks(BLOCK) {
-            each(&block.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<_>>());
+            bytes.clear();
+            bytes.extend(block.iter().flat_map(|number| number.to_le_bytes()));
+            each(&bytes);
         }
-        for block in self.integers.chunks(BLOCK) {
-            let low = |number: &i128| number.to_le_bytes().into_iter().take(size);
-            each(&block.iter().flat_map(low).collect::<Vec<_>>());
+        let size = elements::size(dtype).unwrap_or_default();
+        let mut whole = self.whole().peekable();
+        while whole.peek().is_some() {
+            bytes.clear();
+            let block = whole.by_ref().take(BLOCK);
+            bytes.extend(block.flat_map(|number| number.to_le_bytes().into_iter().take(size)));
+            each(&bytes);
         }
     }
 }
 
-/// The number of elements in a block.
-const BLOCK: usize = 1 << 12;
+/// The integers that an integer dtype can hold.
+fn range(dtype: &DType) -> Option<RangeInclusive<i128>> {
+    Some(match dtype {
+        DType::Bool => 0..=1,
+        DType::U8 => 0..=u8::MAX.into(),
+        DType::U16 => 0..=u16::MAX.into(),
+        DType::U32 => 0..=u32::MAX.into(),
+        DType::U64 => 0..=u64::MAX.into(),
+        DType::I8 => i8::MIN.into()..=i8::MAX.into(),
+        DType::I16 => i16::MIN.into()..=i16::MAX.into(),
+        DType::I32 => i32::MIN.into()..=i32::MAX.into(),
+        DType::I64 => i64::MIN.into()..=i64::MAX.into(),
+        _ => return None,
+    })
+}
 
 impl<'de> Deserialize<'de> for Present {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -56,68 +98,25 @@ impl<'de> Visitor<'de> for Rows {
     type Value = Present;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a column of optional numbers")
+        formatter.write_str("a column")
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut rows: A) -> Result<Present, A::Error> {
         let mut found = Present::default();
         while let Some(row) = rows.next_element()? {
             match row {
-                Row::Null => found.nulls += 1,
-                Row::Float(number) => found.floats.push(number),
-                Row::Integer(number) => found.integers.push(number),
+                Value::Null => found.nulls += 1,
+                Value::Bool(value) => found.integers.push(value.into()),
+                Value::F32(value) => found.floats.push(value.into()),
+                Value::F64(value) => found.floats.push(value),
+                Value::Integer(value) => match (i64::try_from(value), u64::try_from(value)) {
+                    (Ok(value), _) => found.integers.push(value),
+                    (Err(_), Ok(value)) => found.large.push(value),
+                    (Err(_), Err(_)) => found.has_others = true,
+                },
+                _ => found.has_others = true,
             }
         }
         Ok(found)
-    }
-}
-
-enum Row {
-    Null,
-    Float(f64),
-    Integer(i128),
-}
-
-impl<'de> Deserialize<'de> for Row {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Numbers)
-    }
-}
-
-struct Numbers;
-
-impl<'de> Visitor<'de> for Numbers {
-    type Value = Row;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a number or null")
-    }
-
-    fn visit_unit<E>(self) -> Result<Row, E> {
-        Ok(Row::Null)
-    }
-
-    fn visit_none<E>(self) -> Result<Row, E> {
-        Ok(Row::Null)
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Row, D::Error> {
-        Row::deserialize(deserializer)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Row, E> {
-        Ok(Row::Integer(value.into()))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Row, E> {
-        Ok(Row::Integer(value.into()))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Row, E> {
-        Ok(Row::Integer(value.into()))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Row, E> {
-        Ok(Row::Float(value))
     }
 }
