@@ -171,14 +171,12 @@ impl Measured<'_> {
                 let table = section.table(columns)?;
                 let rows = usize::try_from(table.len()).unwrap_or(usize::MAX);
                 let present: Present = table.column(column)?;
-                if !present.is_of(dtype) {
-                    return Ok(None);
-                }
+                let Some(elements) = present.elements(dtype) else { return Ok(None) };
                 let mut blocks = |each: &mut dyn FnMut(&[u8])| {
-                    present.blocks(dtype, each);
+                    each(&elements);
                     Ok(())
                 };
-                let numbers = Some(numbers(&Present::dtype(dtype), &mut blocks)?);
+                let numbers = Some(numbers(dtype, &mut blocks)?);
                 let (count, nulls) = (Some(present.count()), Some(present.nulls));
                 Ok(Some(Row { count, nulls, numbers, ..row(dtype, vec![rows]) }))
             }

@@ -100,7 +100,8 @@ fn rounding(to: &DType) -> Rounding {
     }
 }
 
-fn put(element: Element, dtype: &DType, out: &mut Vec<u8>) -> Option<()> {
+/// Appends an element as one of `dtype`: floats are rounded. `None` if it does not fit.
+pub fn put(element: Element, dtype: &DType, out: &mut Vec<u8>) -> Option<()> {
     let real = |element| real(element, rounding(dtype));
     if let DType::C64 | DType::C128 = dtype {
         let (re, im) = match element {

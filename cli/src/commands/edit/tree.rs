@@ -210,8 +210,8 @@ pub fn rename(value: &mut Written<'_>, old: &str, new: &str) -> Result<bool> {
     Ok(true)
 }
 
-/// Renames a group: the keys of one map that begin with the path `old`, or with the rest of it that the map is not
-/// reached by, and a dot. Returns `false` if there are none.
+/// Renames a group. The first steps of `old` lead to a map, and the keys of its values begin with the other steps and a
+/// dot. Returns `false` if there is no such key.
 ///
 /// # Errors
 /// If there are such keys in several maps, if `new` leads to another map, or if a new key is there already.
