@@ -13,7 +13,7 @@ use tenarc::archive::SaveOptions;
 use tenarc::io::{ReadAt, SyncLevel};
 use tenarc::{Archive, IArchive, Map, OArchive, Tensor, Value};
 
-use tenarc_test_support::{OneByte, Ragged};
+use tenarc_test_support::readers;
 
 /// A directory of its own for a test, removed with its contents.
 pub struct Dir(PathBuf);
@@ -116,15 +116,16 @@ where
 {
     let archive = Archive::new(bytes).unwrap();
     let counted = Archive::new(Counted::new(bytes.to_vec())).unwrap();
-    vec![
-        ("a stream", IArchive::new(bytes).and_then(|mut input| input.load())),
-        ("one byte at a time", IArchive::new(OneByte(bytes)).and_then(|mut input| input.load())),
-        ("ragged", IArchive::new(Ragged::new(bytes, 7)).and_then(|mut input| input.load())),
+    let mut ways = vec![
         ("bytes in memory", archive.load()),
         ("get", archive.get("")),
         ("views", archive.view()),
         ("reads at positions", counted.load()),
-    ]
+    ];
+    for (way, reader) in readers(bytes) {
+        ways.push((way, IArchive::new(reader).and_then(|mut input| input.load())));
+    }
+    ways
 }
 
 /// Saves and loads in every way, with every option.

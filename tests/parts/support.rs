@@ -12,7 +12,7 @@ use tenarc::archive::SaveOptions;
 use tenarc::parts::{Buffer, Parts, PartsInfo, Split};
 use tenarc::{Archive, OArchive, Tensor, Value};
 
-use tenarc_test_support::{OneByte, Ragged};
+use tenarc_test_support::readers;
 
 pub type Sent = (Vec<u8>, Vec<Vec<u8>>);
 
@@ -110,17 +110,18 @@ pub fn received<T: DeserializeOwned>(sent: &Sent) -> Vec<(&'static str, tenarc::
         let filled: tenarc::Result<Vec<Buffer>> = filled.collect();
         info.with_buffers(filled?)?.load()
     };
-    vec![
+    let mut ways = vec![
         ("from_parts", tenarc::from_parts(metadata, buffers)),
         ("load", parts().and_then(|parts| parts.load())),
         ("view", parts().and_then(|parts| parts.view())),
         ("get", parts().and_then(|parts| parts.get(""))),
         ("shared", parts().and_then(|parts| parts.load_shared())),
         ("allocated", allocated()),
-        ("read_from", Parts::read_from(&bytes[..]).and_then(|parts| parts.load())),
-        ("one byte at a time", Parts::read_from(OneByte(&bytes)).and_then(|parts| parts.load())),
-        ("ragged", Parts::read_from(Ragged::new(&bytes, 7)).and_then(|parts| parts.load())),
-    ]
+    ];
+    for (way, reader) in readers(&bytes) {
+        ways.push((way, Parts::read_from(reader).and_then(|parts| parts.load())));
+    }
+    ways
 }
 
 /// Splits, and gives what a stream has.

@@ -7,17 +7,13 @@ use serde::de::DeserializeOwned;
 use tenarc::ser::EncodeOptions;
 use tenarc::{Error, Value};
 
-use crate::{OneByte, Ragged, hex};
+use crate::{hex, readers};
 
 /// What each kind of source makes of the bytes.
 pub fn everywhere<T: DeserializeOwned>(bytes: &[u8]) -> Vec<(&'static str, tenarc::Result<T>)> {
-    let mut results = vec![
-        ("slice", tenarc::from_slice(bytes)),
-        ("whole reader", tenarc::from_reader(bytes)),
-        ("one-byte reader", tenarc::from_reader(OneByte(bytes))),
-    ];
-    for seed in [1, 99] {
-        results.push(("ragged reader", tenarc::from_reader(Ragged::new(bytes, seed))));
+    let mut results = vec![("slice", tenarc::from_slice(bytes))];
+    for (name, reader) in readers(bytes) {
+        results.push((name, tenarc::from_reader(reader)));
     }
     results
 }

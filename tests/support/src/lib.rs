@@ -26,7 +26,7 @@ mod readers;
 pub use every_way::{decode, encode, everywhere, open_round_trip, refuse, round_trip};
 pub use hex::{hex, unhex};
 pub use meeting::Meeting;
-pub use readers::{OneByte, Ragged};
+pub use readers::{OneByte, Ragged, readers};
 
 /// Every dtype that has a name.
 pub const DTYPES: [&str; 24] = [

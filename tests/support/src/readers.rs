@@ -44,3 +44,14 @@ impl Read for Ragged<'_> {
         self.rest.read(&mut out[..len])
     }
 }
+
+/// Readers that give `bytes` as they are, one at a time, and a few at a time.
+///
+/// All are of one type. Deserializing a type is compiled anew for each type of reader.
+pub fn readers(bytes: &[u8]) -> [(&'static str, Box<dyn Read + '_>); 3] {
+    [
+        ("a whole reader", Box::new(bytes)),
+        ("one byte at a time", Box::new(OneByte(bytes))),
+        ("ragged", Box::new(Ragged::new(bytes, 7))),
+    ]
+}
