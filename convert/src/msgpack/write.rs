@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::io::Write;
+use std::mem;
 
 use rmp::encode::{self, ValueWriteError};
 use tenarc::de::Limits;
@@ -103,23 +104,45 @@ impl Writer<'_> {
         let mut keys = HashSet::new();
         let mut once = Vec::with_capacity(entries.len());
         for (key, item) in entries {
-            if keys.insert(tenarc::to_vec(key)?) {
-                once.push((key, item));
-            } else {
-                let before = self.path.enter(|| key.to_step().into_owned());
-                self.lose("an entry with the same key as an earlier one is left out");
-                self.path.leave(before);
-            }
-        }
-        encode::write_map_len(&mut self.out, length(once.len())?).map_err(failed)?;
-        for (key, item) in once {
             let before = self.path.enter(|| key.to_step().into_owned());
-            let written = self.item(key).and_then(|()| self.item(item));
-            written.map_err(|error| error.in_field(key.to_step()))?;
+            let (written, losses, kept) =
+                self.apart(key).map_err(|error| error.in_field(key.to_step()))?;
+            if keys.insert(as_read(key, &written)?) {
+                self.losses.extend(losses);
+                self.kept += kept;
+                once.push((key, written, item));
+            } else {
+                self.lose("an entry with the same key as an earlier one is left out");
+            }
+            self.path.leave(before);
+        }
+        drop(keys);
+        encode::write_map_len(&mut self.out, length(once.len())?).map_err(failed)?;
+        for (key, written, item) in once {
+            let before = self.path.enter(|| key.to_step().into_owned());
+            self.out.write_all(&written).map_err(Error::io)?;
+            self.item(item).map_err(|error| error.in_field(key.to_step()))?;
             self.path.leave(before);
         }
         self.depth += 1;
         Ok(())
+    }
+
+    /// Writes a key to memory. Returns its bytes, its losses and its number of tensors.
+    fn apart(&mut self, key: &Value) -> Result<(Vec<u8>, Losses, usize)> {
+        let mut bytes = Vec::new();
+        let mut writer = Writer {
+            out: &mut bytes,
+            fetch: self.fetch,
+            depth: self.depth,
+            path: mem::take(&mut self.path),
+            losses: Losses::default(),
+            kept: 0,
+        };
+        let written = writer.item(key);
+        let Writer { path, losses, kept, .. } = writer;
+        self.path = path;
+        written.map(|()| (bytes, losses, kept))
     }
 
     /// Writes a map as an extension, if it has the form in which extensions are read. Returns whether it has this form.
@@ -252,6 +275,19 @@ impl Writer<'_> {
         }
         self.bytes(b"data")?;
         self.bytes(&bytes)
+    }
+}
+
+/// Returns the encoded form of a key as a reader will see it. Different keys can be written alike: a simple value is written as
+/// nil, and a wide integer as a string.
+fn as_read(key: &Value, written: &[u8]) -> Result<Vec<u8>> {
+    if key.as_str().is_some() {
+        return tenarc::to_vec(key);
+    }
+    match super::read(written) {
+        Ok(key) => tenarc::to_vec(&key),
+        // A map of the form of an array that is none: a reader refuses it wherever it stands.
+        Err(_) => Ok(written.to_vec()),
     }
 }
 

@@ -12,8 +12,8 @@ use tenarc::de::Limits;
 use tenarc::error::Category;
 use tenarc::tensor::Order;
 use tenarc::{DType, DynTensor, OArchive, Tensor, Value, to_value};
-use tenarc_convert::Format;
 use tenarc_convert::msgpack::{self, Options};
+use tenarc_convert::{Format, Loss};
 
 fn written(value: &Value) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -385,6 +385,43 @@ fn a_key_stands_once_in_a_map() {
     let (mut bytes, options) = (Vec::new(), Options::default().with_losses(true));
     assert_eq!(msgpack::write_with(&mut bytes, &map, &options).unwrap().count(), 1);
     assert_eq!(bytes, b"\x81\xa1a\xc0");
+}
+
+/// A reader refuses a map in which a key stands twice.
+#[test]
+fn of_keys_that_are_written_alike_the_first_stays() {
+    let tensor = |dtype, bytes| Value::from(DynTensor::new(dtype, &[1], Order::C, bytes).unwrap());
+    let wide = Value::Integer(1 << 70);
+    let alike = [
+        (Value::Null, Value::Simple(99)),
+        (Value::Simple(99), Value::Simple(98)),
+        (Value::Simple(99), tensor(DType::F8E4M3, vec![1])),
+        (wide.clone(), text(&wide.to_string())),
+        (tensor(DType::F32, vec![0, 0, 128, 63]), tensor(DType::BF16, vec![128, 63])),
+        (Value::Tag(9, Box::new(Value::from(1))), Value::from(1)),
+        (Value::Array(vec![Value::Null]), Value::Array(vec![Value::Simple(99)])),
+    ];
+    let options = Options::default().with_losses(true);
+    for (first, second) in alike {
+        for (first, second) in [(&first, &second), (&second, &first)] {
+            let entries = vec![
+                (first.clone(), Value::from(1)),
+                (second.clone(), Value::from(2)),
+                (text("tensor"), tensor(DType::U8, vec![1])),
+            ];
+            let map = Value::Map(entries);
+            let mut bytes = Vec::new();
+            let losses = msgpack::write_with(&mut bytes, &map, &options).unwrap();
+            let left_out = |loss: &Loss| loss.what().contains("the same key as an earlier one");
+            let left_out = losses.listed().iter().filter(|loss| left_out(loss)).count();
+            assert_eq!(left_out, 1, "{first:?} {second:?} {losses}");
+            let read = msgpack::read(&bytes[..]).unwrap();
+            let entries = read.as_map().unwrap();
+            assert_eq!(entries.len(), 2, "{read:?}");
+            assert_eq!(entries[0].1, Value::from(1));
+            assert!(msgpack::write(Vec::new(), &map).is_err());
+        }
+    }
 }
 
 /// A file in which every tensor became nil looks like success.
