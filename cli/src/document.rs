@@ -126,11 +126,17 @@ impl Document {
         formats::note(&self.lost, &format!("{}: ", self.name));
     }
 
-    /// Refuses a file with content that is not read. With `lossy`, reports that content instead.
+    /// Checks that the file may be copied to an output. It must have no content that is not read; with `lossy`, such
+    /// content is reported instead. Data that belongs to tensors, but is not read with them, must not be damaged.
     ///
     /// # Errors
-    /// If there is such content and `lossy` is false, or if no tensor of the file can be read.
-    pub fn refuse_losses(&self, lossy: bool) -> Result<()> {
+    /// If there is such content and `lossy` is false, if no tensor of the file can be read, or if something is damaged.
+    pub fn check_copy(&self, lossy: bool) -> Result<()> {
+        self.refuse_losses(lossy)?;
+        self.opened().map_or(Ok(()), |opened| opened.verify_unread().of(&self.name))
+    }
+
+    fn refuse_losses(&self, lossy: bool) -> Result<()> {
         let not_read = formats::not_read(&self.lost).unwrap_or_default();
         if self.lost.tensors() > 0 && self.opened().is_some_and(|opened| opened.tensor_count() == 0)
         {

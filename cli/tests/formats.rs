@@ -244,6 +244,33 @@ fn tied_tensors_of_torch_are_stored_once() {
     assert!((4096..8192).contains(&len), "{len}");
 }
 
+/// The checksum of a storage of torch is not compared when a part of the storage is read.
+#[test]
+fn damage_beside_a_tensor_is_found_before_it_is_copied() {
+    let dir = Dir::new();
+    // The last byte of each storage of which a tensor is a part.
+    for at in [1583, 1711] {
+        let mut bytes = fs::read(fixture("torch/views.pt")).unwrap();
+        bytes[at] ^= 1;
+        fs::write(dir.file("a.pt"), bytes).unwrap();
+        for to in ["b.tenarc", "b.cbor", "b.npz", "b.safetensors", "b.json", "b.msgpack"] {
+            fs::write(dir.file(to), "before").unwrap();
+            run(&dir, &["convert", "a.pt", to, "--lossy"]).failed(1, "the CRC-32 is");
+            assert_eq!(fs::read(dir.file(to)).unwrap(), b"before");
+        }
+        for args in [
+            &["merge", "a.pt", "-o", "b.tenarc"][..],
+            &["cat", "a.pt", "-o", "b.tenarc"],
+            &["edit", "a.pt", "-o", "b.tenarc"],
+            &["split", "a.pt", "-d", "parts"],
+        ] {
+            run(&dir, args).failed(1, "the CRC-32 is");
+        }
+        assert_eq!(fs::read(dir.file("b.tenarc")).unwrap(), b"before");
+        assert!(!dir.file("parts").exists());
+    }
+}
+
 /// Tensors go from file to file: no temporary file is needed where the output can seek.
 #[test]
 fn tensors_are_written_once() {

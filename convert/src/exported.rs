@@ -74,8 +74,10 @@ pub enum Keep {
 }
 
 impl<'a> Exported<'a> {
-    /// Finds the tensors and texts in the metadata of a value, without reading the tensors.
+    /// Finds the tensors and texts in the metadata of a value, without reading the tensors. Checks what reading them will
+    /// not check.
     pub fn of(value: &'a dyn Stored, keep: Keep) -> Result<Self> {
+        value.verify_unread()?;
         let bytes = value.metadata()?;
         let items = value.items()?;
         let mut walk = Walk {

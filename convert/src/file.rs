@@ -218,6 +218,10 @@ impl Stored for Opened {
         self.losses.clone()
     }
 
+    fn verify_unread(&self) -> Result<()> {
+        self.file.verify_unread()
+    }
+
     fn blocks(&self, buffer: usize, put: &mut Put<'_>) -> Result<()> {
         let mut given = 0u64;
         self.file.deferred(self.name(buffer)?)?.write_blocks(&mut |block| {

@@ -354,6 +354,7 @@ pub fn into_archive<W: Write>(
     options: &Options,
 ) -> Result<Losses> {
     let value = checked(file, options)?;
+    file.verify_unread()?;
     out.save(&value)?;
     Ok(value.losses().clone())
 }

@@ -40,6 +40,15 @@ pub trait Stored {
         Losses::default()
     }
 
+    /// Checks data that belongs to the tensors, but is not checked when they are read. Writers call it before they write.
+    /// An example is the checksum of a torch storage of which the tensors use only a part.
+    ///
+    /// # Errors
+    /// If something is damaged, or cannot be read.
+    fn verify_unread(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Returns the items of the metadata.
     ///
     /// # Errors

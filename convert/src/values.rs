@@ -80,6 +80,7 @@ pub fn export<F: WriteValue>(
     writer: impl Write,
     options: &Options,
 ) -> Result<Losses> {
+    value.verify_unread()?;
     let mut out = io::BufWriter::new(Honest::new(writer));
     let mut losses = value.lost();
     let (lost, kept) = F::write(&mut out, &|range| value.decode(range), &Saved::of(value)?)?;

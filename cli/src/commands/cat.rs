@@ -13,7 +13,7 @@ pub fn run(args: &Cat) -> Result<Status> {
     let to = formats::of_output(&args.output.output, args.output.to)?;
     let open = |input: &PathBuf| -> Result<Document> {
         let document = Document::open(input, &args.read.reading())?;
-        document.refuse_losses(false)?;
+        document.check_copy(false)?;
         document.show_progress("copying", target.passes(to));
         Ok(document)
     };

@@ -27,7 +27,7 @@ pub fn run(args: &Convert) -> Result<Status> {
             "--names is for files of named tensors, such as safetensors: this one has a structure";
         return Err(Failure::new(what).of(&document.name));
     }
-    document.refuse_losses(args.lossy)?;
+    document.check_copy(args.lossy)?;
     let mut target = Target::new(&args.output, args.writing)?;
     let chooses = !args.only.patterns.is_empty();
     let stores_anew = args.compress.compress.is_some() || args.dedup || chooses;

@@ -15,7 +15,7 @@ use changes::Changes;
 
 pub fn run(args: &Edit) -> Result<Status> {
     let document = Document::open(&args.input, &args.read.reading())?;
-    document.refuse_losses(false)?;
+    document.check_copy(false)?;
     if args.in_place && document.format != Format::Archive {
         let what = "only archives can be edited in place: name an output file with -o";
         return Err(Failure::new(what).of(&document.name));

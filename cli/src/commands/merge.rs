@@ -21,7 +21,7 @@ pub fn run(args: &Merge) -> Result<Status> {
     let reading = args.read.reading();
     let open = |input: &std::path::PathBuf| Document::open(input, &reading);
     let documents = args.inputs.iter().map(open).collect::<Result<Vec<_>>>()?;
-    documents.iter().try_for_each(|document| document.refuse_losses(false))?;
+    documents.iter().try_for_each(|document| document.check_copy(false))?;
     let sections =
         documents.iter().map(|document| document.only(None)).collect::<Result<Vec<_>>>()?;
     let mut target = Target::new(&args.output.output, args.output.writing)?;

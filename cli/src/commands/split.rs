@@ -20,7 +20,7 @@ pub const ELSEWHERE: u8 = 23;
 
 pub fn run(args: &Split, out: &mut Out) -> Result<Status> {
     let document = Document::open(&args.input, &args.read.reading())?;
-    document.refuse_losses(false)?;
+    document.check_copy(false)?;
     std::fs::create_dir_all(&args.directory).of(crate::input::shown(&args.directory))?;
     let stem = args.input.file_stem().map_or("value".into(), |stem| stem.to_string_lossy());
     let stem = if args.input == Path::new("-") { "value".into() } else { stem };

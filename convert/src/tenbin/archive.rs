@@ -216,6 +216,7 @@ impl Codec for Tenbin {
 /// If something is lost and the options do not accept that, or if the value is neither a map nor a sequence. Then
 /// nothing was written. Also if the value is damaged, or if the writer fails.
 pub fn export<W: Write>(value: &dyn Stored, mut writer: W, options: &Options) -> Result<Losses> {
+    value.verify_unread()?;
     let tree = Saved::of(value)?;
     let mut losses = value.lost();
     let planned = plan(value, &tree, &mut losses)?;

@@ -195,6 +195,23 @@ fn a_damaged_file_leaves_what_was_there() {
         std::fs::write(&from, bytes).unwrap();
         says(Format::Torch.to_archive(&from, &to, &Options::default()), "the CRC-32 is");
         assert_eq!(std::fs::read(&to).unwrap(), b"before");
+        let opened = Format::Torch.open(&from, &Options::default()).unwrap();
+        for format in [
+            Format::Npz,
+            Format::Safetensors,
+            Format::Tenbin,
+            Format::Arrow,
+            Format::Gguf,
+            Format::Json,
+            Format::Msgpack,
+        ] {
+            says(format.save(&opened, &to, &Options::default()), "the CRC-32 is");
+            assert_eq!(std::fs::read(&to).unwrap(), b"before");
+        }
+        let found = torch::open(&from).unwrap();
+        let mut out = tenarc::OArchive::new(Vec::new()).unwrap();
+        let lossy = Options::default().with_losses(true);
+        says(tenarc_convert::into_archive(&found, &mut out, &lossy), "the CRC-32 is");
     }
     assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 2);
 }
