@@ -40,7 +40,7 @@ impl Slice {
     /// Returns the rows that the slice selects in a table with `len` rows.
     ///
     /// # Errors
-    /// If the slice has several axes or a step, or if it selects a single row that does not exist.
+    /// If the slice has several axes or a step, or if a row or an end of the range is out of range.
     pub fn rows(&self, len: u64) -> Result<Range<u64>> {
         let len = i64::try_from(len).unwrap_or(i64::MAX);
         let place = |at: i64| if at < 0 { at.saturating_add(len) } else { at };
@@ -55,8 +55,8 @@ impl Slice {
                 }
             },
             [Part::Range { start, end, step: 1 }] => {
-                let cut = |at: i64| place(at).clamp(0, len);
-                (start.map_or(0, cut), end.map_or(len, cut))
+                let table = || format!("the table has {len} rows");
+                (bound(start, len, table)?.unwrap_or(0), bound(end, len, table)?.unwrap_or(len))
             }
             [_] => return Err(Failure::new("a range of rows has no step")),
             _ => return Err(Failure::new("rows have one axis: use [10:20]")),
@@ -221,8 +221,18 @@ fn strides(dims: &[usize], order: Order) -> Vec<usize> {
     strides
 }
 
-/// Applies an index or range to an axis as Python does: negative numbers count from the end, and ranges are
-/// clipped to the axis.
+/// Returns a bound of a range, counted from the start. A negative number counts from the end, as in Python. Unlike there,
+/// a bound beyond the axis is an error: who asks for ten rows must not get nine without noticing.
+fn bound(at: Option<i64>, len: i64, axis: impl FnOnce() -> String) -> Result<Option<i64>> {
+    let Some(at) = at else { return Ok(None) };
+    let from_start = if at < 0 { at.saturating_add(len) } else { at };
+    if (0..=len).contains(&from_start) {
+        return Ok(Some(from_start));
+    }
+    Err(Failure::new(format!("{at} is out of range: {}", axis())))
+}
+
+/// Applies an index or range to an axis. Negative numbers count from the end.
 fn axis(part: Part, dim: usize) -> Result<Axis> {
     let len = i64::try_from(dim).map_err(|_| Failure::new("the axis is longer than 2^63 - 1"))?;
     let index = |at: i64| usize::try_from(at).unwrap_or(0);
@@ -237,11 +247,14 @@ fn axis(part: Part, dim: usize) -> Result<Axis> {
             Ok(Axis { first: index(from_start), count: 1, step: 1, stays: false })
         }
         Part::Range { start, end, step } => {
-            let (lowest, highest) = if step < 0 { (-1, len - 1) } else { (0, len) };
-            let cut =
-                |at: i64| (if at < 0 { at.saturating_add(len) } else { at }).clamp(lowest, highest);
-            let (from, to) = if step < 0 { (highest, lowest) } else { (lowest, highest) };
-            let (from, to) = (start.map_or(from, cut), end.map_or(to, cut));
+            let on_axis = || format!("the axis has the length {dim}");
+            let (start, end) = (bound(start, len, on_axis)?, bound(end, len, on_axis)?);
+            let (from, to) = if step < 0 {
+                // A range that runs backwards begins at an element, not behind the last one.
+                (start.unwrap_or(len).min(len - 1), end.unwrap_or(-1))
+            } else {
+                (start.unwrap_or(0), end.unwrap_or(len))
+            };
             let span = if step < 0 { from - to } else { to - from };
             let step_size = step.unsigned_abs();
             let count = u64::try_from(span).unwrap_or(0).div_ceil(step_size);
@@ -269,7 +282,12 @@ mod tests {
         let c = Order::C;
         assert_eq!(taken("1", &[3, 2], c), (vec![2], vec![2, 3]));
         assert_eq!(taken(":, -1", &[3, 2], c), (vec![3], vec![1, 3, 5]));
-        assert_eq!(taken("0:10:2, :", &[3, 2], c), (vec![2, 2], vec![0, 1, 4, 5]));
+        assert_eq!(taken("0:3:2, :", &[3, 2], c), (vec![2, 2], vec![0, 1, 4, 5]));
+        assert_eq!(taken("-3:3", &[3], c), (vec![3], vec![0, 1, 2]));
+        assert_eq!(taken("3:", &[3], c), (vec![0], vec![]));
+        assert_eq!(taken("3:0:-1", &[3], c), (vec![2], vec![2, 1]));
+        assert_eq!(taken("0:0", &[0], c), (vec![0], vec![]));
+        assert_eq!(taken("::-1", &[0], c), (vec![0], vec![]));
         assert_eq!(taken("::-1", &[4], c), (vec![4], vec![3, 2, 1, 0]));
         assert_eq!(taken("-2:", &[4], c), (vec![2], vec![2, 3]));
         assert_eq!(taken("3:1", &[4], c), (vec![0], vec![]));
@@ -292,5 +310,14 @@ mod tests {
         }
         let big = Slice::parse("-9223372036854775808").unwrap();
         assert!(Selection::new(&big, &[2], Order::C).is_err());
+        for text in ["0:3", "3:", "-3:", ":-3", "3::-1", "0:-3:-1", "-9223372036854775808:"] {
+            let slice = Slice::parse(text).unwrap();
+            let error = Selection::new(&slice, &[2], Order::C).unwrap_err().to_string();
+            assert!(error.contains("the axis has the length 2"), "{text}: {error}");
+        }
+        for text in ["0:3", "3:", "-3:", ":-3"] {
+            let error = Slice::parse(text).unwrap().rows(2).unwrap_err().to_string();
+            assert!(error.contains("the table has 2 rows"), "{text}: {error}");
+        }
     }
 }

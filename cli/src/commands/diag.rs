@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::args::Diag;
 use crate::document::Document;
 use crate::failure::{Of, Result, Status};
-use crate::output::Out;
+use crate::output::{JsonLines, Out};
 use crate::text::escaped;
 
 #[derive(Debug, Serialize)]
@@ -63,7 +63,7 @@ fn end(quoted: &str) -> usize {
 pub fn run(args: &Diag, out: &mut Out) -> Result<Status> {
     let document = Document::open(&args.input, &args.read.reading())?;
     document.report_losses();
-    let mut rows = Vec::new();
+    let mut lines = args.json.json.then(JsonLines::default);
     for section in document.sections(args.choose.segment.as_deref())? {
         let section = section?;
         let mut diag = tenarc::diag::to_string(section.message().unwrap_or(section.bytes()))
@@ -71,15 +71,15 @@ pub fn run(args: &Diag, out: &mut Out) -> Result<Status> {
         if !args.full {
             diag = shortened(&diag);
         }
-        if args.json.json {
+        if let Some(lines) = &mut lines {
             let name = section.name().map(str::to_owned);
-            rows.push(Row { segment: section.number, name, diag });
+            lines.line(out, &Row { segment: section.number, name, diag })?;
         } else {
             writeln!(out, "{}", escaped(&diag))?;
         }
     }
-    if args.json.json {
-        out.json_rows(&rows)?;
+    if let Some(lines) = lines {
+        lines.end(out)?;
     }
     Ok(Status::Good)
 }

@@ -245,7 +245,9 @@ pub fn stored<'a, S: ReadAt + ?Sized>(
 fn contents<S: ReadAt + ?Sized>(source: &S, member: &Member, limit: u64) -> Result<Vec<u8>> {
     let found = member.byte_len();
     if found > limit {
-        return Err(Error::limit(format!("the member has {found} bytes, {limit} are allowed")));
+        return Err(Error::limit(format!(
+            "the member has {found} bytes, at most {limit} are read"
+        )));
     }
     let mut contents = stored(source, member)?;
     let mut bytes = vec![0; usize::try_from(found).unwrap_or(0)];

@@ -133,7 +133,7 @@ impl Distributed {
     pub(super) fn open(file: &File, path: &Path) -> Result<Self> {
         let len = file.size().map_err(Error::io)?;
         if len > MAX_METADATA {
-            let what = format!("metadata of {len} bytes, {MAX_METADATA} are allowed");
+            let what = format!("metadata of {len} bytes, at most {MAX_METADATA} are read");
             return Err(Error::limit(what));
         }
         let metadata = metadata::read(&source::bytes(file, 0, len)?)?;
