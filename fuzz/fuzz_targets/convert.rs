@@ -5,13 +5,12 @@
 use std::fmt::Debug;
 
 use libfuzzer_sys::{Corpus, fuzz_target};
+use tenarc::Archive;
 use tenarc::de::Limits;
 use tenarc::{DynTensor, OArchive, Tensor, Value};
-#[cfg(feature = "arrow")]
-use tenarc_convert::arrow;
 use tenarc_convert::{
-    Options, TensorFile as _, gguf, into_archive, json, msgpack, npy, onnx, safetensors, tenbin,
-    torch,
+    Options, TensorFile as _, arrow, gguf, into_archive, json, msgpack, npy, onnx, safetensors,
+    tenbin, torch,
 };
 
 /// Dtype, shape and bytes of a tensor. Bytes are compared rather than elements, as a NaN equals nothing.
@@ -85,7 +84,6 @@ fn read_torch(input: &[u8]) {
     }
 }
 
-#[cfg(feature = "arrow")]
 fn read_arrow(input: &[u8]) {
     let limits = Limits::default().with_max_alloc(1 << 24);
     for batch in arrow::Batches::with_limits(input, limits).into_iter().flatten().take(100) {
@@ -116,6 +114,32 @@ fn read_arrow(input: &[u8]) {
         for (name, tensor) in &tensors {
             let again = again.dyn_tensor(name).expect("reading what was written");
             assert_eq!(bytes(&again), bytes(tensor));
+        }
+    }
+}
+
+/// Reads a table, saves its record batches, and writes these as a table again.
+fn read_table(input: &[u8]) {
+    let limits = Limits::default().with_max_alloc(1 << 24);
+    let Ok(file) = arrow::TableFile::new(input).map(|file| file.with_limits(limits)) else {
+        return;
+    };
+    let mut out = OArchive::new(Vec::new()).expect("writing to memory");
+    for rows in file.batches().take(100) {
+        let Ok(rows) = rows else { break };
+        // Saving fails only if a row is larger than the limits allow.
+        if out.save_as("rows", &rows).is_err() {
+            return;
+        }
+    }
+    let archive = Archive::new(out.finish().expect("writing to memory")).expect("an archive");
+    let segments = || archive.segments().map(|segment| segment.expect("a segment"));
+    let mut written = Vec::new();
+    let options = arrow::Options::default().with_losses(true);
+    if arrow::segments_to_writer(segments().collect(), &mut written, &options).is_ok() {
+        let again = arrow::TableFile::new(&written[..]).expect("reading what was written");
+        for rows in again.batches() {
+            rows.expect("reading what was written");
         }
     }
 }
@@ -197,8 +221,10 @@ fuzz_target!(|input: &[u8]| -> Corpus {
         2 => read_safetensors(input),
         3 => read_tenbin(input),
         4 => read_torch(input),
-        #[cfg(feature = "arrow")]
-        5 => read_arrow(input),
+        5 => {
+            read_arrow(input);
+            read_table(input);
+        }
         6 => read_gguf(input),
         7 => read_json(input),
         8 => read_msgpack(input),
