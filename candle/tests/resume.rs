@@ -13,6 +13,7 @@ mod training;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use candle_core::{Tensor, Var};
@@ -24,18 +25,7 @@ use tenarc_test_support::child;
 use tenarc_test_support::lines::changed;
 use training::State;
 
-const TEST: &str = "killed_runs_end_like_others";
 const MOST_STEPS_IN_A_LIFE: u32 = 8;
-
-/// How often the run is killed: 10 times, or `TENARC_KILLS` times.
-fn kills() -> u32 {
-    std::env::var("TENARC_KILLS")
-        .map_or(10, |kills| kills.parse().expect("a number in TENARC_KILLS"))
-}
-
-fn steps() -> u32 {
-    kills() * MOST_STEPS_IN_A_LIFE + 5
-}
 
 fn train(path: &Path, steps: u32, each: impl FnMut(&State)) -> Result<(Model, State)> {
     training::train(path.to_str().unwrap(), steps, each)
@@ -51,21 +41,32 @@ fn bits(losses: &[f32]) -> Vec<u32> {
 }
 
 #[test]
-fn killed_runs_end_like_others() {
+fn a_run_killed_ten_times_ends_like_others() {
+    killed_runs_end_like_others("a_run_killed_ten_times_ends_like_others", 10);
+}
+
+#[test]
+#[ignore = "takes some seconds"]
+fn a_run_killed_a_hundred_times_ends_like_others() {
+    killed_runs_end_like_others("a_run_killed_a_hundred_times_ends_like_others", 100);
+}
+
+fn killed_runs_end_like_others(test: &str, kills: u32) {
+    let steps = kills * MOST_STEPS_IN_A_LIFE + 5;
     if let Some((_, dir)) = child::role() {
-        train(&dir.join("killed"), steps(), |run| println!("step {}", run.step)).unwrap();
+        train(&dir.join("killed"), steps, |run| println!("step {}", run.step)).unwrap();
         return;
     }
     let dir = child::fast_dir();
     let (whole, killed) = (dir.path().join("whole"), dir.path().join("killed"));
-    train(&whole, steps(), |_| {}).unwrap();
+    train(&whole, steps, |_| {}).unwrap();
 
     let mut rng = Rng { state: 1 };
-    for life in 0..kills() {
+    for life in 0..kills {
         let more = usize::try_from(1 + rng.number() % u64::from(MOST_STEPS_IN_A_LIFE)).unwrap();
         // Up to two milliseconds later: in the middle of a step, or of a save.
         let last = child::killed_after(
-            &mut child::command(&[], TEST, "train", dir.path()),
+            &mut command(test, dir.path()),
             more,
             Duration::from_micros(rng.number() % 2000),
         );
@@ -75,19 +76,25 @@ fn killed_runs_end_like_others() {
             "life {life}: step {} in the file after step {last}",
             saved.step
         );
-        assert!(saved.step < steps());
+        assert!(saved.step < steps);
     }
 
-    let output = child::run(&[], TEST, "train", dir.path());
+    let output = command(test, dir.path()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 
     let [expected, found] = [&whole, &killed].map(|path| state(path));
-    assert_eq!(found.step, steps());
+    assert_eq!(found.step, steps);
     assert_eq!(bits(&found.losses), bits(&expected.losses));
     assert!(found.losses.iter().rev().take(20).sum::<f32>() < found.losses.iter().take(20).sum());
     assert_eq!(found.rng.state, expected.rng.state);
     // Equal values make equal files: this compares the weights, the moments and everything else.
     assert!(fs::read(&whole).unwrap() == fs::read(&killed).unwrap(), "the files differ");
+}
+
+fn command(test: &str, dir: &Path) -> Command {
+    let mut command = child::command(&[], test, "train", dir);
+    command.arg("--include-ignored");
+    command
 }
 
 #[test]

@@ -23,7 +23,8 @@ use crate::{Losses, Options, made};
 /// unchanged. All files are written under temporary names. They get their names once all of them are complete, the
 /// index last. After an error, no new file remains, and the files that were there before are unchanged. If the process
 /// is killed while files take their names, some of the new ones remain. Without an index they are not a model, and the
-/// next save replaces them.
+/// next save replaces them. Old files that they replaced are then left under names such as
+/// `.model-00001-of-00002.safetensors.before`. No save removes these.
 ///
 /// # Errors
 /// The errors of [`save_with`](super::save_with). Also if `index` exists already, or its name is not of the form
@@ -121,7 +122,15 @@ impl Moved {
     /// Renames the file at `path`, if there is one, to a temporary name.
     fn set_aside(&mut self, path: &Path) -> Result<()> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let aside = path.with_file_name(format!(".{name}.before"));
+        let name = |number| match number {
+            1 => path.with_file_name(format!(".{name}.before")),
+            more => path.with_file_name(format!(".{name}.before-{more}")),
+        };
+        // A name that is taken holds an old file, from a save that was killed.
+        let taken = |path: &PathBuf| fs::symlink_metadata(path).is_ok();
+        let Some(aside) = (1..=u32::MAX).map(name).find(|path| !taken(path)) else {
+            return Err(Error::io_at(ErrorKind::AlreadyExists.into(), "cannot rename", path));
+        };
         match fs::rename(path, &aside) {
             Ok(()) => self.aside.push((aside, path.to_owned())),
             Err(error) if error.kind() == ErrorKind::NotFound => {}

@@ -330,6 +330,21 @@ fn a_save_that_fails_keeps_the_shards_that_were_there() {
     assert_eq!(names(dir.path()).len(), 4, "{:?}", names(dir.path()));
 }
 
+/// A save that was killed while files took their names leaves the old ones under names of their own.
+#[test]
+fn what_a_killed_save_left_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = dir.path().join(INDEX);
+    let left = dir.path().join(".model-00001-of-00002.safetensors.before");
+    fs::write(&left, "older").unwrap();
+    fs::write(dir.path().join("model-00001-of-00002.safetensors"), "old").unwrap();
+    let good = tensor(&DType::U8, &[1000], 1);
+    save_sharded(&index, &[("a", &good), ("b", &good)], 1000, &quick()).unwrap();
+    assert_eq!(fs::read(&left).unwrap(), b"older");
+    assert_eq!(open_sharded(&index).unwrap().tensors().count(), 2);
+    assert_eq!(names(dir.path()).len(), 4, "{:?}", names(dir.path()));
+}
+
 #[cfg(unix)]
 #[test]
 fn shards_may_be_links_as_caches_of_models_have_them() {
