@@ -1,18 +1,23 @@
 """Converts real files to archives by the command, and compares the tensors by the libraries that the files are made for.
 
-    corpus.py TENARC DIR
+    corpus.py TENARC DIR EXPECTED
 
 TENARC is the command. Every file below DIR whose name ends as that of a format is converted. A file counts as lossless if
 the command says so, and its tensors in the archive have the dtypes, shapes and bits that the format's own library reads. If
 there is no such library here, it is counted apart. What is refused is listed with its reason.
+
+EXPECTED is a JSON file with the counts, which do not change, as the files do not. If it is -, they are printed in its form.
+Without torch, the counts of PyTorch are not compared.
 """
 
+import json
 import subprocess
 import sys
 import tempfile
 from collections import Counter, defaultdict
 from pathlib import Path
 
+import h5py
 import numpy as np
 import onnx
 import safetensors.numpy
@@ -28,7 +33,7 @@ except ImportError:
 
 FAMILIES = {
     "safetensors": ["safetensors"], "numpy": ["npz", "npy"], "ONNX": ["onnx"], "PyTorch": ["pt", "pth", "jit"],
-    "Arrow": ["feather", "arrow"], "Parquet": ["parquet"],
+    "Arrow": ["feather", "arrow"], "Parquet": ["parquet"], "HDF5": ["h5", "hdf5"],
 }  # fmt: skip
 EXTENSIONS = {extension: family for family, extensions in FAMILIES.items() for extension in extensions}
 
@@ -107,7 +112,24 @@ def of_torch(path):
     return found
 
 
-LIBRARIES = {"numpy": of_numpy, "ONNX": of_onnx, "PyTorch": of_torch, "safetensors": safetensors.numpy.load_file}
+def of_hdf5(path):
+    """Each dataset that has elements, by the names of the groups that lead to it first."""
+    found = {}
+
+    def dataset(name, item):
+        if isinstance(item, h5py.Dataset) and item.shape is not None:
+            array = np.asarray(item[()])
+            if array.dtype.hasobject:
+                array = np.asarray(item.asstr("utf-8", "surrogateescape")[()])
+            found[name.replace("/", ".")] = array
+
+    with h5py.File(path) as file:
+        # A dataset with several names is visited by one of them, and groups only once.
+        file.visititems(dataset)
+    return found
+
+
+LIBRARIES = {"HDF5": of_hdf5, "numpy": of_numpy, "ONNX": of_onnx, "PyTorch": of_torch, "safetensors": safetensors.numpy.load_file}
 
 
 def tensors(value, name=()):
@@ -147,7 +169,7 @@ def compare(family, path, value):
     return None
 
 
-def main(command, directory):
+def main(command, directory, expected):
     counts, refused, wrong = defaultdict(Counter), defaultdict(Counter), []
     with tempfile.TemporaryDirectory() as folder:
         for path in sorted(directory.rglob("*.*")):
@@ -179,8 +201,16 @@ def main(command, directory):
         for reason, count in reasons.most_common():
             print(f"{family}, {count} refused: {reason}")
     print(*wrong, sep="\n")
-    sys.exit(bool(wrong))
+    found = {family: {name: counts[family][name] for name in columns} for family in FAMILIES}
+    if expected == "-":
+        print(json.dumps(found, indent=1))
+        sys.exit(bool(wrong))
+    expected = json.loads(Path(expected).read_text())
+    differ = [family for family in FAMILIES if (torch or family != "PyTorch") and found[family] != expected[family]]
+    for family in differ:
+        print(f"{family}: expected {expected[family]}, found {found[family]}")
+    sys.exit(bool(wrong or differ))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3])
