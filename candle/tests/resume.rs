@@ -3,11 +3,11 @@
 #![cfg(unix)]
 
 #[allow(dead_code)] // what only the example uses
-#[path = "../examples/resume/digits.rs"]
+#[path = "../examples/resume_candle/digits.rs"]
 mod digits;
-#[path = "../examples/resume/plain.rs"]
+#[path = "../examples/resume_candle/plain.rs"]
 mod plain;
-#[path = "../examples/resume/training.rs"]
+#[path = "../examples/resume_candle/training.rs"]
 mod training;
 
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ fn a_run_killed_ten_times_ends_like_others() {
 }
 
 #[test]
-#[ignore = "takes some seconds"]
+#[ignore = "takes a quarter of a minute"]
 fn a_run_killed_a_hundred_times_ends_like_others() {
     killed_runs_end_like_others("a_run_killed_a_hundred_times_ends_like_others", 100);
 }
@@ -114,8 +114,8 @@ fn the_program_without_checkpoints_ends_alike_and_differs_in_few_lines() {
     assert_eq!(weights(&model.variables), weights(&plain.variables));
 
     let [with, without] = [
-        include_str!("../examples/resume/training.rs"),
-        include_str!("../examples/resume/plain.rs"),
+        include_str!("../examples/resume_candle/training.rs"),
+        include_str!("../examples/resume_candle/plain.rs"),
     ];
     let new = changed(with, without);
     assert!((3..=5).contains(&new), "{new} lines are new or changed");

@@ -2,11 +2,11 @@
 //! `kill -9`, the next run continues, and ends with the same weights and losses bit for bit.
 //!
 //! ```console
-//! $ cargo run --release -p tenarc-candle --example resume -- run.tenarc 2000
+//! $ cargo run --release -p tenarc-candle --example resume_candle -- run.tenarc 2000
 //! ```
 //!
-//! The images are digits of 8 x 8 pixels, drawn with noise. `candle/tests/resume.rs` kills this program at random steps, and
-//! compares it with `plain.rs`, which saves nothing.
+//! The images are the handwritten digits of `examples/digits`. The random generator that draws the batches is saved, too.
+//! `candle/tests/resume.rs` kills this program at random steps, and compares it with `plain.rs`, which saves nothing.
 
 mod digits;
 mod training;
@@ -24,6 +24,7 @@ fn main() -> digits::Result<()> {
             );
         }
     })?;
-    println!("{} of 1000 new images are right", model.right(1000)?);
+    let (right, all) = digits::Digits::load()?.recognised(&model)?;
+    println!("{right} of {all} images that were held out are recognised");
     Ok(())
 }

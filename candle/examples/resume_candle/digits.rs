@@ -1,7 +1,11 @@
 //! The images of digits, the network, the schedule and the random generator.
 
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+
 use candle_core::{DType, Device, Module, Tensor, Var};
 use candle_nn::{Linear, VarBuilder, VarMap};
+use flate2::read::GzDecoder;
 use serde::{Deserialize, Serialize};
 
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -37,13 +41,63 @@ impl Model {
     pub fn forward(&self, images: &Tensor) -> candle_core::Result<Tensor> {
         self.output.forward(&self.hidden.forward(images)?.relu()?)
     }
+}
 
-    /// How many new images the network recognises.
-    pub fn right(&self, count: usize) -> Result<u32> {
-        let (images, labels) = Rng { state: 99 }.digits(count)?;
-        let found = self.forward(&images)?.argmax(1)?;
-        Ok(found.eq(&labels)?.to_dtype(DType::U32)?.sum_all()?.to_scalar()?)
+/// The handwritten digits of `examples/digits`.
+pub struct Digits {
+    training: Vec<Image>,
+    /// No batch has these.
+    held_out: Vec<Image>,
+}
+
+struct Image {
+    /// 8 x 8 pixels, row by row, from 0 to 1.
+    pixels: Vec<f32>,
+    label: u8,
+}
+
+impl Digits {
+    /// Reads the compressed CSV file. Each line has 64 pixels from 0 to 16, and the label.
+    pub fn load() -> Result<Self> {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/digits/digits.csv.gz");
+        let file = File::open(path).map_err(|error| format!("{path}: {error}"))?;
+        let mut images = Vec::new();
+        for (number, line) in BufReader::new(GzDecoder::new(file)).lines().enumerate() {
+            let row = line?.split(',').map(str::parse).collect::<std::result::Result<Vec<u8>, _>>();
+            let (label, pixels) = match row.as_ref().map(|row| row.split_last()) {
+                Ok(Some((&label @ ..10, pixels))) if pixels.len() == PIXELS => (label, pixels),
+                _ => return Err(format!("{path}, line {}: not a digit", number + 1).into()),
+            };
+            let pixels = pixels.iter().map(|&pixel| f32::from(pixel) / 16.0).collect();
+            images.push(Image { pixels, label });
+        }
+        let held_out = images.split_off(images.len() * 5 / 6);
+        Ok(Self { training: images, held_out })
     }
+
+    /// Random images, and their labels.
+    pub fn batch(&self, rng: &mut Rng, count: usize) -> Result<(Tensor, Tensor)> {
+        let images = || &self.training[rng.below(self.training.len())];
+        tensors(std::iter::repeat_with(images).take(count))
+    }
+
+    /// How many of the images that were held out the model recognises, and how many these are.
+    pub fn recognised(&self, model: &Model) -> Result<(u32, usize)> {
+        let (images, labels) = tensors(self.held_out.iter())?;
+        let right = model.forward(&images)?.argmax(1)?.eq(&labels)?;
+        Ok((right.to_dtype(DType::U32)?.sum_all()?.to_scalar()?, self.held_out.len()))
+    }
+}
+
+fn tensors<'a>(images: impl Iterator<Item = &'a Image>) -> Result<(Tensor, Tensor)> {
+    let (mut pixels, mut labels) = (Vec::new(), Vec::new());
+    for image in images {
+        pixels.extend_from_slice(&image.pixels);
+        labels.push(u32::from(image.label));
+    }
+    let count = labels.len();
+    let images = Tensor::from_vec(pixels, (count, PIXELS), &Device::Cpu)?;
+    Ok((images, Tensor::from_vec(labels, count, &Device::Cpu)?))
 }
 
 /// A learning rate that rises, and then falls like a cosine.
@@ -85,38 +139,14 @@ impl Rng {
         (self.number() >> 40) as f32 / (1_u64 << 23) as f32 - 1.0
     }
 
-    /// Random digits with noise, and their labels.
-    pub fn digits(&mut self, count: usize) -> Result<(Tensor, Tensor)> {
-        let (mut pixels, mut labels) =
-            (Vec::with_capacity(count * PIXELS), Vec::with_capacity(count));
-        for _ in 0..count {
-            #[allow(clippy::cast_possible_truncation)] // less than 10
-            let label = (self.number() % 10) as u32;
-            labels.push(label);
-            for row in DIGITS[label as usize] {
-                for bit in 0..8 {
-                    pixels.push(f32::from(row >> bit & 1) + self.symmetric());
-                }
-            }
-        }
-        let images = Tensor::from_vec(pixels, (count, PIXELS), &Device::Cpu)?;
-        Ok((images, Tensor::from_vec(labels, count, &Device::Cpu)?))
+    /// Uniform in 0..length.
+    fn below(&mut self, length: usize) -> usize {
+        // `length` is small, so the remainders are as good as equally likely.
+        #[allow(clippy::cast_possible_truncation)] // less than `length`
+        let number = (self.number() % length as u64) as usize;
+        number
     }
 }
 
 const PIXELS: usize = 64;
 const HIDDEN: usize = 48;
-
-/// The digits, with one byte for each row of pixels.
-const DIGITS: [[u8; 8]; 10] = [
-    [0x3e, 0x63, 0x73, 0x7b, 0x6f, 0x67, 0x3e, 0x00],
-    [0x0c, 0x0e, 0x0c, 0x0c, 0x0c, 0x0c, 0x3f, 0x00],
-    [0x1e, 0x33, 0x30, 0x1c, 0x06, 0x33, 0x3f, 0x00],
-    [0x1e, 0x33, 0x30, 0x1c, 0x30, 0x33, 0x1e, 0x00],
-    [0x38, 0x3c, 0x36, 0x33, 0x7f, 0x30, 0x78, 0x00],
-    [0x3f, 0x03, 0x1f, 0x30, 0x30, 0x33, 0x1e, 0x00],
-    [0x1c, 0x06, 0x03, 0x1f, 0x33, 0x33, 0x1e, 0x00],
-    [0x3f, 0x33, 0x30, 0x18, 0x0c, 0x0c, 0x0c, 0x00],
-    [0x1e, 0x33, 0x33, 0x1e, 0x33, 0x33, 0x1e, 0x00],
-    [0x1e, 0x33, 0x33, 0x3e, 0x30, 0x18, 0x0e, 0x00],
-];
