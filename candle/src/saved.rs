@@ -7,6 +7,7 @@ use candle_core::Device;
 use candle_nn::VarMap;
 use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
+use tenarc::archive::SaveOptions;
 use tenarc::named::{Match, Unmatched};
 use tenarc::{Archive, Result};
 
@@ -53,7 +54,34 @@ pub fn save<M: Serialize + ?Sized>(
     variables: &VarMap,
     meta: &M,
 ) -> Result<()> {
-    tenarc::save(path, &Saved { meta, variables: Variables(variables) })
+    save_with(path, variables, meta, SaveOptions::default())
+}
+
+/// Like [`save`], with options. They can compress tensors, leave out checksums, or not wait for the drive.
+///
+/// ```
+/// # use candle_nn::VarMap;
+/// use tenarc::archive::{Compression, SaveOptions};
+///
+/// # let dir = std::env::temp_dir().join(format!("tenarc-candle-save-with-{}", std::process::id()));
+/// # std::fs::create_dir_all(&dir)?;
+/// # let path = dir.join("model.tenarc");
+/// # let variables = VarMap::new();
+/// let options = SaveOptions::default().with_compression(Compression::zstd(0));
+/// tenarc_candle::save_with(&path, &variables, &"a small model", options)?;
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// The same errors as [`save`], and if the options are invalid.
+pub fn save_with<M: Serialize + ?Sized>(
+    path: impl AsRef<Path>,
+    variables: &VarMap,
+    meta: &M,
+    options: SaveOptions,
+) -> Result<()> {
+    tenarc::archive::save_with(path, &Saved { meta, variables: Variables(variables) }, options)
 }
 
 /// The file that [`save`] writes.

@@ -86,3 +86,41 @@ fn errors_name_the_file() {
         vb.get((4, 3), "layers.0.weights").unwrap_err().to_string().contains("cannot find tensor")
     );
 }
+
+#[test]
+fn a_model_of_two_files_is_one_model() {
+    let dir = tempfile::tempdir().unwrap();
+    let (first, second): (HashMap<_, _>, HashMap<_, _>) =
+        tensors().into_iter().partition(|(name, _)| name.starts_with("layers"));
+    let mut places = serde_json::Map::new();
+    for (tensors, name) in [(first, "model-1.safetensors"), (second, "model-2.safetensors")] {
+        candle_core::safetensors::save(&tensors, dir.path().join(name)).unwrap();
+        places.extend(tensors.into_keys().map(|tensor| (tensor, name.into())));
+    }
+    let index = dir.path().join("model.safetensors.index.json");
+    std::fs::write(&index, serde_json::json!({ "weight_map": places }).to_string()).unwrap();
+
+    let weights = Weights::open_sharded_safetensors(&index).unwrap();
+    assert_eq!(weights.names().len(), 5);
+    let vb = weights.var_builder(DType::F32, &Device::Cpu);
+    let [bias, embed] = ["layers.0.bias", "embed.weight"].map(|name| vb.get((3, 4), name).unwrap());
+    for tensor in [bias, embed] {
+        assert_eq!(tensor.to_vec2::<f32>().unwrap()[0], [-6.0, -5.0, -4.0, -3.0]);
+    }
+
+    std::fs::remove_file(dir.path().join("model-2.safetensors")).unwrap();
+    let error = Weights::open_sharded_safetensors(&index).unwrap_err().to_string();
+    assert!(error.contains("model-2.safetensors"), "{error}");
+}
+
+#[test]
+fn a_file_in_memory_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("model.safetensors");
+    candle_core::safetensors::save(&tensors(), &path).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    let file = tenarc_convert::safetensors::SafeTensors::new(&bytes[..]).unwrap();
+    let weights = Weights::of_safetensors(file).unwrap();
+    let positions = weights.tensor("positions").unwrap();
+    assert_eq!(positions.to_vec2::<i64>().unwrap()[2], [2, 3, 4, 5]);
+}

@@ -1,11 +1,14 @@
 //! The variables of a model are saved with a value beside them, and loaded into an empty map or into variables that a
 //! model uses.
 
+use std::fs;
+
 use candle_core::{DType, Device, Tensor, Var};
 use candle_nn::{Init, Linear, Module, VarBuilder, VarMap};
 use serde::{Deserialize, Serialize};
+use tenarc::archive::{Compression, SaveOptions};
 use tenarc::named::Match;
-use tenarc_candle::{Weights, load, load_into, save};
+use tenarc_candle::{Weights, load, load_into, save, save_with};
 
 #[derive(Serialize, Deserialize, Debug, PartialEq)]
 struct Config {
@@ -238,4 +241,19 @@ fn other_files_are_refused() {
     tenarc::save(&path, &config()).unwrap();
     let error = load::<Config>(&path, &VarMap::new(), &Device::Cpu).unwrap_err().to_string();
     assert!(error.contains("variables") && error.contains("other.tenarc"), "{error}");
+}
+
+#[test]
+fn a_compressed_file_is_loaded() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("model.tenarc");
+    let variables = VarMap::new();
+    variables.get(100_000, "a", Init::Const(0.5), DType::F32, &Device::Cpu).unwrap();
+    let options = SaveOptions::default().with_compression(Compression::zstd(0));
+    save_with(&path, &variables, &config(), options).unwrap();
+    assert!(fs::metadata(&path).unwrap().len() < 50_000);
+    let loaded = VarMap::new();
+    assert_eq!(load::<Config>(&path, &loaded, &Device::Cpu).unwrap(), config());
+    let vars = loaded.data().lock().unwrap();
+    assert_eq!(vars["a"].to_vec1::<f32>().unwrap(), vec![0.5; 100_000]);
 }
