@@ -94,8 +94,13 @@ fn data() -> Arc<dyn DataLoader<Tensor<2>>> {
     DataLoaderBuilder::new(Rows).batch_size(5).build(InMemDataset::new((0..20).map(row).collect()))
 }
 
+#[allow(deprecated)] // burn-ndarray is, but programs use it
+fn devices() -> [Device; 2] {
+    [Device::flex().autodiff(), Device::ndarray().autodiff()]
+}
+
 /// Trains up to an epoch, from the last one that has a file.
-fn train(dir: &Path, epochs: usize) -> TenarcCheckpointer {
+fn train(device: &Device, dir: &Path, epochs: usize) -> TenarcCheckpointer {
     let files = TenarcCheckpointer::new(dir.join("checkpoints")).unwrap();
     let mut training = SupervisedTraining::<Model>::new(dir.join("logs"), data(), data())
         .metrics((LossMetric::new(),))
@@ -106,12 +111,11 @@ fn train(dir: &Path, epochs: usize) -> TenarcCheckpointer {
     if let Some(epoch) = files.last_epoch().unwrap() {
         training = training.checkpoint(epoch);
     }
-    let device = Device::flex().autodiff();
     let scheduler = ComposedLrSchedulerConfig::new()
         .cosine(CosineAnnealingLrSchedulerConfig::new(0.5, 7))
         .exponential(ExponentialLrSchedulerConfig::new(0.5, 0.9));
     let optimizer = AdamWConfig::new().with_amsgrad(true).init();
-    let learner = Learner::new(Model::new(&device), optimizer, scheduler.init().unwrap());
+    let learner = Learner::new(Model::new(device), optimizer, scheduler.init().unwrap());
     training.launch(learner);
     files
 }
@@ -133,10 +137,16 @@ fn contents(files: &TenarcCheckpointer, epoch: usize) -> (BTreeMap<String, Vec<u
 
 #[test]
 fn a_learner_that_was_stopped_ends_like_others() {
+    for device in &devices() {
+        a_learner_is_stopped(device);
+    }
+}
+
+fn a_learner_is_stopped(device: &Device) {
     let dir = tempfile::tempdir().unwrap();
-    let whole = train(&dir.path().join("whole"), 6);
+    let whole = train(device, &dir.path().join("whole"), 6);
     for epochs in [1, 2, 5, 6] {
-        train(&dir.path().join("stopped"), epochs);
+        train(device, &dir.path().join("stopped"), epochs);
     }
     let stopped = TenarcCheckpointer::new(dir.path().join("stopped/checkpoints")).unwrap();
     assert_eq!(stopped.checkpoints().steps().unwrap(), [5, 6]);
@@ -158,14 +168,13 @@ fn a_learner_that_was_stopped_ends_like_others() {
 }
 
 /// A model and an optimizer after a few steps.
-fn trained() -> (Model, ModuleOptimizer, ModuleLrScheduler) {
-    let device = Device::flex().autodiff();
-    let mut model = Model::new(&device);
+fn trained(device: &Device) -> (Model, ModuleOptimizer, ModuleLrScheduler) {
+    let mut model = Model::new(device);
     let mut optimizer = AdamConfig::new().init();
     let config = CosineAnnealingLrSchedulerConfig::new(0.5, 7);
     let mut scheduler = config.init().unwrap();
     for _ in 0..3 {
-        let loss = model.regress(Tensor::ones([3, 4], &device)).loss;
+        let loss = model.regress(Tensor::ones([3, 4], device)).loss;
         let gradients = GradientsParams::from_grads(loss.backward(), &model);
         model = optimizer.step(scheduler.step(), model, gradients);
     }
@@ -203,11 +212,17 @@ fn compare<R: Checkpoint>(ours: &impl Checkpointer<R>, theirs: &impl Checkpointe
 
 #[test]
 fn records_are_those_that_burns_own_checkpointer_gives() {
+    for device in &devices() {
+        records_are_compared(device);
+    }
+}
+
+fn records_are_compared(device: &Device) {
     let dir = tempfile::tempdir().unwrap();
     let ours = TenarcCheckpointer::new(dir.path().join("ours")).unwrap();
     let [of_model, of_optimizer, of_scheduler] =
         ["model", "optim", "scheduler"].map(|name| FileCheckpointer::new(dir.path(), name));
-    let (model, optimizer, scheduler) = trained();
+    let (model, optimizer, scheduler) = trained(device);
 
     save_both::<ModuleRecord>(&ours, &of_model, || model.clone().into_record());
     save_both::<LrSchedulerRecord>(&ours, &of_scheduler, || scheduler.to_record());
@@ -228,7 +243,7 @@ fn records_are_those_that_burns_own_checkpointer_gives() {
 fn an_epoch_is_deleted_whether_it_is_complete_or_not() {
     let dir = tempfile::tempdir().unwrap();
     let files = TenarcCheckpointer::new(dir.path()).unwrap();
-    let (model, optimizer, scheduler) = trained();
+    let (model, optimizer, scheduler) = trained(&Device::flex().autodiff());
     // The three calls of burn-train come from three threads, so one can be late.
     files.save(1, optimizer.to_record()).unwrap();
     Checkpointer::<OptimizerRecord>::delete(&files, 1).unwrap();
@@ -249,7 +264,7 @@ fn an_epoch_is_deleted_whether_it_is_complete_or_not() {
 
 #[test]
 fn too_many_dimensions_are_an_error_and_no_panic() {
-    let (_, optimizer, _) = trained();
+    let (_, optimizer, _) = trained(&Device::flex().autodiff());
     let record = Record::new(optimizer.to_record()).unwrap();
     let mut value = tenarc::to_value(&record).unwrap();
     assert!(

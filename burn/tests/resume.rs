@@ -3,11 +3,11 @@
 #![cfg(unix)]
 
 #[allow(dead_code)] // what only the example uses
-#[path = "../examples/resume/digits.rs"]
+#[path = "../examples/resume_burn/digits.rs"]
 mod digits;
-#[path = "../examples/resume/plain.rs"]
+#[path = "../examples/resume_burn/plain.rs"]
 mod plain;
-#[path = "../examples/resume/training.rs"]
+#[path = "../examples/resume_burn/training.rs"]
 mod training;
 
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use burn_optim::decay::WeightDecayConfig;
 use burn_optim::{
     AdamConfig, GradientsParams, LBFGS, LBFGSConfig, ModuleOptimizer, OptimizerRecord,
 };
-use digits::{Model, Rng};
+use digits::{Digits, Model, Rng};
 use tenarc::DynTensor;
 use tenarc::archive::{Compression, SaveOptions};
 use tenarc_burn::{Record, resume_run, save_run, save_run_with};
@@ -123,8 +123,8 @@ fn the_program_without_checkpoints_ends_alike_and_differs_in_few_lines() {
     assert_eq!(weights(&model), weights(&plain));
 
     let [with, without] = [
-        include_str!("../examples/resume/training.rs"),
-        include_str!("../examples/resume/plain.rs"),
+        include_str!("../examples/resume_burn/training.rs"),
+        include_str!("../examples/resume_burn/plain.rs"),
     ];
     let new = changed(with, without);
     assert!((3..=5).contains(&new), "{new} lines are new or changed");
@@ -199,11 +199,12 @@ fn the_configuration_of_the_given_optimizer_is_used() {
     let path = dir.path().join("run");
     let (_, state) = train(&path, 3, |_| {}).unwrap();
     let device = Device::flex().autodiff();
+    let digits = Digits::load().unwrap();
     let weights = [None, Some(0.5)].map(|decay: Option<f32>| {
         let config = AdamConfig::new().with_weight_decay(decay.map(WeightDecayConfig::new));
         let (model, mut optimizer, mut state) =
             resume_run(&path, Model::new(1, &device), config.init(), state.clone()).unwrap();
-        let (images, _) = state.rng.digits(8, &device);
+        let (images, _) = digits.batch(&mut state.rng, 8, &device);
         let loss = model.forward(images).sum();
         let gradients = GradientsParams::from_grads(loss.backward(), &model);
         optimizer.step(0.01, model, gradients).output.weight.val().to_data()
@@ -215,7 +216,8 @@ fn the_configuration_of_the_given_optimizer_is_used() {
 #[test]
 fn the_record_of_lbfgs_comes_back() {
     let device = Device::flex().autodiff();
-    let (images, labels) = Rng { state: 3 }.digits(8, &device);
+    let digits = Digits::load().unwrap();
+    let (images, labels) = digits.batch(&mut Rng { state: 3 }, 8, &device);
     let step = |optimizer: &mut LBFGS, model: Model| {
         optimizer.step(0.1, model, |model: Model| {
             let loss = CrossEntropyLossConfig::new()
@@ -243,4 +245,47 @@ fn the_record_of_lbfgs_comes_back() {
     // Without this, the test could pass although the state is not used.
     assert_ne!(without, expected);
     assert!(before.is_finite());
+}
+
+/// Trains three steps, saves, resumes, and trains three more, with each backend.
+#[test]
+fn a_run_resumes_on_both_backends() {
+    #[allow(deprecated)] // burn-ndarray is, but programs use it
+    let devices = [Device::flex().autodiff(), Device::ndarray().autodiff()];
+    let dir = child::fast_dir();
+    let digits = Digits::load().unwrap();
+    for (number, device) in devices.iter().enumerate() {
+        let cross_entropy = CrossEntropyLossConfig::new().init(device);
+        let step = |model: Model, optimizer: &mut ModuleOptimizer, rng: &mut Rng| {
+            let (images, labels) = digits.batch(rng, 8, device);
+            let loss = cross_entropy.forward(model.forward(images), labels);
+            let gradients = GradientsParams::from_grads(loss.backward(), &model);
+            optimizer.step(0.01, model, gradients)
+        };
+        let (mut model, mut optimizer) = (Model::new(7, device), AdamConfig::new().init());
+        let mut rng = Rng { state: 8 };
+        for _ in 0..3 {
+            model = step(model, &mut optimizer, &mut rng);
+        }
+        let path = dir.path().join(format!("run-{number}"));
+        save_run(&path, &model, &optimizer, &rng).unwrap();
+
+        let new = (Model::new(1, device), AdamConfig::new().init());
+        let (mut resumed, mut of_resumed, mut drawn) =
+            resume_run(&path, new.0, new.1, Rng { state: 0 }).unwrap();
+        assert_eq!(drawn.state, rng.state);
+        for _ in 0..3 {
+            model = step(model, &mut optimizer, &mut rng);
+            resumed = step(resumed, &mut of_resumed, &mut drawn);
+        }
+        let ends = [(&model, &optimizer, &rng), (&resumed, &of_resumed, &drawn)].map(
+            |(model, optimizer, rng)| {
+                let path = dir.path().join("end");
+                save_run(&path, model, optimizer, rng).unwrap();
+                tensors(&path)
+            },
+        );
+        assert_eq!(ends[0], ends[1]);
+        assert_ne!(ends[0], tensors(&path));
+    }
 }

@@ -2,11 +2,11 @@
 //! `kill -9`, the next run continues, and ends with the same weights and losses bit for bit.
 //!
 //! ```console
-//! $ cargo run --release -p tenarc-burn --example resume -- run.tenarc 2000
+//! $ cargo run --release -p tenarc-burn --example resume_burn -- run.tenarc 2000
 //! ```
 //!
-//! The images are digits of 8 x 8 pixels, drawn with noise. `burn/tests/resume.rs` kills this program at random steps, and
-//! compares it with `plain.rs`, which saves nothing.
+//! The images are the handwritten digits of `examples/digits`. The random generator that draws the batches is saved, too.
+//! `burn/tests/resume.rs` kills this program at random steps, and compares it with `plain.rs`, which saves nothing.
 
 mod digits;
 mod training;
@@ -25,6 +25,7 @@ fn main() -> digits::Result<()> {
         }
     })?;
     let device = model.output.weight.val().device();
-    println!("{} of 1000 new images are right", model.right(1000, &device));
+    let (right, all) = digits::Digits::load()?.recognised(&model, &device);
+    println!("{right} of {all} images that were held out are recognised");
     Ok(())
 }
