@@ -24,7 +24,8 @@ struct Run<'a, T: ?Sized> {
 /// Saves a training run: a module, its optimizer, and a value with everything else, such as the number of steps, the
 /// schedule and the state of the random generator. The file is replaced in one step.
 ///
-/// The tensors of the module are written one by one. Those of the optimizer are copied once first.
+/// The tensors of the module are taken out of the backend and written one by one. Those of the optimizer are copied first, so
+/// that meanwhile the memory has their bytes twice more.
 ///
 /// Each call writes everything, and waits until it is on the drive. With Adam, this is three times the size of the module.
 /// If a step takes less time than that, save after every hundredth step, for example.

@@ -62,8 +62,8 @@ use tenarc::{Error, Result};
 /// burn looks up the state of an optimizer by the ids of the parameters. So load the record of the module too: it
 /// gives the parameters the ids that they had.
 ///
-/// The fields of burn's records are private, so their tensors are copied once when a `Record` is made, and once by
-/// [`into_inner`](Self::into_inner).
+/// The fields of burn's records are private, and burn gives them as a burnpack in memory. So their tensors are copied twice
+/// when a `Record` is made, and twice by [`into_inner`](Self::into_inner). Meanwhile the memory has their bytes once more.
 pub struct Record<R: BurnRecord>(R::Content);
 
 impl<R: BurnRecord> Record<R> {
