@@ -9,7 +9,7 @@ use std::sync::Arc;
 use burn_store::burn_pack::{self, Tensor as PackTensor};
 use burn_store::{
     ApplyResult, IdentityAdapter, KeyRemapper, ModuleAdapter, ModuleSnapshot, ModuleStore,
-    PathFilter, map_indices_contiguous,
+    PathFilter, map_indices_contiguous_except,
 };
 use serde::de::DeserializeOwned;
 use serde::ser::{Error as _, Serialize, SerializeMap, SerializeStruct, Serializer};
@@ -79,6 +79,8 @@ pub struct TenarcStore {
     filter: PathFilter,
     remapper: KeyRemapper,
     indices_are_mapped: bool,
+    /// The lists whose indices are kept.
+    kept_indices: PathFilter,
     from_adapter: Box<dyn ModuleAdapter>,
     to_adapter: Box<dyn ModuleAdapter>,
     allow_partial: bool,
@@ -141,6 +143,7 @@ impl TenarcStore {
             filter: PathFilter::new(),
             remapper: KeyRemapper::new(),
             indices_are_mapped: false,
+            kept_indices: PathFilter::new(),
             from_adapter: Box::new(IdentityAdapter),
             to_adapter: Box::new(IdentityAdapter),
             allow_partial: false,
@@ -178,10 +181,78 @@ impl TenarcStore {
         meta.map_err(|error| self.in_file(error))
     }
 
-    /// Sets which tensors are saved or loaded.
+    /// Sets which tensors are saved or loaded. An empty filter selects all.
+    ///
+    /// The methods `with_regex`, `with_full_path` and `with_predicate` add to this filter. A tensor is selected if one of
+    /// its conditions is met.
     #[must_use]
     pub fn filter(self, filter: PathFilter) -> Self {
         Self { filter, ..self }
+    }
+
+    /// Adds the tensors whose names match a regex to those that are saved or loaded.
+    ///
+    /// ```
+    /// # use tenarc_burn::TenarcStore;
+    /// // The encoder, and all biases.
+    /// let store = TenarcStore::from_file("model.tenarc").with_regex(r"^encoder\.").with_regex(r"\.bias$");
+    /// ```
+    ///
+    /// # Panics
+    /// If the regex is invalid, as burn's [`PathFilter`] does.
+    #[must_use]
+    pub fn with_regex(mut self, pattern: impl AsRef<str>) -> Self {
+        self.filter = self.filter.with_regex(pattern);
+        self
+    }
+
+    /// Adds several regexes, as [`with_regex`](Self::with_regex) adds one.
+    ///
+    /// # Panics
+    /// If a regex is invalid.
+    #[must_use]
+    pub fn with_regexes<S: AsRef<str>>(mut self, patterns: impl IntoIterator<Item = S>) -> Self {
+        self.filter = self.filter.with_regexes(patterns);
+        self
+    }
+
+    /// Adds the tensor with this name to those that are saved or loaded.
+    #[must_use]
+    pub fn with_full_path(mut self, path: impl Into<String>) -> Self {
+        self.filter = self.filter.with_full_path(path);
+        self
+    }
+
+    /// Adds several names, as [`with_full_path`](Self::with_full_path) adds one.
+    #[must_use]
+    pub fn with_full_paths<S: Into<String>>(mut self, paths: impl IntoIterator<Item = S>) -> Self {
+        self.filter = self.filter.with_full_paths(paths);
+        self
+    }
+
+    /// Adds the tensors for which a function returns `true`. It gets the name, and the types of the modules around the
+    /// tensor, joined by dots: `Struct:Model.Struct:Linear`.
+    #[must_use]
+    pub fn with_predicate(mut self, predicate: fn(&str, &str) -> bool) -> Self {
+        self.filter = self.filter.with_predicate(predicate);
+        self
+    }
+
+    /// Adds several functions, as [`with_predicate`](Self::with_predicate) adds one.
+    #[must_use]
+    pub fn with_predicates(
+        mut self,
+        predicates: impl IntoIterator<Item = fn(&str, &str) -> bool>,
+    ) -> Self {
+        self.filter = self.filter.with_predicates(predicates);
+        self
+    }
+
+    /// Selects all tensors, whatever the other methods have added.
+    #[must_use]
+    pub fn match_all(mut self) -> Self {
+        self.filter = self.filter.match_all();
+        self
     }
 
     /// Sets new names for tensors, when they are saved and when they are loaded.
@@ -190,10 +261,34 @@ impl TenarcStore {
         Self { remapper, tensors: None, ..self }
     }
 
-    /// Sets whether gaps between indices are closed when tensors are loaded, as in burn's `SafetensorsStore`.
+    /// Adds a regex and what replaces its matches in names, when tensors are saved and when they are loaded.
+    ///
+    /// # Panics
+    /// If the regex is invalid, as in burn's stores. [`KeyRemapper::add_pattern`] returns an error instead.
+    #[must_use]
+    pub fn with_key_remapping(self, from: impl AsRef<str>, to: impl Into<String>) -> Self {
+        let remapper = self.remapper.clone().add_pattern(from, to).expect("an invalid regex");
+        self.remap(remapper)
+    }
+
+    /// Sets whether gaps between indices are closed when tensors are loaded, as in burn's `SafetensorsStore`: the layers
+    /// 0, 2 and 4 become 0, 1 and 2.
     #[must_use]
     pub fn map_indices_contiguous(self, on: bool) -> Self {
         Self { indices_are_mapped: on, tensors: None, ..self }
+    }
+
+    /// Keeps the indices of the lists whose names match a regex, if
+    /// [`map_indices_contiguous`](Self::map_indices_contiguous) is on. The name is what comes before the index, after
+    /// [`remap`](Self::remap): `flows` for `flows.2.weight`. Several calls keep the lists of each.
+    ///
+    /// # Panics
+    /// If the regex is invalid.
+    #[must_use]
+    pub fn map_indices_contiguous_except(mut self, pattern: impl AsRef<str>) -> Self {
+        self.kept_indices = self.kept_indices.with_regex(pattern);
+        self.tensors = None;
+        self
     }
 
     /// Sets the adapter for tensors that are loaded.
@@ -329,7 +424,8 @@ impl TenarcStore {
             tensors = self.remapper.remap(tensors).0;
         }
         if self.indices_are_mapped {
-            tensors = map_indices_contiguous(tensors).0;
+            let keep = |list: &str| self.kept_indices.matches(list);
+            tensors = map_indices_contiguous_except(tensors, keep).0;
         }
         by_name(tensors)
     }
@@ -365,7 +461,7 @@ impl ModuleStore for TenarcStore {
     type Error = Error;
 
     /// Saves the tensors of a module. Each is read from its device when it is written, so that one at a time is in
-    /// memory. A file is replaced in one step.
+    /// memory beside the module. A file is replaced in one step.
     fn collect_from<M: ModuleSnapshot>(&mut self, module: &M) -> Result<()> {
         let filter = (!self.filter.is_empty()).then(|| self.filter.clone());
         let adapter = Some(self.to_adapter.clone());

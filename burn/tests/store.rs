@@ -203,6 +203,83 @@ fn filters_and_new_names_do_what_they_do_in_burns_stores() {
     assert_eq!(result.applied, ["encoder.bias"]);
 }
 
+/// The methods that take patterns as texts select and rename what they do in burn's stores.
+#[test]
+fn patterns_do_what_they_do_in_burns_stores() {
+    // Both stores have methods of these names, but no trait in common.
+    macro_rules! stores {
+        ($ours:expr, $theirs:expr, $($call:tt)*) => { ($ours.$($call)*, $theirs.$($call)*) };
+    }
+
+    for device in devices() {
+        let (dir, path) = dir();
+        let other_path = dir.path().join("model.safetensors");
+        let saved = model(&device);
+        let (mut ours, mut theirs) = stores!(
+            TenarcStore::from_file(&path),
+            SafetensorsStore::from_file(&other_path),
+            with_regex(r"^layers\.[02]\.w")
+                .with_regexes([r"^mask", "^none"])
+                .with_full_path("encoder.bias")
+                .with_full_paths(["positions", "layers.2.bias"])
+                .with_predicate(|name, _| name == "encoder.weight")
+                .with_key_remapping("^layers", "flows.7.blocks")
+                .with_key_remapping("encoder", "first")
+        );
+        saved.save_into(&mut ours).unwrap();
+        saved.save_into(&mut theirs).unwrap();
+        let (ours, theirs) =
+            (TenarcStore::from_file(&path), SafetensorsStore::from_file(&other_path));
+        let (mut ours, mut theirs) = stores!(ours, theirs, map_indices_contiguous(false));
+        let names = ours.keys().unwrap();
+        assert_eq!(names, theirs.keys().unwrap());
+        let expected = [
+            "first.bias",
+            "first.weight",
+            "flows.7.blocks.0.weight",
+            "flows.7.blocks.2.bias",
+            "flows.7.blocks.2.weight",
+            "mask",
+            "positions",
+        ];
+        assert_eq!(names, expected);
+
+        let (mut ours, mut theirs) = stores!(ours, theirs, map_indices_contiguous(true));
+        assert_eq!(ours.keys().unwrap(), theirs.keys().unwrap());
+        assert!(ours.keys().unwrap().contains(&"flows.0.blocks.1.bias".to_owned()));
+        let (mut ours, mut theirs) =
+            stores!(ours, theirs, map_indices_contiguous_except(r"^flows$"));
+        assert_eq!(ours.keys().unwrap(), theirs.keys().unwrap());
+        assert!(ours.keys().unwrap().contains(&"flows.7.blocks.1.bias".to_owned()));
+        let (mut ours, mut theirs) =
+            stores!(ours, theirs, map_indices_contiguous_except(r"blocks$"));
+        assert_eq!(ours.keys().unwrap(), theirs.keys().unwrap());
+        assert!(ours.keys().unwrap().contains(&"flows.7.blocks.2.bias".to_owned()));
+
+        let (ours, theirs) =
+            (TenarcStore::from_file(&path), SafetensorsStore::from_file(&other_path));
+        let (mut ours, mut theirs) = stores!(
+            ours,
+            theirs,
+            with_regex("^none")
+                .match_all()
+                .with_key_remapping("^first", "encoder")
+                .allow_partial(true)
+        );
+        let mut loaded = [other(&device), other(&device)];
+        let ours = loaded[0].load_from(&mut ours).unwrap();
+        let theirs = loaded[1].load_from(&mut theirs).unwrap();
+        assert_eq!((&ours.applied, &ours.missing), (&theirs.applied, &theirs.missing));
+        assert_eq!(ours.applied, ["encoder.weight", "encoder.bias", "mask", "positions"]);
+
+        // The types of the modules are known when tensors are saved, too.
+        let mut ours = TenarcStore::from_bytes(None)
+            .with_predicate(|_, modules| modules == "Struct:Model.Struct:Linear");
+        saved.save_into(&mut ours).unwrap();
+        assert_eq!(ours.keys().unwrap(), ["encoder.bias", "encoder.weight"]);
+    }
+}
+
 #[test]
 fn adapters_convert_tensors() {
     let device = Device::flex();
