@@ -28,7 +28,7 @@ pub struct Fixed {
     /// The length of a row in bytes.
     pub width: usize,
     /// The signature of the first row that was added. It stays when the rows are removed.
-    signature: Option<u64>,
+    signature: Option<Signature>,
     /// The rows, from `base` on.
     bytes: Vec<u8>,
     base: usize,
@@ -89,7 +89,7 @@ impl Fixed {
             let step = self.step().min(max - self.rows);
             let done = mem::append_rows(&mut self.bytes, self.width, step, |room| {
                 let Some(value) = &next else { return false };
-                let is_like = value.serialize(Row { room, signature: 0 }).ok() == Some(signature);
+                let is_like = value.serialize(Row { room, signature: Signature::NEW }).ok() == Some(signature);
                 if is_like {
                     next = iter.next();
                 }
@@ -108,7 +108,7 @@ impl Fixed {
     pub fn push<T: Serialize + ?Sized>(&mut self, value: &T) -> bool {
         let mut signature = None;
         let done = mem::append_rows(&mut self.bytes, self.width, 1, |room| {
-            signature = value.serialize(Row { room, signature: 0 }).ok();
+            signature = value.serialize(Row { room, signature: Signature::NEW }).ok();
             signature.is_some() && (self.signature.is_none() || self.signature == signature)
         });
         self.signature = self.signature.or(signature);
@@ -143,31 +143,59 @@ impl Form {
     }
 }
 
-/// Writes a row. The result is the signature of the types and names in it.
-struct Row<'a, 'r> {
-    room: &'a mut NewRow<'r>,
-    /// The signature of the part of the row that was written before.
-    signature: u64,
-}
+/// A number that stands for the types and names in a row, or in its first part.
+///
+/// Of all that is computed here, only an addition and a rotation for each number wait for what was before it. If the
+/// compiler does not inline a row into the loop, these take most of the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Signature(u64);
 
-/// An odd number with irregular bits, for mixing.
-const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 const TUPLE: u64 = 0x100;
 const STRUCT: u64 = 0x200;
 const BOOL: u64 = 0x300;
 
-impl Row<'_, '_> {
-    #[allow(clippy::unnecessary_wraps)] // serde needs a `Result`.
+impl Signature {
+    const NEW: Self = Self(0);
+
+    /// Adds a number, or the beginning of a compound.
     #[inline(always)]
-    fn leaf<const N: usize>(self, kind: u64, bytes: [u8; N]) -> Result<u64, Unlike> {
-        self.room.put(bytes);
-        Ok((self.signature ^ kind).wrapping_mul(MIX))
+    fn with(self, kind: u64) -> Self {
+        // The factor is odd and has irregular bits. The rotation makes the order count.
+        let kind = (kind + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        Self(self.0.wrapping_add(kind).rotate_left(23))
+    }
+
+    /// Adds a name. Its address and length stand for it, as different names have different ones.
+    #[inline(always)]
+    fn named(self, name: &'static str) -> Self {
+        let name = name.as_ptr().addr() as u64 ^ (name.len() as u64) << 48;
+        Self(self.0.wrapping_add(name))
     }
 
     #[inline(always)]
-    fn begin(mut self, kind: u64) -> Self {
-        self.signature ^= kind;
-        self
+    fn end(self) -> Self {
+        Self(self.0.rotate_left(7))
+    }
+}
+
+/// Writes a row. The result is the signature of the types and names in it.
+struct Row<'a, 'r> {
+    room: &'a mut NewRow<'r>,
+    /// The signature of the part of the row that was written before.
+    signature: Signature,
+}
+
+impl Row<'_, '_> {
+    #[allow(clippy::unnecessary_wraps)] // serde needs a `Result`.
+    #[inline(always)]
+    fn leaf<const N: usize>(self, kind: u64, bytes: [u8; N]) -> Result<Signature, Unlike> {
+        self.room.put(bytes);
+        Ok(self.signature.with(kind))
+    }
+
+    #[inline(always)]
+    fn begin(self, kind: u64) -> Self {
+        Self { signature: self.signature.with(kind), ..self }
     }
 
     #[inline(always)]
@@ -177,18 +205,16 @@ impl Row<'_, '_> {
         Ok(())
     }
 
-    /// The address and length stand for the name. Different names have different ones.
     #[inline(always)]
     fn field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), Unlike> {
-        let address = key.as_ptr().addr() as u64;
-        self.signature = self.signature.wrapping_add(address) ^ (key.len() as u64) << 48;
+        self.signature = self.signature.named(key);
         self.element(value)
     }
 
     #[allow(clippy::unnecessary_wraps)] // `elements!` needs a `Result`.
     #[inline(always)]
-    fn finish(self) -> Result<u64, Unlike> {
-        Ok(self.signature.rotate_left(7))
+    fn finish(self) -> Result<Signature, Unlike> {
+        Ok(self.signature.end())
     }
 }
 
@@ -279,13 +305,13 @@ macro_rules! numbers {
 
 impl Row<'_, '_> {
     #[inline(always)]
-    fn number<const N: usize>(self, kind: Kind, bytes: [u8; N]) -> Result<u64, Unlike> {
+    fn number<const N: usize>(self, kind: Kind, bytes: [u8; N]) -> Result<Signature, Unlike> {
         self.leaf(kind as u64, bytes)
     }
 }
 
 impl Serializer for Row<'_, '_> {
-    type Ok = u64;
+    type Ok = Signature;
     type Error = Unlike;
     type SerializeTuple = Self;
     type SerializeTupleStruct = Self;
@@ -295,7 +321,7 @@ impl Serializer for Row<'_, '_> {
     unlike!();
 
     #[inline(always)]
-    fn serialize_bool(self, value: bool) -> Result<u64, Unlike> {
+    fn serialize_bool(self, value: bool) -> Result<Signature, Unlike> {
         self.leaf(BOOL, [value.into()])
     }
 
@@ -304,7 +330,7 @@ impl Serializer for Row<'_, '_> {
         self,
         name: &'static str,
         value: &T,
-    ) -> Result<u64, Unlike> {
+    ) -> Result<Signature, Unlike> {
         if name::is_ours(name) { Err(Unlike) } else { value.serialize(self) }
     }
 
@@ -325,13 +351,13 @@ impl Serializer for Row<'_, '_> {
 }
 
 elements! {
-    impl[] for Row<'_, '_>: u64, Unlike;
+    impl[] for Row<'_, '_>: Signature, Unlike;
     SerializeTuple serialize_element,
     SerializeTupleStruct serialize_field
 }
 
 fields! {
-    impl[] for Row<'_, '_>: u64, Unlike;
+    impl[] for Row<'_, '_>: Signature, Unlike;
     SerializeStruct with skip
 }
 
@@ -437,4 +463,49 @@ impl LearnStruct<'_> {
 fields! {
     impl[] for LearnStruct<'_>: Form, Unlike;
     SerializeStruct with skip
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    const NAMES: [&str; 3] = ["x", "y", "position"];
+
+    /// The signatures of `begun`, and of it with up to `more` further numbers of every type, in compounds of up to
+    /// `levels` levels. Every signature is of another row.
+    fn all(begun: Signature, more: usize, levels: usize, found: &mut Vec<Signature>) {
+        found.push(begun);
+        if more == 0 {
+            return;
+        }
+        for kind in (0..=Kind::F64 as u64).chain([BOOL]) {
+            all(begun.with(kind), more - 1, levels, found);
+            for name in NAMES {
+                all(begun.named(name).with(kind), more - 1, levels, found);
+            }
+        }
+        if levels > 0 {
+            for (named, compound) in [(begun, TUPLE), (begun, STRUCT)]
+                .into_iter()
+                .chain(NAMES.map(|name| (begun.named(name), STRUCT)))
+            {
+                let mut inner = Vec::new();
+                all(named.with(compound), more - 1, levels - 1, &mut inner);
+                // The first one has no number.
+                found.extend(inner.into_iter().skip(1).map(Signature::end));
+            }
+        }
+    }
+
+    #[test]
+    fn different_rows_have_different_signatures() {
+        let mut found = Vec::new();
+        all(Signature::NEW.with(STRUCT), 3, 2, &mut found);
+        let ended = found.iter().map(|signature| signature.end());
+        let distinct: HashSet<Signature> = ended.collect();
+        assert_eq!(distinct.len(), found.len());
+        assert!(found.len() > 50_000);
+    }
 }
