@@ -50,6 +50,7 @@ use tenarc::{DynTensor, Error, Result, Value};
 use crate::as_value::{AsValue, Metadata, Part};
 use crate::format::Codec;
 use crate::nested::{self, Key, Node};
+use crate::support::unsupported;
 use crate::texts::{Next, Texts};
 use crate::{Names, Options, TensorFile, source};
 
@@ -264,7 +265,7 @@ fn failed(error: Hdf5Error) -> Error {
         Hdf5Error::ResourceLimit(_) => Error::limit(message),
         Hdf5Error::InvalidMagic => Error::data(message),
         // There are many variants for what the crate does not know. The file is not damaged then.
-        other if other.to_string().starts_with("unsupported") => Error::data(message),
+        other if other.to_string().starts_with("unsupported") => unsupported(message),
         _ => Error::damaged(message),
     }
 }
