@@ -193,7 +193,7 @@ fn verifies_archives_and_messages() {
     );
     let reports = run(&dir, &["verify", "--json", "a.tenarc"]).json();
     let expected = json!([{
-        "file": "a.tenarc", "good": true, "segments": 1, "bytes": len,
+        "file": "a.tenarc", "good": true, "checked": true, "segments": 1, "bytes": len,
         "error": null, "offset": null, "path": null, "unchecked": null,
     }]);
     assert_eq!(reports, expected);

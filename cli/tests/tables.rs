@@ -51,3 +51,21 @@ fn a_file_of_which_no_column_is_left_is_not_converted() {
         }
     }
 }
+
+#[test]
+fn a_table_is_described_as_the_file_has_it() {
+    let dir = Dir::new();
+    for file in ["parquet/structs.parquet", "arrow/table.arrow"] {
+        let name = copied(&dir, file);
+        let len = fs::metadata(dir.file(&name)).unwrap().len();
+        let info = run(&dir, &["info", &name, "--json"]).json();
+        assert_eq!((&info[0]["checksums"], &info[0]["bytes"]), (&().into(), &len.into()));
+        assert!(!run(&dir, &["info", &name]).out().contains("checksums"), "{file}");
+        let verified = run(&dir, &["verify", &name, "--json"]).json();
+        assert_eq!(verified[0]["bytes"], len, "{file}");
+    }
+    // The messages that are made of MessagePack have another length.
+    let name = copied(&dir, "msgpack/strings.msgpack");
+    let len = fs::metadata(dir.file(&name)).unwrap().len();
+    assert_eq!(run(&dir, &["verify", &name, "--json"]).json()[0]["bytes"], len);
+}
