@@ -15,7 +15,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use tenarc_convert::{Format as Converted, Loss, Losses, Stored, safetensors};
+use tenarc_convert::{Format as Converted, Loss, Losses, Stored, safetensors, written};
 
 use crate::document::{Document, Reading, Section};
 use crate::failure::{Failure, Of, Result};
@@ -253,11 +253,18 @@ pub fn only_for(
     Err(Failure::new(what))
 }
 
-/// Writes to a target that is not an archive.
+/// Writes to a target that is not an archive. A new file is read back and compared before it replaces the old one.
 pub fn write_stream(
     target: &Target,
     write: &mut dyn FnMut(&mut dyn Write) -> Result<()>,
 ) -> Result<()> {
+    let save = |file: &File, path: &Path| {
+        let done = written(file, path, |out| write(out).map_err(Failure::into_library));
+        done.map_err(|error| Failure::while_writing(error, &target.name()))
+    };
+    if target.write_file(save)? {
+        return Ok(());
+    }
     let mut writer = target.writer()?;
     write(&mut writer)?;
     writer.finish()
