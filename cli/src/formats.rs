@@ -184,6 +184,16 @@ pub fn by_extension(path: &Path) -> Option<Format> {
     all.find(|format| format.extensions().contains(&&*extension))
 }
 
+/// Returns the format that the extension of a file name identifies. `.bin` identifies none, because many programs give
+/// it to files of their own.
+pub fn by_name(path: &Path) -> Option<Format> {
+    by_extension(path).filter(|_| !is_bin(path))
+}
+
+fn is_bin(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("bin"))
+}
+
 /// Returns whether a file has the name of an index of a sharded model, such as `model.safetensors.index.json`.
 fn is_index(path: &Path) -> bool {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();

@@ -78,3 +78,21 @@ fn damage_is_bad() {
     dir.write("a.parquet", &bytes);
     is_bad(&run(&dir, &["verify", "a.parquet"]));
 }
+
+#[test]
+fn the_name_bin_says_nothing() {
+    let dir = Dir::new();
+    // The weights of other programs.
+    dir.write("openvino.bin", &[0x3f; 4096]);
+    dir.write("empty.bin", b"");
+    run(&dir, &["ls", "openvino.bin"]).failed(2, "openvino.bin: unknown file format");
+    run(&dir, &["verify", "."]).failed(2, "no file of a known format, among 2 files");
+    copied(&dir, "torch/state_dict_protocol_4.bin", "zip.bin");
+    copied(&dir, "torch/legacy.pt", "legacy.bin");
+    let ran = run(&dir, &["verify", "."]);
+    assert_eq!((ran.status, ran.out().lines().count()), (0, 2), "{ran:?}");
+    assert!(ran.err.contains("2 files of unknown formats not checked"), "{ran:?}");
+    dir.write("pointer.bin", b"version https://git-lfs.github.com/spec/v1\n");
+    let ran = run(&dir, &["verify", "."]);
+    assert!(ran.status == 2 && ran.err.contains("a pointer of Git LFS"), "{ran:?}");
+}

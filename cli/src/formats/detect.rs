@@ -10,7 +10,7 @@ use clap::ValueEnum as _;
 use tenarc_convert::npy::Npz;
 use tenarc_convert::torch::distributed_metadata;
 
-use super::{Format, by_extension};
+use super::{Format, by_extension, by_name, is_bin};
 use crate::failure::{Failure, Kind, Of, Result};
 use crate::input::Input;
 
@@ -48,13 +48,13 @@ pub fn detect(path: &Path, input: &Input) -> Result<Format> {
     if start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06") {
         return zip(path, input).map_err(|failure| failure.of(&input.name));
     }
-    let named = by_extension(path);
     if let Some(format) = Format::value_variants().iter().find(|format| format.starts(&start)) {
         return Ok(*format);
     }
     if let Some((_, what)) = FOREIGN.iter().find(|(magic, _)| start.starts_with(magic)) {
         return Err(refused(what));
     }
+    let named = by_name(path);
     match named {
         // These formats have no magic bytes, so only the name identifies them.
         Some(format @ (Format::Message | Format::Json | Format::Msgpack | Format::Onnx)) => {
@@ -94,7 +94,9 @@ pub fn detect(path: &Path, input: &Input) -> Result<Format> {
 pub fn is_marked(path: &Path, input: &Input) -> Result<bool> {
     let start = input.start(START)?;
     let is_zip = start.starts_with(b"PK\x03\x04") && zip(path, input).is_ok();
-    Ok(is_zip || Format::value_variants().iter().any(|format| format.starts(&start)))
+    // A pointer stands for a file that may be one of torch.
+    let is_pointer = is_bin(path) && FOREIGN.iter().any(|(magic, _)| start.starts_with(magic));
+    Ok(is_zip || is_pointer || Format::value_variants().iter().any(|format| format.starts(&start)))
 }
 
 /// Detects the format of a zip file from the names of its entries.
