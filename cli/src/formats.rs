@@ -100,7 +100,7 @@ impl Format {
             Self::Torch => &["pt", "pth", "bin"],
             Self::Onnx => &["onnx"],
             Self::Gguf => &["gguf"],
-            Self::Hdf5 => &["h5", "hdf5", "he5"],
+            Self::Hdf5 => &["h5", "hdf5", "he5", "keras"],
         }
     }
 

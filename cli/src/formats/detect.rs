@@ -29,11 +29,7 @@ const FOREIGN: [(&[u8], &str); 1] = [(
 const PICKLE: &str = "a Python pickle, which can run code when it is loaded, and is not read: load it in Python if you \
                       trust it, and save its arrays with safetensors or numpy.savez";
 
-const KERAS: &str =
-    "a Keras file, which is a zip file: unzip it, and read the model.weights.h5 in it";
-
-const OTHER_ZIP: &str =
-    "a zip file that is neither an npz nor a PyTorch file: it holds no .npy member and no data.pkl";
+const OTHER_ZIP: &str = "a zip file that is no npz, PyTorch or Keras file: it holds no .npy member, no data.pkl and no model.weights.h5";
 
 /// Detects the format of an input.
 ///
@@ -103,7 +99,8 @@ pub fn is_marked(path: &Path, input: &Input) -> Result<bool> {
 fn zip(path: &Path, input: &Input) -> Result<Format> {
     let refused = |what: &str| Err(Failure::of_kind(Kind::Io, what));
     let file = input.file.try_clone().of(&input.name)?;
-    let named = by_extension(path).filter(|named| matches!(named, Format::Npz | Format::Torch));
+    let named = by_extension(path)
+        .filter(|named| matches!(named, Format::Npz | Format::Torch | Format::Hdf5));
     // If the list of entries is damaged, the reader reports the damage.
     let Ok(npz) = Npz::new(file) else { return Ok(named.unwrap_or(Format::Npz)) };
     let holds = |name: &str| {
@@ -115,8 +112,8 @@ fn zip(path: &Path, input: &Input) -> Result<Format> {
     if holds("data.pkl") {
         return Ok(Format::Torch);
     }
-    if holds("model.weights.h5") {
-        return refused(KERAS);
+    if npz.members().iter().any(|member| member.name() == "model.weights.h5") {
+        return Ok(Format::Hdf5);
     }
     if npz.names().next().is_some() || npz.members().is_empty() {
         return Ok(Format::Npz);
