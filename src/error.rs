@@ -60,7 +60,8 @@ pub enum Category {
     /// The archive ends inside a segment or without an end mark: it was not finished, or was truncated.
     Torn,
     /// The archive has a format version or a codec that this version of the crate does not know, or this build
-    /// lacks the feature that a compressed tensor needs.
+    /// lacks the feature that a compressed tensor needs. Converters of other formats also give it for other parts of a
+    /// format that they do not support. The file may be whole.
     Version,
 }
 

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use tenarc::archive::{SaveOptions, Segment};
+use tenarc::io::ReadAt as _;
 use tenarc::{Archive, DType};
 use tenarc_convert::{Losses, Names, Opened, Stored as _};
 
@@ -45,6 +46,8 @@ pub struct Document {
     content: Content,
     /// The content of the file that is not read.
     lost: Losses,
+    /// The length of the file, if it was opened as an input.
+    file_len: Option<u64>,
 }
 
 enum Content {
@@ -68,11 +71,19 @@ impl Document {
             Some(format) => format,
             None => formats::detect(input.path.as_deref().unwrap_or(path), &input)?,
         };
-        format.read(input, reading).of(&name)
+        let len = input.file.size().of(&name)?;
+        let document = format.read(input, reading).of(&name)?;
+        Ok(Self { file_len: Some(len), ..document })
     }
 
     pub fn of_archive(name: String, format: Format, archive: Archive<Source>) -> Self {
-        Self { name, format, content: Content::Archive(Box::new(archive)), lost: Losses::default() }
+        Self {
+            name,
+            format,
+            content: Content::Archive(Box::new(archive)),
+            lost: Losses::default(),
+            file_len: None,
+        }
     }
 
     /// Creates a document from CBOR messages.
@@ -81,12 +92,18 @@ impl Document {
     /// If the bytes are not a sequence of well-formed CBOR items.
     pub fn of_messages(name: String, format: Format, bytes: Vec<u8>) -> Result<Self> {
         let ends = node::items(&bytes)?;
-        Ok(Self { name, format, content: Content::Messages(bytes, ends), lost: Losses::default() })
+        Ok(Self {
+            name,
+            format,
+            content: Content::Messages(bytes, ends),
+            lost: Losses::default(),
+            file_len: None,
+        })
     }
 
     pub fn of_opened(name: String, format: Format, opened: Opened) -> Self {
         let lost = opened.losses().clone();
-        Self { name, format, content: Content::Opened(Box::new(opened)), lost }
+        Self { name, format, content: Content::Opened(Box::new(opened)), lost, file_len: None }
     }
 
     /// Sets the content of the file that is not read.
@@ -221,6 +238,15 @@ impl Document {
             Content::Archive(archive) => archive.byte_len(),
             Content::Opened(opened) => opened.byte_len(),
             Content::Messages(..) => 0,
+        }
+    }
+
+    /// Returns the length of the file, or of all files of a model or a checkpoint. `None` if the document is not an
+    /// input.
+    pub fn file_len(&self) -> Option<u64> {
+        match &self.content {
+            Content::Opened(opened) => Some(opened.byte_len()),
+            _ => self.file_len,
         }
     }
 

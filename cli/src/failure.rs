@@ -39,7 +39,7 @@ pub const EXIT_STATUSES: &str = "\
 Exit status:
   0    success; for diff, the files are the same
   1    differences or damage were found
-  2    wrong command line, a file that cannot be read or written, or something that does not exist
+  2    wrong command line, a file that cannot be read, checked or written, or something that does not exist
   141  the reader of the output closed the pipe";
 
 /// The reason why a run failed.
@@ -62,10 +62,26 @@ pub enum Kind {
     Damage,
     /// A file cannot be read or written.
     Io,
+    /// The input needs more memory, or another resource, than the limits allow.
+    Limit,
+    /// The input has a version or a part of its format that is not supported.
+    Unsupported,
     /// Something would be lost. `tenarc convert --lossy` accepts the loss.
     Loss,
     /// Anything else.
     Other,
+}
+
+impl Kind {
+    fn of(category: Category) -> Self {
+        match category {
+            Category::Damaged | Category::Torn => Self::Damage,
+            Category::Io => Self::Io,
+            Category::Limit => Self::Limit,
+            Category::Version => Self::Unsupported,
+            _ => Self::Other,
+        }
+    }
 }
 
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
@@ -117,7 +133,9 @@ impl Failure {
         match self.kind {
             Kind::Closed => CLOSED.into(),
             Kind::Damage => Status::Found.into(),
-            Kind::Io | Kind::Loss | Kind::Other => Status::Failed.into(),
+            Kind::Io | Kind::Limit | Kind::Unsupported | Kind::Loss | Kind::Other => {
+                Status::Failed.into()
+            }
         }
     }
 
@@ -128,7 +146,9 @@ impl Failure {
             _ if self.of_output => None,
             Kind::Closed => None,
             Kind::Damage => Some(Status::Found),
-            Kind::Io | Kind::Loss | Kind::Other => Some(Status::Failed),
+            Kind::Io | Kind::Limit | Kind::Unsupported | Kind::Loss | Kind::Other => {
+                Some(Status::Failed)
+            }
         }
     }
 
@@ -150,6 +170,8 @@ impl Failure {
             Kind::Io if of_output => tenarc::Error::io(io::Error::other(OfOutput(message))),
             Kind::Io => tenarc::Error::io(io::Error::other(OfInput(message))),
             Kind::Closed => tenarc::Error::io(io::Error::new(io::ErrorKind::BrokenPipe, message)),
+            Kind::Limit => tenarc::Error::limit(message),
+            Kind::Unsupported => tenarc::Error::new(Category::Version, message),
             Kind::Loss => tenarc::Error::data(message).with_source(OfLoss),
             Kind::Other => tenarc::Error::data(message),
         }
@@ -235,6 +257,8 @@ pub fn for_users(error: &impl fmt::Display) -> String {
     let of_memory = [
         "left of the limit",
         "the limit is",
+        "byte read limit",
+        "byte chunk limit",
         "bytes that are allowed",
         "more memory than is allowed",
         "the memory limit",
@@ -255,12 +279,10 @@ const OPTION: &str = "--max-memory";
 impl From<tenarc::Error> for Failure {
     fn from(error: tenarc::Error) -> Self {
         let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
-        let kind = match (source.map(io::Error::kind), error.category()) {
-            (Some(io::ErrorKind::BrokenPipe), _) => return Self::closed(),
-            (_, Category::Damaged | Category::Torn) => Kind::Damage,
-            (_, Category::Io) => Kind::Io,
+        let kind = match source.map(io::Error::kind) {
+            Some(io::ErrorKind::BrokenPipe) => return Self::closed(),
             _ if Losses::of(&error).is_some() || is_loss(&error) => Kind::Loss,
-            _ => Kind::Other,
+            _ => Kind::of(error.category()),
         };
         let of_output = source.is_some_and(is::<OfOutput>);
         Self { kind, message: for_users(&error), offset: error.offset(), of_output }

@@ -15,7 +15,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use tenarc_convert::{Format as Converted, Loss, Losses, Stored, safetensors};
+use tenarc_convert::{Format as Converted, Loss, Losses, Stored, safetensors, written};
 
 use crate::document::{Document, Reading, Section};
 use crate::failure::{Failure, Of, Result};
@@ -100,7 +100,7 @@ impl Format {
             Self::Torch => &["pt", "pth", "bin"],
             Self::Onnx => &["onnx"],
             Self::Gguf => &["gguf"],
-            Self::Hdf5 => &["h5", "hdf5", "he5"],
+            Self::Hdf5 => &["h5", "hdf5", "he5", "keras"],
         }
     }
 
@@ -184,6 +184,16 @@ pub fn by_extension(path: &Path) -> Option<Format> {
     all.find(|format| format.extensions().contains(&&*extension))
 }
 
+/// Returns the format that the extension of a file name identifies. `.bin` identifies none, because many programs give
+/// it to files of their own.
+pub fn by_name(path: &Path) -> Option<Format> {
+    by_extension(path).filter(|_| !is_bin(path))
+}
+
+fn is_bin(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("bin"))
+}
+
 /// Returns whether a file has the name of an index of a sharded model, such as `model.safetensors.index.json`.
 fn is_index(path: &Path) -> bool {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -253,11 +263,18 @@ pub fn only_for(
     Err(Failure::new(what))
 }
 
-/// Writes to a target that is not an archive.
+/// Writes to a target that is not an archive. A new file is read back and compared before it replaces the old one.
 pub fn write_stream(
     target: &Target,
     write: &mut dyn FnMut(&mut dyn Write) -> Result<()>,
 ) -> Result<()> {
+    let save = |file: &File, path: &Path| {
+        let done = written(file, path, |out| write(out).map_err(Failure::into_library));
+        done.map_err(|error| Failure::while_writing(error, &target.name()))
+    };
+    if target.write_file(save)? {
+        return Ok(());
+    }
     let mut writer = target.writer()?;
     write(&mut writer)?;
     writer.finish()

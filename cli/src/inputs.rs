@@ -87,7 +87,7 @@ fn is_part(path: &Path) -> bool {
 }
 
 fn is_known(path: &Path) -> Result<bool> {
-    if formats::by_extension(path).is_some() {
+    if formats::by_name(path).is_some() {
         return Ok(true);
     }
     formats::is_marked(path, &Input::open(path)?)

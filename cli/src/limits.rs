@@ -1,5 +1,6 @@
 //! The limits on what an input can make the command do.
 
+use std::num::NonZeroUsize;
 use std::sync::OnceLock;
 
 use tenarc::de::{DecodeOptions, Limits};
@@ -20,7 +21,8 @@ pub fn limits() -> Limits {
     }
 }
 
-/// Returns the options for decoding archives.
+/// Returns the options for decoding archives. As many threads as there are cores read and verify large tensors.
 pub fn decoding() -> DecodeOptions {
-    DecodeOptions::default().with_limits(limits())
+    let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    DecodeOptions::default().with_limits(limits()).with_threads(cores)
 }

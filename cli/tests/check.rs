@@ -193,7 +193,7 @@ fn verifies_archives_and_messages() {
     );
     let reports = run(&dir, &["verify", "--json", "a.tenarc"]).json();
     let expected = json!([{
-        "file": "a.tenarc", "good": true, "segments": 1, "bytes": len,
+        "file": "a.tenarc", "good": true, "checked": true, "segments": 1, "bytes": len,
         "error": null, "offset": null, "path": null, "unchecked": null,
     }]);
     assert_eq!(reports, expected);
@@ -478,4 +478,51 @@ fn prints_digests() {
     dir.write("m.json", b"[1]");
     run(&dir, &["digest", "m.json"]).failed(2, "m.json: only archives have digests");
     run(&dir, &["digest", "none"]).failed(2, "none");
+}
+
+/// Runs the program on one core, where `verify` and `recover` use one thread.
+#[cfg(target_os = "linux")]
+fn on_one_core(dir: &Dir, args: &[&str]) -> serde_json::Value {
+    let mut command = std::process::Command::new("taskset");
+    command.args(["-c", "0", env!("CARGO_BIN_EXE_tenarc")]).args(args);
+    let output = command.current_dir(dir.path()).output().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn one_thread_reports_what_several_do() {
+    let dir = Dir::new();
+    // Tensors of 4 MiB or more are verified in pieces.
+    let value = BTreeMap::from([("one", ramp(&[5 << 20])), ("two", ramp(&[3 << 20]))]);
+    let path = dir.save("a.tenarc", &value);
+    let (start, _) = tenarc::open(&path).unwrap().segment(0).unwrap().buffers()[0];
+    let verify = ["verify", "a.tenarc", "--json"];
+    let recover = ["recover", "a.tenarc", "--fill", "-o", "b.tenarc", "--json"];
+    for damage in [None, Some(start + (3 << 20)), Some(start + (18 << 20))] {
+        if let Some(at) = damage {
+            flip(&path, at);
+        }
+        for args in [&verify[..], &recover] {
+            assert_eq!(run(&dir, args).json(), on_one_core(&dir, args), "{damage:?}");
+        }
+    }
+}
+
+#[test]
+fn recover_keeps_to_the_limit_of_memory() {
+    let dir = Dir::new();
+    // The header of the value has a long text.
+    let path = dir.save("a.tenarc", &("text".repeat(10_000), ramp(&[2000])));
+    let (start, _) = tenarc::open(&path).unwrap().segment(0).unwrap().buffers()[0];
+    flip(&path, start);
+    let recover = |limit| {
+        let args = ["recover", "--fill", "--max-memory", limit, "a.tenarc", "-o", "b.tenarc"];
+        run(&dir, &args)
+    };
+    let enough = recover("1M");
+    assert!(enough.good().contains("has zeros in place of"), "{enough:?}");
+    let little = recover("1k");
+    let told = format!("{}{}", little.out(), little.err);
+    assert!(told.contains("limit") && !told.contains("has zeros"), "{little:?}");
 }

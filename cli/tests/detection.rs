@@ -58,6 +58,19 @@ fn the_first_bytes_count_more_than_the_name() {
 }
 
 #[test]
+fn a_keras_file_is_known_by_its_member() {
+    let dir = Dir::new();
+    for file in ["hdf5/model.keras", "hdf5/deflated.keras"] {
+        for name in ["model.keras", "other.bin", "other.npz"] {
+            dir.write(name, &fixture(file));
+            let listed = run(&dir, &["ls", name, "-q"]);
+            assert!(listed.good().contains("layers.dense.vars.0"), "{listed:?}");
+            assert!(run(&dir, &["verify", name]).good().contains("good"), "{file} as {name}");
+        }
+    }
+}
+
+#[test]
 fn files_that_are_not_read_are_named_with_what_to_do() {
     let dir = Dir::new();
     for (name, bytes, what) in [
@@ -67,12 +80,7 @@ fn files_that_are_not_read_are_named_with_what_to_do() {
             "a pointer of Git LFS, which stands for the file in the repository: `git lfs pull`",
         ),
         ("a.pkl", b"\x80\x04\x95\x05\0\0\0", "a Python pickle, which can run code"),
-        (
-            "a.keras",
-            &zip(&["config.json", "model.weights.h5"]),
-            "a Keras file, which is a zip file",
-        ),
-        ("a.zip", &zip(&["readme.txt"]), "a zip file that is neither an npz nor a PyTorch file"),
+        ("a.zip", &zip(&["readme.txt"]), "a zip file that is no npz, PyTorch or Keras file"),
         ("zeros.bin.gz", &vec![0; 1 << 16], "unknown file format: name it with --from"),
         ("noise", b"\xa1\x61\x61\x01", "unknown file format: name it with --from"),
     ] {

@@ -105,7 +105,8 @@ mod stored;
 mod support;
 mod texts;
 mod values;
-#[cfg(any(feature = "npy", feature = "torch"))]
+#[cfg(any(feature = "hdf5", feature = "npy", feature = "torch"))]
+#[cfg_attr(not(all(feature = "npy", feature = "torch")), allow(dead_code))]
 mod zip;
 
 pub use as_value::AsValue;

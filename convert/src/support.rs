@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use tenarc::de::Limits;
+use tenarc::error::Category;
 use tenarc::{Error, Result};
 
 /// The number of bytes that are read and hashed at once, so that they are hashed while they are in cache. Also how much
@@ -17,6 +18,11 @@ pub const WRITE_STEP: usize = 4 << 20;
 /// How many bytes one document may allocate by default, if the length of the input does not limit it. tenarc has the
 /// same default.
 const READER_ALLOC: u64 = 16 << 30;
+
+/// Returns an error about a part of a format that is not supported. The file may be whole.
+pub fn unsupported(message: impl Into<String>) -> Error {
+    Error::new(Category::Version, message)
+}
 
 /// Returns how many bytes one document may allocate.
 pub fn alloc_budget(limits: Limits, input_is_in_memory: bool) -> u64 {

@@ -191,12 +191,33 @@ fn losses_are_listed() {
     assert_eq!(text("/"), "the attribute `reference`: references to other objects");
     assert_eq!(text(""), "a link to the file `other.h5`, which is not read");
     assert_eq!((losses.count(), losses.tensors()), (10, 4));
+    assert_eq!(
+        losses.notes(),
+        ["`nowhere`: a link that leads to no group and no dataset is left out"]
+    );
 
     let (_dir, archive, _) = converted("lost.h5", &Options::default().with_losses(true));
     let kept: ArrayD<f32> = archive.only().unwrap().tensor("kept").unwrap();
     assert_eq!(kept.len(), 2);
     let numbers: Array1<u8> = archive.only().unwrap().tensor("enum").unwrap();
     assert_eq!(numbers.to_vec(), [0, 1, 1]);
+}
+
+#[test]
+fn links_that_are_left_out_are_told_in_notes() {
+    for name in ["links_old.h5", "links_compact.h5", "links_dense.h5"] {
+        let (_dir, archive, losses) = converted(name, &Options::default());
+        assert!(losses.is_empty(), "{name}: {losses}");
+        let mut notes = losses.notes().to_vec();
+        notes.sort();
+        let expected = [
+            "`group/nowhere`: a link that leads to no group and no dataset is left out",
+            "`group/type`: a named datatype is left out",
+        ];
+        assert_eq!(notes, expected, "{name}");
+        let linked: Array1<f32> = archive.only().unwrap().tensor("group.link").unwrap();
+        assert_eq!(linked.to_vec(), [0.0, 1.0], "{name}");
+    }
 }
 
 /// A file of 2 KB says that it has four terabytes.
@@ -215,9 +236,63 @@ fn datasets_cannot_be_much_larger_than_the_file() {
 #[test]
 fn a_virtual_dataset_is_refused_by_name() {
     let error = hdf5::open(fixture("virtual.h5")).unwrap_err();
-    assert_eq!(error.category(), Category::Data, "{error}");
+    assert_eq!(error.category(), Category::Version, "{error}");
     let message = error.to_string();
     assert!(message.contains("joined") && message.contains("layout class 3"), "{message}");
+}
+
+#[test]
+fn the_weights_in_a_keras_file_are_read() {
+    let options = Options::default();
+    let (_dir, expected, _) = converted("keras.weights.h5", &options);
+    let name = "layers.dense.vars.0";
+    let kernel: ArrayD<f32> = expected.only().unwrap().tensor(name).unwrap();
+    for (file, in_place) in [("model.keras", true), ("deflated.keras", false)] {
+        let (_dir, archive, losses) = converted(file, &options);
+        assert!(losses.is_empty() && losses.notes().len() == 1, "{file}: {losses:?}");
+        assert_eq!(archive.only().unwrap().tensor::<ArrayD<f32>>(name).unwrap(), kernel, "{file}");
+        let opened = hdf5::open(fixture(file)).unwrap();
+        assert_eq!(
+            opened.tensors().len(),
+            hdf5::open(fixture("keras.weights.h5")).unwrap().tensors().len()
+        );
+        let place = opened.place("layers/dense/vars/0").unwrap();
+        assert_eq!(place.is_some(), in_place, "{file}");
+        assert_eq!(opened.verify().unwrap(), None, "{file}");
+    }
+}
+
+#[test]
+fn damage_in_a_keras_file_is_found() {
+    let bytes = fs::read(fixture("model.keras")).unwrap();
+    let place = hdf5::open(fixture("model.keras")).unwrap();
+    let (_, start) = place.place("layers/dense/vars/0").unwrap().unwrap();
+    let mut damaged = bytes.clone();
+    damaged[usize::try_from(start).unwrap()] ^= 1;
+    let error = of_bytes(&damaged).unwrap().verify().unwrap_err();
+    assert_eq!(error.category(), Category::Damaged, "{error}");
+    for name in ["model.keras", "deflated.keras"] {
+        let bytes = fs::read(fixture(name)).unwrap();
+        for len in (0..bytes.len()).step_by(7) {
+            assert!(of_bytes(&bytes[..len]).is_err(), "{name}: {len} bytes");
+        }
+        for at in (0..bytes.len()).step_by(11) {
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 0xff;
+            let _ = of_bytes(&bytes).and_then(|file| read(&file));
+        }
+    }
+}
+
+#[test]
+fn a_compressed_keras_file_keeps_to_the_limit() {
+    let file = File::open(fixture("deflated.keras")).unwrap();
+    let limits = Limits::default().with_max_alloc(1000);
+    let error = Hdf5::with_limits(file, limits).unwrap_err();
+    assert_eq!(error.category(), Category::Limit, "{error}");
+    let npz = File::open(fixture("../npy/plain.npz")).unwrap();
+    let error = Hdf5::new(npz).unwrap_err().to_string();
+    assert!(error.contains("model.weights.h5"), "{error}");
 }
 
 #[test]

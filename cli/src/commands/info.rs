@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::args::Info;
 use crate::document::{Document, Section};
 use crate::failure::{Of, Result, Status};
-use crate::formats;
+use crate::formats::{self, Format};
 use crate::inputs::{self, Headings};
 use crate::node::Payload;
 use crate::output::{FAINT, HEADING, JsonLines, Out};
@@ -95,7 +95,8 @@ fn report(document: &Document) -> Result<Report> {
     };
     for section in document.sections(None)? {
         let section = section?;
-        if let Some(segment) = section.segment() {
+        // Tables of other formats are in a temporary archive.
+        if let Some(segment) = section.segment().filter(|_| document.format == Format::Archive) {
             let so_far = report.checksums.unwrap_or(true);
             report.checksums = Some(so_far && segment.has_checksums());
         }

@@ -4,13 +4,14 @@ use std::io::Write;
 use std::ops::Range;
 
 use serde_json::{Value as Json, json};
-use tenarc::archive::{Filled, FilledChunk, Lost, Mended, Recovered};
+use tenarc::archive::{self, Filled, FilledChunk, Lost, Mended, Recovered};
 use tenarc::tensor::TensorInfo;
 
 use super::ls;
 use crate::args::Recover;
 use crate::failure::{Result, Status};
 use crate::input::shown;
+use crate::limits::decoding;
 use crate::output::{Out, refuse_to_replace};
 use crate::text::{bytes, counted, escaped};
 
@@ -19,9 +20,9 @@ pub fn run(args: &Recover, out: &mut Out) -> Result<Status> {
         refuse_to_replace(output)?;
     }
     let recovered = match &args.output {
-        None => tenarc::archive::recover(&args.file)?,
-        Some(output) if args.fill => tenarc::archive::recover_filled(&args.file, output)?,
-        Some(output) => tenarc::archive::recover_to(&args.file, output)?,
+        None => archive::recover_with(&args.file, decoding())?,
+        Some(output) if args.fill => archive::recover_filled_with(&args.file, output, decoding())?,
+        Some(output) => archive::recover_to_with(&args.file, output, decoding())?,
     };
     if args.json.json {
         out.json(&as_json(&recovered))?;

@@ -6,12 +6,11 @@ use std::path::Path;
 
 use serde::Serialize;
 use tenarc::Value;
-use tenarc::error::Category;
 use tenarc_convert::{Opened, Stored as _};
 
 use crate::args::Verify;
 use crate::document::{Document, Reading, Section};
-use crate::failure::{Failure, Kind, Result, Status, for_users};
+use crate::failure::{Failure, Kind, Result, Status};
 use crate::formats::archive::unfinished;
 use crate::formats::not_read;
 use crate::input::shown;
@@ -26,9 +25,11 @@ use crate::text::{bytes, counted, escaped};
 struct Report {
     file: String,
     good: bool,
-    /// Whether the file could be read at all.
+    /// Whether the file could be checked. It cannot if it cannot be read, if it exceeds a limit, or if a part of its
+    /// format is not supported.
+    checked: bool,
     #[serde(skip)]
-    read: bool,
+    is_readable: bool,
     segments: Option<u64>,
     bytes: Option<u64>,
     error: Option<String>,
@@ -80,15 +81,16 @@ fn print(report: &Report, out: &mut Out) -> Result<()> {
         writeln!(out, "{file}: {}, {values}, {size}{but}", out.styled(GOOD, "good"))?;
         return Ok(());
     };
-    if report.read {
+    // The error may name the file already.
+    let error = escaped(error);
+    let error = error.strip_prefix(&format!("{file}: ")).unwrap_or(&error);
+    if report.checked {
         let path = report.path.as_ref().map(|path| format!(" at {}", super::ls::shown(path)));
         let path = path.unwrap_or_default();
-        // The error may name the file already.
-        let error = escaped(error);
-        let error = error.strip_prefix(&format!("{file}: ")).unwrap_or(&error);
         writeln!(out, "{file}: {}{path}: {error}", out.styled(BAD, "bad"))?;
     } else {
-        say(&Failure::new(error).of(file).to_string());
+        let what = if report.is_readable { "not checked: " } else { "" };
+        say(&format!("{file}: {what}{error}"));
     }
     Ok(())
 }
@@ -97,7 +99,8 @@ fn verified(input: &Path, found: Result<()>, reading: &Reading) -> Report {
     let mut report = Report {
         file: shown(input),
         good: false,
-        read: true,
+        checked: true,
+        is_readable: true,
         segments: None,
         bytes: None,
         error: None,
@@ -111,25 +114,19 @@ fn verified(input: &Path, found: Result<()>, reading: &Reading) -> Report {
     });
     match result {
         Ok(()) => report.good = report.error.is_none(),
-        Err(failure) => {
-            // Only an I/O error means that the file could not be checked. A file that is not of the expected format is
-            // bad.
-            report.read = failure.kind != Kind::Io;
-            report.offset = report.offset.or(failure.offset);
-            report.error = Some(failure.to_string());
-        }
+        Err(failure) => report.fail(&failure),
     }
     report
 }
 
 fn check(document: &Document, report: &mut Report) -> Result<()> {
     let what = "verifying";
+    report.bytes = document.file_len();
     if let Some(archive) = document.archive() {
         let len = archive.byte_len();
-        report.bytes = Some(len);
         let progress = Progress::new(len, what);
         if let Err(error) = archive.verify_with(|done, _| progress.set(done)) {
-            report.fault(&error);
+            report.fail(&error.into());
             report.path = report.offset.and_then(|offset| tensor_at(document, offset));
         } else if let Some(unfinished) = unfinished(archive) {
             // A truncated copy of an archive looks the same as an unfinished append, so this is not reported as good.
@@ -140,7 +137,6 @@ fn check(document: &Document, report: &mut Report) -> Result<()> {
             report.unchecked = not_read(document.losses()).map(|lost| format!("not read: {lost}"));
         }
     } else if let Some(opened) = document.opened() {
-        report.bytes = Some(opened.byte_len());
         document.show_progress(what, 1);
         match tensors(opened, &document.section(0)?, &mut report.path) {
             Ok(unchecked) => {
@@ -148,10 +144,9 @@ fn check(document: &Document, report: &mut Report) -> Result<()> {
                 let told: Vec<String> = unchecked.into_iter().chain(lost).collect();
                 report.unchecked = (!told.is_empty()).then(|| told.join("; "));
             }
-            Err(error) => report.fault(&error),
+            Err(error) => report.fail(&error.into()),
         }
-    } else if let Some(messages) = document.messages() {
-        report.bytes = Some(messages.len() as u64);
+    } else if document.messages().is_some() {
         for number in 0..document.len() {
             let section = document.section(number)?;
             tenarc::from_slice::<Value>(section.bytes())?;
@@ -178,17 +173,19 @@ fn tensors(
 
 impl Report {
     fn status(&self) -> Status {
-        match (self.read, self.good) {
+        match (self.checked, self.good) {
             (false, _) => Status::Failed,
             (true, false) => Status::Found,
             (true, true) => Status::Good,
         }
     }
 
-    fn fault(&mut self, error: &tenarc::Error) {
-        self.read = error.category() != Category::Io;
-        self.offset = error.offset();
-        self.error = Some(for_users(error));
+    fn fail(&mut self, failure: &Failure) {
+        // A file that is not of the expected format is bad.
+        self.checked = !matches!(failure.kind, Kind::Io | Kind::Limit | Kind::Unsupported);
+        self.is_readable = failure.kind != Kind::Io;
+        self.offset = failure.offset;
+        self.error = Some(failure.to_string());
     }
 }
 

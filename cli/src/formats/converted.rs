@@ -6,7 +6,7 @@ use std::path::Path;
 
 use tenarc::Value;
 use tenarc::tensor::ToTensor as _;
-use tenarc_convert::{Format as Converted, Options, Stored, json, msgpack, safetensors, written};
+use tenarc_convert::{Format as Converted, Options, Stored, json, msgpack, safetensors};
 
 use super::{
     Format, Lossy, NOT_KEPT, Values, as_rows, is_index, tell, temporary, write_file_or_stream,
@@ -51,16 +51,6 @@ pub fn write(of: Converted, values: &mut Values<'_>, target: &Target, lossy: Los
     let options = Options::default().with_losses(lossy.0);
     match of {
         Converted::Json | Converted::Msgpack => {
-            let name = target.name();
-            let save = |file: &File, path: &Path| {
-                let write = |out: &mut (dyn Write + Send)| {
-                    all(of, values, out, &options).map_err(Failure::into_library)
-                };
-                written(file, path, write).map_err(|error| Failure::while_writing(error, &name))
-            };
-            if target.write_file(save)? {
-                return Ok(());
-            }
             write_stream(target, &mut |out| all(of, values, out, &options))
         }
         Converted::Safetensors

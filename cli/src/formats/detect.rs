@@ -10,7 +10,7 @@ use clap::ValueEnum as _;
 use tenarc_convert::npy::Npz;
 use tenarc_convert::torch::distributed_metadata;
 
-use super::{Format, by_extension};
+use super::{Format, by_extension, by_name, is_bin};
 use crate::failure::{Failure, Kind, Of, Result};
 use crate::input::Input;
 
@@ -29,11 +29,7 @@ const FOREIGN: [(&[u8], &str); 1] = [(
 const PICKLE: &str = "a Python pickle, which can run code when it is loaded, and is not read: load it in Python if you \
                       trust it, and save its arrays with safetensors or numpy.savez";
 
-const KERAS: &str =
-    "a Keras file, which is a zip file: unzip it, and read the model.weights.h5 in it";
-
-const OTHER_ZIP: &str =
-    "a zip file that is neither an npz nor a PyTorch file: it holds no .npy member and no data.pkl";
+const OTHER_ZIP: &str = "a zip file that is no npz, PyTorch or Keras file: it holds no .npy member, no data.pkl and no model.weights.h5";
 
 /// Detects the format of an input.
 ///
@@ -48,13 +44,13 @@ pub fn detect(path: &Path, input: &Input) -> Result<Format> {
     if start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06") {
         return zip(path, input).map_err(|failure| failure.of(&input.name));
     }
-    let named = by_extension(path);
     if let Some(format) = Format::value_variants().iter().find(|format| format.starts(&start)) {
         return Ok(*format);
     }
     if let Some((_, what)) = FOREIGN.iter().find(|(magic, _)| start.starts_with(magic)) {
         return Err(refused(what));
     }
+    let named = by_name(path);
     match named {
         // These formats have no magic bytes, so only the name identifies them.
         Some(format @ (Format::Message | Format::Json | Format::Msgpack | Format::Onnx)) => {
@@ -94,14 +90,17 @@ pub fn detect(path: &Path, input: &Input) -> Result<Format> {
 pub fn is_marked(path: &Path, input: &Input) -> Result<bool> {
     let start = input.start(START)?;
     let is_zip = start.starts_with(b"PK\x03\x04") && zip(path, input).is_ok();
-    Ok(is_zip || Format::value_variants().iter().any(|format| format.starts(&start)))
+    // A pointer stands for a file that may be one of torch.
+    let is_pointer = is_bin(path) && FOREIGN.iter().any(|(magic, _)| start.starts_with(magic));
+    Ok(is_zip || is_pointer || Format::value_variants().iter().any(|format| format.starts(&start)))
 }
 
 /// Detects the format of a zip file from the names of its entries.
 fn zip(path: &Path, input: &Input) -> Result<Format> {
     let refused = |what: &str| Err(Failure::of_kind(Kind::Io, what));
     let file = input.file.try_clone().of(&input.name)?;
-    let named = by_extension(path).filter(|named| matches!(named, Format::Npz | Format::Torch));
+    let named = by_extension(path)
+        .filter(|named| matches!(named, Format::Npz | Format::Torch | Format::Hdf5));
     // If the list of entries is damaged, the reader reports the damage.
     let Ok(npz) = Npz::new(file) else { return Ok(named.unwrap_or(Format::Npz)) };
     let holds = |name: &str| {
@@ -113,8 +112,8 @@ fn zip(path: &Path, input: &Input) -> Result<Format> {
     if holds("data.pkl") {
         return Ok(Format::Torch);
     }
-    if holds("model.weights.h5") {
-        return refused(KERAS);
+    if npz.members().iter().any(|member| member.name() == "model.weights.h5") {
+        return Ok(Format::Hdf5);
     }
     if npz.names().next().is_some() || npz.members().is_empty() {
         return Ok(Format::Npz);

@@ -5,7 +5,7 @@ use crate::failure::Result;
 use crate::output::Target;
 use crate::written::Written;
 
-/// Writes values as messages to the target.
+/// Writes values as messages to the target. A new file is read back and compared before it replaces the target.
 ///
 /// # Errors
 /// If a value cannot be read, or the target cannot be written.

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use tenarc::Archive;
 use tenarc::archive::Segment;
-use tenarc_convert::arrow::{self, ArrowFile, Rows, TableFile};
+use tenarc_convert::arrow::{self, ArrowFile, TableFile};
 use tenarc_convert::parquet::{self, ParquetFile};
 use tenarc_convert::{Format as Converted, Losses, Opened, Options};
 
-use super::values::{save_temporary, temporary_archive};
+use super::values::{Temporary, save_temporary, temporary_archive};
 use super::{Format, Lossy, TEMPORARY, Valued, Values, converted, write_file_or_stream};
 use crate::document::{Document, Reading};
 use crate::failure::Result;
@@ -25,8 +25,9 @@ use crate::written::Written;
 /// If the input cannot be read, or is not a Parquet file.
 pub fn read_parquet(input: Input) -> Result<Document> {
     let file = quietly(|| ParquetFile::new(input.file))?.with_limits(limits());
-    let groups = (0..file.row_groups()).map(|group| quietly(|| file.rows(group)));
-    document(input.name, Format::Parquet, file.table(), file.losses(), groups)
+    document(input.name, Format::Parquet, |out, stem, options| {
+        quietly(|| file.save_to(out, stem, options))
+    })
 }
 
 /// Reads an Arrow file: as a table if that is requested or if tensors would not keep all columns, and otherwise as
@@ -45,25 +46,24 @@ pub fn read_arrow(input: Input, reading: &Reading) -> Result<Document> {
         }
         file.into_table()?
     };
-    document(input.name, Format::Arrow, file.table(), file.losses(), file.batches())
+    document(input.name, Format::Arrow, |out, stem, options| file.save_to(out, stem, options))
 }
 
+/// Creates a document of a temporary archive, to which `save` saves a table. `save` gets the name of the file without
+/// extension, as a name of the table, and options that accept losses. What it returns is content that is not read.
 fn document(
     input: String,
     format: Format,
-    table: Option<&str>,
-    losses: &Losses,
-    groups: impl Iterator<Item = tenarc::Result<Rows>>,
+    save: impl FnOnce(&mut Temporary<'_>, &str, &Options) -> tenarc::Result<Losses>,
 ) -> Result<Document> {
     let stem = Path::new(&input).file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let name = table.or(stem.as_deref()).unwrap_or("table");
+    let mut losses = Losses::default();
     let archive = temporary_archive(|out| {
-        for rows in groups {
-            out.save_as(name, &rows?)?;
-        }
+        let options = Options::default().with_losses(true);
+        losses = save(out, stem.as_deref().unwrap_or("table"), &options)?;
         Ok(())
     })?;
-    Ok(Document::of_archive(input, format, archive).with_losses(losses.clone()))
+    Ok(Document::of_archive(input, format, archive).with_losses(losses))
 }
 
 /// Writes values to an Arrow file: as record batches if they are a table, and otherwise as tensors.

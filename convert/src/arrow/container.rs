@@ -14,6 +14,7 @@ use super::body::Codec;
 use super::contents::{Batches, Contents};
 use super::message::{self, MAGIC, PREFIX, Place};
 use super::schema::Schema;
+use crate::support::unsupported;
 use crate::{Losses, source};
 
 /// Metadata: pairs of a key and a text.
@@ -124,7 +125,7 @@ impl Messages {
 /// Refuses files of version 1 of Feather by their first bytes.
 pub fn check_head(head: [u8; 6]) -> Result<()> {
     if head.starts_with(b"FEA1") {
-        return Err(Error::data(
+        return Err(unsupported(
             "found a Feather file of version 1, which is not in Arrow's IPC format; convert it to version 2 first",
         ));
     }
@@ -247,7 +248,7 @@ pub fn early_codec(pairs: Option<Pairs<'_>>) -> Result<Option<Codec>> {
         _ => {
             let name: String = name.chars().take(64).collect();
             let name = name.escape_debug();
-            Err(Error::data(format!(
+            Err(unsupported(format!(
                 "the buffers are compressed by `{name}`, expected LZ4 or zstd"
             )))
         }
@@ -259,7 +260,7 @@ pub fn early_codec(pairs: Option<Pairs<'_>>) -> Result<Option<Codec>> {
 fn refused_in_schema(codec: Option<Codec>) -> Result<()> {
     match codec {
         None => Ok(()),
-        Some(_) => Err(Error::data(format!(
+        Some(_) => Err(unsupported(format!(
             "`{EARLY_CODEC}` is in the metadata of the schema, expected it in the metadata of a record batch"
         ))),
     }

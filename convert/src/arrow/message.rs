@@ -10,6 +10,7 @@ use tenarc::io::ReadAt;
 use tenarc::{Error, Result};
 
 use crate::source;
+use crate::support::unsupported;
 
 /// The bytes with which a file begins and ends.
 pub const MAGIC: [u8; 6] = *b"ARROW1";
@@ -82,7 +83,7 @@ fn check_version(version: MetadataVersion) -> Result<()> {
         MetadataVersion(found) => {
             let found = i32::from(found) + 1;
             let what = format!("the metadata have version {found}, expected 4 or 5");
-            Err(Error::data(what))
+            Err(unsupported(what))
         }
     }
 }

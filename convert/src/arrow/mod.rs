@@ -170,10 +170,7 @@ impl Codec for Arrow {
             file.into_table()
         };
         let table = table.map_err(of_source)?;
-        let (losses, columns) = (table.losses().clone(), table.columns());
-        let (name, batches) = (table.table(), table.batches());
-        super::records::to_archive((from, to), name, columns, losses, batches, options)
-            .map(ControlFlow::Break)
+        table.groups().into_archive((from, to), options).map(ControlFlow::Break)
     }
 
     fn table_from_archive(

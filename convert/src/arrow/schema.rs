@@ -11,6 +11,7 @@ use super::cells::{self, Cells};
 use super::physical::Physical;
 use crate::Losses;
 use crate::exported::{Metadata, check_keys};
+use crate::support::unsupported;
 
 /// The key of the metadata that says how tensors are laid out. Its value is [`ONE_ROW`] if each tensor is in one cell
 /// of a single row.
@@ -82,7 +83,7 @@ impl Schema {
         match schema.endianness() {
             Endianness::Little => {}
             Endianness::Big => {
-                return Err(Error::data("the columns are big-endian, expected little-endian"));
+                return Err(unsupported("the columns are big-endian, expected little-endian"));
             }
             _ => {
                 return Err(Error::syntax(

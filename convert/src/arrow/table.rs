@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 
 use arrow_array::{ArrayRef, RecordBatch};
@@ -12,15 +13,15 @@ use arrow_ipc::{DictionaryBatch, Message, MetadataVersion};
 use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
 use tenarc::de::Limits;
 use tenarc::io::{ReadAt, open_file};
-use tenarc::{Error, Result};
+use tenarc::{Error, OArchive, Result};
 
 use super::container::{self, Messages};
 use super::message::Place;
 use super::plain::{self, Plain};
 use super::schema::Schema as Checked;
-use crate::Losses;
-use crate::records::{Plan, Rows, TABLE};
-use crate::support::alloc_budget;
+use crate::records::{Groups, Plan, Rows, TABLE};
+use crate::support::{alloc_budget, unsupported};
+use crate::{Losses, Options};
 
 /// A file or a stream of Arrow's IPC format as a table of records. One record batch at a time is read.
 ///
@@ -136,6 +137,27 @@ impl<S: ReadAt> TableFile<S> {
         })
     }
 
+    /// Saves the table to an archive, with a value for each record batch and at least one value. The name of the values
+    /// is that of [`Options::with_table`], or else that of the table in the file, or else `name`. Returns what is lost.
+    ///
+    /// # Errors
+    /// - If no column can be kept.
+    /// - If something cannot be kept, and the options do not accept losses. Some values are saved nevertheless.
+    /// - If a record batch cannot be read, or the archive cannot be written.
+    pub fn save_to<W: Write>(
+        &self,
+        out: &mut OArchive<W>,
+        name: &str,
+        options: &Options,
+    ) -> Result<Losses> {
+        Ok(self.groups().save(out, name, options)?.losses)
+    }
+
+    pub(super) fn groups(&self) -> Groups<'_, impl Iterator<Item = Result<Rows>> + '_> {
+        let (groups, name) = (self.batches(), self.table());
+        Groups { groups, name, columns: self.plans.len(), losses: &self.losses }
+    }
+
     /// Returns an iterator over the record batches, with the columns that are kept. It ends after an error.
     pub(super) fn record_batches(&self) -> impl Iterator<Item = Result<RecordBatch>> + '_ {
         let mut decoder = Decoder::new(&self.schema, &self.roots, self.limits);
@@ -162,11 +184,6 @@ impl<S> TableFile<S> {
     /// Returns what cannot be kept of the columns.
     pub fn losses(&self) -> &Losses {
         &self.losses
-    }
-
-    /// Returns the number of columns that are kept.
-    pub(super) fn columns(&self) -> usize {
-        self.plans.len()
     }
 
     /// Returns the name that the table had in the archive from which the file was written.
@@ -293,6 +310,7 @@ impl<'a> Decoder<'a> {
 pub(super) fn failed(error: ArrowError) -> Error {
     match error {
         ArrowError::IoError(_, error) => Error::io(error),
+        ArrowError::NotYetImplemented(what) => unsupported(format!("not supported: {what}")),
         error => Error::damaged(error.to_string()),
     }
 }

@@ -9,6 +9,7 @@ use tenarc::{DType, DynTensor, Error, Result, Value};
 
 use super::dtype::Kind;
 use crate::input::{Input, Positions};
+use crate::support::unsupported;
 
 pub const MAGIC: [u8; 4] = *b"GGUF";
 
@@ -58,11 +59,11 @@ impl Header {
             2 | 3 => {}
             _ if version != 0 && version.trailing_zeros() >= 16 => {
                 let what = "expected a little-endian GGUF file, found a big-endian one";
-                return Err(Error::data(what).at(4));
+                return Err(unsupported(what).at(4));
             }
             _ => {
                 let what = format!("expected version 2 or 3 of GGUF, found {version}");
-                return Err(Error::data(what).at(4));
+                return Err(unsupported(what).at(4));
             }
         }
         let tensor_count = input.u64("the number of tensors")?;
@@ -286,7 +287,7 @@ impl<S: ReadAt + ?Sized> Reader<'_, S> {
         let number = self.u32("the type of a tensor")?;
         let offset = self.u64("the offset of a tensor")?;
         let kind = Kind::of_number(number).ok_or_else(|| {
-            Error::data(format!("the tensor has the unknown type {number}")).at(at)
+            unsupported(format!("the tensor has the unknown type {number}")).at(at)
         })?;
         let byte_len = kind.byte_len(&shape).ok_or_else(|| {
             let Kind { name, block, .. } = kind;

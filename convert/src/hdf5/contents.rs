@@ -11,6 +11,7 @@ use tenarc::{DType, Error, Result, Value};
 
 use super::attribute::{self, Budget};
 use super::datatype::{Array, Kind, Numbers, Text};
+use super::links::{self, Link};
 use super::{failed, lzf};
 use crate::Losses;
 
@@ -127,6 +128,7 @@ impl Walk<'_> {
         let (groups, datasets) = group.members().map_err(of_group)?;
         let mut entries = Vec::new();
         let mut names = HashSet::new();
+        let mut inside = Vec::new();
         for dataset in datasets {
             let path = self.join(path, dataset.name(), &mut names)?;
             let name = dataset.name().to_owned();
@@ -135,7 +137,24 @@ impl Walk<'_> {
             }
         }
         for inner in groups {
-            let path = self.join(path, inner.name(), &mut names)?;
+            let name = inner.name().to_owned();
+            inside.push((inner, self.join(path, &name, &mut names)?));
+        }
+        let header = self.file.get_or_parse_header(group.address()).map_err(of_group)?;
+        let losses = &mut self.found.losses;
+        links::each(group, &header.messages, |name, link| {
+            if !names.contains(name) {
+                let what = match link {
+                    Link::ToNothing => "a link that leads to no group and no dataset",
+                    Link::Datatype => "a named datatype",
+                };
+                let slash = if path.is_empty() { "" } else { "/" };
+                let (path, name) = (path.escape_debug(), name.escape_debug());
+                losses.note(format!("`{path}{slash}{name}`: {what} is left out"));
+            }
+        })
+        .map_err(of_group)?;
+        for (inner, path) in inside {
             // A group with several paths is read once. So groups that contain themselves, or that are in many others,
             // do no harm.
             if let Some(first) = self.groups.get(&inner.address()) {

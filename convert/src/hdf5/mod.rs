@@ -32,6 +32,8 @@
 mod attribute;
 mod contents;
 mod datatype;
+mod keras;
+mod links;
 mod lzf;
 
 use std::fmt;
@@ -41,7 +43,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hdf5_reader::error::Error as Hdf5Error;
-use hdf5_reader::{FileStorage, FilterRegistry, Hdf5File, OpenOptions, Storage, StorageBuffer};
+use hdf5_reader::{
+    BytesStorage, FileStorage, FilterRegistry, Hdf5File, OpenOptions, Storage, StorageBuffer,
+};
 use tenarc::de::Limits;
 use tenarc::io::{ReadAt, open_file};
 use tenarc::tensor::{Deferred, FromTensor, Order, TensorInfo, TensorMeta};
@@ -50,12 +54,14 @@ use tenarc::{DynTensor, Error, Result, Value};
 use crate::as_value::{AsValue, Metadata, Part};
 use crate::format::Codec;
 use crate::nested::{self, Key, Node};
+use crate::support::unsupported;
 use crate::texts::{Next, Texts};
 use crate::{Names, Options, TensorFile, source};
 
 use attribute::{Budget, of_file};
 use contents::{Contents, Elements, Entry, Found, Outside};
 use datatype::{Array, Text};
+use keras::{Place, Weights};
 
 /// An opened HDF5 file.
 ///
@@ -63,6 +69,10 @@ use datatype::{Array, Text};
 /// they are requested. All of a dataset is in memory then, unless its elements lie one after the other in the file.
 pub struct Hdf5 {
     file: File,
+    /// The offset of the HDF5 file in `file`. `None` if it is in memory.
+    start: Option<u64>,
+    /// The HDF5 file in the zip file that `file` is. `None` if `file` is an HDF5 file.
+    weights: Option<Weights>,
     contents: Contents,
     /// For the texts of each dataset.
     budget: Budget,
@@ -87,7 +97,9 @@ pub fn open(path: impl AsRef<Path>) -> Result<Hdf5> {
 }
 
 impl Hdf5 {
-    /// Reads everything but the elements of datasets.
+    /// Reads everything but the elements of datasets. The file is an HDF5 file, or a file of Keras 3, which is a zip file.
+    /// Of the latter, `model.weights.h5` is read: in place if it is not compressed, as Keras writes it, and otherwise
+    /// into memory.
     ///
     /// # Errors
     /// If the file cannot be read, is damaged, or uses a part of the format that is not read.
@@ -104,6 +116,7 @@ impl Hdf5 {
         let len = file.metadata().map_err(Error::io)?.len();
         let most = limits.max_alloc().unwrap_or(len.saturating_mul(1100).saturating_add(64 << 20));
         let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let weights = Weights::find(&file)?;
         let mut filters = FilterRegistry::new();
         filters.register(
             lzf::FILTER,
@@ -119,17 +132,31 @@ impl Hdf5 {
             .with_max_chunk_bytes(most)
             .with_filter_registry(filters)
             .with_external_link_resolver(Arc::new(outside.clone()));
-        let storage = file.try_clone().map_err(Error::io)?;
-        let storage = FileStorage::from_file(storage).map_err(failed)?;
+        let (storage, len, start): (Box<dyn Storage>, _, _) = match &weights {
+            Some(found) => match found.place(&file, most)? {
+                Place::Inflated(bytes) => {
+                    let len = bytes.len() as u64;
+                    (Box::new(BytesStorage::new(bytes)), len, None)
+                }
+                Place::At(start) => {
+                    (Box::new(of_file_storage(&file)?), found.byte_len(), Some(start))
+                }
+            },
+            None => (Box::new(of_file_storage(&file)?), len, Some(0)),
+        };
         let left = AtomicU64::new(of_file(len));
-        let source = Arc::new(Counted { storage, left });
+        let source = Arc::new(Counted { storage, start: start.unwrap_or(0), len, left });
         let opened =
             Hdf5File::from_storage_with_options(source.clone(), options).map_err(failed)?;
         let budget = Budget::new(len, limits);
-        let contents = Contents::read(&opened, budget, &outside)?;
+        let mut contents = Contents::read(&opened, budget, &outside)?;
+        if weights.as_ref().is_some_and(|found| found.has_others) {
+            let what = "only the weights of a Keras file are read: the other members of the zip file are left out";
+            contents.losses.note(what);
+        }
         // The crate parses parts of the file again when elements are read.
         source.left.store(u64::MAX, Ordering::Relaxed);
-        Ok(Self { file, contents, budget })
+        Ok(Self { file, start, weights, contents, budget })
     }
 
     /// The attributes of all objects that have some: maps from their names to values, by the path of the object.
@@ -186,14 +213,21 @@ impl Hdf5 {
         }
     }
 
+    /// Returns the offset of a dataset in the file. `None` if its elements are not as tenarc stores them.
+    fn place_of(&self, found: &Found) -> Option<u64> {
+        self.start?.checked_add(found.place?)
+    }
+
     fn deferred_of<'a>(&'a self, found: &'a Found, array: &'a Array) -> Deferred<'a> {
         let dtype = array.numbers.dtype.clone();
-        Deferred::from_blocks(dtype, &array.shape, Order::C, move |put| match found.place {
-            Some(start) => {
-                let end = start.saturating_add(array.len as u64);
-                source::in_steps(&self.file, start..end, |block, _| put(block))
+        Deferred::from_blocks(dtype, &array.shape, Order::C, move |put| {
+            match self.place_of(found) {
+                Some(start) => {
+                    let end = start.saturating_add(array.len as u64);
+                    source::in_steps(&self.file, start..end, |block, _| put(block))
+                }
+                None => put(&elements(found, array)?),
             }
-            None => put(&elements(found, array)?),
         })
     }
 }
@@ -229,13 +263,16 @@ fn texts(found: &Found, text: Text, mut budget: Budget) -> Result<Next<'_>> {
 /// A file of which a limited number of bytes is read. The parts of a hostile file may lie over each other, and would be
 /// read again and again.
 struct Counted {
-    storage: FileStorage,
+    storage: Box<dyn Storage>,
+    /// The offset of the HDF5 file in the storage, and its length.
+    start: u64,
+    len: u64,
     left: AtomicU64,
 }
 
 impl Storage for Counted {
     fn len(&self) -> u64 {
-        self.storage.len()
+        self.len
     }
 
     fn read_range(&self, offset: u64, len: usize) -> hdf5_reader::error::Result<StorageBuffer> {
@@ -247,8 +284,21 @@ impl Storage for Counted {
         if left < u64::MAX {
             self.left.store(rest, Ordering::Relaxed);
         }
-        self.storage.read_range(offset, len)
+        let end = offset.checked_add(len as u64).filter(|end| *end <= self.len);
+        match end.and_then(|_| self.start.checked_add(offset)) {
+            Some(offset) => self.storage.read_range(offset, len),
+            None => Err(Hdf5Error::UnexpectedEof {
+                offset,
+                needed: len as u64,
+                available: self.len.saturating_sub(offset),
+            }),
+        }
     }
+}
+
+fn of_file_storage(file: &File) -> Result<FileStorage> {
+    let file = file.try_clone().map_err(Error::io)?;
+    FileStorage::from_file(file).map_err(failed)
 }
 
 /// Converts an error of the crate that reads the format.
@@ -264,7 +314,7 @@ fn failed(error: Hdf5Error) -> Error {
         Hdf5Error::ResourceLimit(_) => Error::limit(message),
         Hdf5Error::InvalidMagic => Error::data(message),
         // There are many variants for what the crate does not know. The file is not damaged then.
-        other if other.to_string().starts_with("unsupported") => Error::data(message),
+        other if other.to_string().starts_with("unsupported") => unsupported(message),
         _ => Error::damaged(message),
     }
 }
@@ -303,10 +353,14 @@ impl TensorFile for Hdf5 {
 
     fn place(&self, name: &str) -> Result<Option<(&dyn ReadAt, u64)>> {
         let (found, _) = self.find(name)?;
-        Ok(found.place.map(|start| (&self.file as &dyn ReadAt, start)))
+        Ok(self.place_of(found).map(|start| (&self.file as &dyn ReadAt, start)))
     }
 
     fn verify(&self) -> Result<Option<String>> {
+        if let Some(weights) = &self.weights {
+            // The checksum of the zip file counts for all elements.
+            return weights.verify(&self.file).map(|()| None);
+        }
         Ok(Some("only some HDF5 files have checksums of their elements".into()))
     }
 

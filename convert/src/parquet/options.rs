@@ -32,9 +32,9 @@ impl Compression {
             Self::Gzip => basic::Compression::GZIP(basic::GzipLevel::default()),
             Self::Lz4 => basic::Compression::LZ4_RAW,
             #[cfg(feature = "parquet-zstd")]
-            Self::Zstd(level) => {
-                basic::Compression::ZSTD(basic::ZstdLevel::try_new(level).map_err(super::failed)?)
-            }
+            Self::Zstd(level) => basic::Compression::ZSTD(
+                basic::ZstdLevel::try_new(level).map_err(super::not_written)?,
+            ),
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs::File;
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -17,14 +18,14 @@ use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::Length;
 use tenarc::de::Limits;
 use tenarc::io::{ReadAt, open_file};
-use tenarc::{Error, Result};
+use tenarc::{Error, OArchive, Result};
 
 use super::pages::Group;
 use super::source::Source;
 use super::{Options, failed};
 use crate::Losses;
-use crate::records::{self, Plan, Rows, TABLE};
-use crate::support::alloc_budget;
+use crate::records::{Groups, Plan, Rows, TABLE};
+use crate::support::{alloc_budget, unsupported};
 
 /// The number of rows that are decoded at once.
 const BATCH: usize = 8192;
@@ -141,6 +142,27 @@ impl<S: ReadAt + Send + Sync + 'static> ParquetFile<S> {
         Ok(rows)
     }
 
+    /// Saves the table to an archive, with a value for each row group and at least one value. The name of the values is
+    /// that of [`Options::with_table`], or else that of the table in the file, or else `name`. Returns what is lost.
+    ///
+    /// # Errors
+    /// - If no column can be kept.
+    /// - If something cannot be kept, and the options do not accept losses. Some values are saved nevertheless.
+    /// - If a row group cannot be read (see [`rows`](Self::rows)), or the archive cannot be written.
+    pub fn save_to<W: Write>(
+        &self,
+        out: &mut OArchive<W>,
+        name: &str,
+        options: &Options,
+    ) -> Result<Losses> {
+        Ok(self.groups().save(out, name, options)?.losses)
+    }
+
+    fn groups(&self) -> Groups<'_, impl Iterator<Item = Result<Rows>> + '_> {
+        let groups = (0..self.row_groups()).map(|group| self.rows(group));
+        Groups { groups, name: self.table(), columns: self.plans.len(), losses: &self.losses }
+    }
+
     /// Decodes a row group. The rows are limited by the memory that they take.
     fn batches(&self, group: usize) -> Result<Vec<RecordBatch>> {
         let mut left = alloc_budget(self.limits, false);
@@ -200,10 +222,12 @@ fn of_batch(error: ArrowError) -> Error {
     match error {
         ArrowError::ExternalError(error) => match error.downcast::<ParquetError>() {
             Ok(error) => failed(*error),
-            Err(error) => Error::data(error.to_string()),
+            Err(error) => Error::damaged(error.to_string()),
         },
-        ArrowError::ParquetError(what) => Error::data(what),
-        error => Error::data(error.to_string()),
+        // The library has made a text of its own error.
+        ArrowError::ParquetError(what) => failed(ParquetError::General(what)),
+        ArrowError::NotYetImplemented(what) => unsupported(format!("not supported: {what}")),
+        error => Error::damaged(error.to_string()),
     }
 }
 
@@ -275,7 +299,5 @@ pub fn to_archive(
 ) -> Result<Losses> {
     let from = from.as_ref();
     let file = open(from)?.with_limits(options.limits);
-    let groups = (0..file.row_groups()).map(|group| file.rows(group));
-    let (losses, columns) = (file.losses.clone(), file.plans.len());
-    records::to_archive((from, to.as_ref()), file.table(), columns, losses, groups, options)
+    file.groups().into_archive((from, to.as_ref()), options)
 }

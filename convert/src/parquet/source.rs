@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
+use tenarc::Error;
 use tenarc::io::ReadAt;
 
 use crate::source::read_exact;
@@ -52,7 +53,8 @@ impl<S: ReadAt + Send + Sync> ChunkReader for Source<S> {
         }
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(length).map_err(|_| {
-            ParquetError::General(format!("out of memory: {length} more bytes to read"))
+            let error = Error::limit(format!("out of memory: {length} more bytes to read"));
+            ParquetError::External(Box::new(error))
         })?;
         bytes.resize(length, 0);
         read_exact(&*self.source, &mut bytes, start)

@@ -12,7 +12,7 @@ use tenarc::io::{ReadAt, open_file};
 use tenarc::{Archive, Error, Result};
 
 use super::read::ParquetFile;
-use super::{Options, failed};
+use super::{Options, not_written};
 use crate::records::{self, Records, TABLE, segments};
 use crate::{Losses, made};
 
@@ -108,13 +108,13 @@ fn write<S: ReadAt + ?Sized>(
         .set_key_value_metadata(texts)
         .build();
     let writer = ArrowWriter::try_new(out, records.schema.clone(), Some(properties));
-    let mut writer = writer.map_err(failed)?;
+    let mut writer = writer.map_err(not_written)?;
     for segment in 0..records.segments() {
-        records.batches(segment, |batch| writer.write(&batch).map_err(failed))?;
+        records.batches(segment, |batch| writer.write(&batch).map_err(not_written))?;
         if options.rows_per_group.is_none() {
-            writer.flush().map_err(failed)?;
+            writer.flush().map_err(not_written)?;
         }
     }
-    let metadata = writer.close().map_err(failed)?;
+    let metadata = writer.close().map_err(not_written)?;
     Ok(metadata.num_row_groups())
 }

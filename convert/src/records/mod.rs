@@ -21,7 +21,7 @@ mod rows;
 mod schema;
 mod values;
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -31,9 +31,10 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 use tenarc::archive::Segment;
 use tenarc::io::ReadAt;
-use tenarc::{Archive, Error, Result, Value};
+use tenarc::{Archive, Error, OArchive, Result, Value};
 
 use crate::honest::Honest;
+use crate::support::unsupported;
 use crate::{Losses, Options, made};
 use schema::{Inner, Type};
 
@@ -134,54 +135,94 @@ pub fn to_writer<S: ReadAt + ?Sized, W: Write, T>(
     Ok(records.losses)
 }
 
-/// Writes a table to an archive, with a value for each group of rows. `columns` is the number of columns that are kept.
-///
-/// # Errors
-/// - If no column is left.
-/// - If something cannot be kept, and the options do not accept losses.
-/// - If rows cannot be read, or the archive cannot be written.
-pub fn to_archive(
-    (from, to): (&Path, &Path),
-    name: Option<&str>,
-    columns: usize,
-    mut losses: Losses,
-    groups: impl Iterator<Item = Result<Rows>>,
-    options: &Options,
-) -> Result<Losses> {
-    let of_source = |error: Error| error.in_file(from);
-    losses.check(options.accept_losses, columns).map_err(of_source)?;
-    if columns == 0 {
-        return Err(of_source(Error::data(format!("no column is left: {losses}"))));
+/// Rows of a file that are read group by group, and what is not read of them.
+pub struct Groups<'f, I> {
+    pub groups: I,
+    /// The name of the table in the file.
+    pub name: Option<&'f str>,
+    /// The number of columns that are kept.
+    pub columns: usize,
+    pub losses: &'f Losses,
+}
+
+impl<I: Iterator<Item = Result<Rows>>> Groups<'_, I> {
+    /// Saves the rows to an archive, with a value for each group and at least one value. The name of the values is that
+    /// of the options, or else that of the table in the file, or else `stem`.
+    ///
+    /// # Errors
+    /// - If no column is left.
+    /// - If something cannot be kept, and the options do not accept losses. Some values are saved nevertheless.
+    /// - If rows cannot be read, or the archive cannot be written.
+    pub fn save<W: Write>(
+        self,
+        out: &mut OArchive<W>,
+        stem: &str,
+        options: &Options,
+    ) -> Result<Saved> {
+        let mut losses = self.losses.clone();
+        losses.check(options.accept_losses, self.columns)?;
+        if self.columns == 0 {
+            let why =
+                if losses.is_empty() { "the file has none".into() } else { losses.to_string() };
+            return Err(unsupported(format!("no column is left: {why}")));
+        }
+        let name = options.table.as_deref().or(self.name).unwrap_or(stem);
+        let mut rows = 0;
+        let mut is_empty = true;
+        for group in self.groups {
+            let group = group?;
+            rows += group.len() as u64;
+            out.save_as(name, &group).map_err(|error| {
+                if group.exceeds_limit() { Error::limit(error.message()) } else { error }
+            })?;
+            is_empty = false;
+        }
+        if is_empty {
+            out.save_as::<[(); 0]>(name, &[])?;
+        }
+        if rows == 0 {
+            losses.add("", "there are no rows, so the names and types of the columns are left out");
+            losses.check(options.accept_losses, self.columns)?;
+        }
+        Ok(Saved { losses, name: name.to_owned(), rows })
     }
-    let stem = from.file_stem().map(|stem| stem.to_string_lossy());
-    let name = options.table.as_deref().or(name).or(stem.as_deref()).unwrap_or("table");
-    let rows = Cell::new(0);
-    made::archive(
-        to,
-        options.save.clone(),
-        |out| {
-            for group in groups {
-                let group = group.map_err(of_source)?;
-                rows.set(rows.get() + group.len() as u64);
-                out.save_as(name, &group).map_err(of_source)?;
-            }
-            if out.segments() == 0 {
-                out.save_as::<[(); 0]>(name, &[])?;
-            }
-            Ok(())
-        },
-        |archive| match (archive.table(name)?.len(), rows.get()) {
-            (found, expected) if found == expected => Ok(()),
-            (found, expected) => {
-                let what = format!("wrote {expected} rows, read back {found}");
-                Err(Error::damaged(what))
-            }
-        },
-    )?;
-    if rows.get() == 0 {
-        losses.note("there are no rows, so the table has no columns");
+
+    /// Writes the rows to an archive: see [`save`](Self::save). The archive is read back and verified before it appears
+    /// under its name.
+    ///
+    /// # Errors
+    /// The errors of [`save`](Self::save).
+    pub fn into_archive(self, (from, to): (&Path, &Path), options: &Options) -> Result<Losses> {
+        let stem = from.file_stem().map_or("table".into(), |stem| stem.to_string_lossy());
+        let of_source = |error: Error| error.in_file(from);
+        let saved = RefCell::new(None);
+        made::archive(
+            to,
+            options.save.clone(),
+            |out| {
+                let done = self.save(out, &stem, options).map_err(of_source)?;
+                saved.replace(Some(done));
+                Ok(())
+            },
+            |archive| {
+                let saved = saved.borrow();
+                let (name, rows) =
+                    saved.as_ref().map_or(("", 0), |saved| (&*saved.name, saved.rows));
+                match archive.table(name)?.len() {
+                    found if found == rows => Ok(()),
+                    found => Err(Error::damaged(format!("wrote {rows} rows, read back {found}"))),
+                }
+            },
+        )?;
+        Ok(saved.into_inner().map_or_else(Losses::default, |saved| saved.losses))
     }
-    Ok(losses)
+}
+
+/// A table that was saved to an archive.
+pub struct Saved {
+    pub losses: Losses,
+    name: String,
+    rows: u64,
 }
 
 impl<'a, S: ReadAt + ?Sized> Records<'a, S> {

@@ -1,5 +1,6 @@
 //! Serializes record batches of Arrow as a sequence of structs, which tenarc writes as columns.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::{cell, fmt};
 
 use arrow_array::RecordBatch;
@@ -18,6 +19,8 @@ use crate::support::alloc_budget;
 pub struct Rows {
     batches: Vec<(usize, Vec<Field>)>,
     limits: Limits,
+    /// Whether the rows were serialized and needed more memory than the limits allow. An error of serde has no category.
+    exceeded: AtomicBool,
 }
 
 impl fmt::Debug for Rows {
@@ -49,12 +52,18 @@ impl Rows {
         }
         let fields =
             |batch: &RecordBatch| Ok((batch.num_rows(), Field::all(&plans, batch.columns())?));
-        Ok(Self { batches: batches.iter().map(fields).collect::<Result<_>>()?, limits })
+        let batches = batches.iter().map(fields).collect::<Result<_>>()?;
+        Ok(Self { batches, limits, exceeded: AtomicBool::new(false) })
     }
 
     /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.batches.iter().map(|(rows, _)| rows).sum()
+    }
+
+    /// Returns whether the rows were serialized and needed more memory than the limits allow.
+    pub(super) fn exceeds_limit(&self) -> bool {
+        self.exceeded.load(Ordering::Relaxed)
     }
 
     /// Returns whether there are no rows.
@@ -65,7 +74,8 @@ impl Rows {
 
 impl Serialize for Rows {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let left = Left(cell::Cell::new(alloc_budget(self.limits, false)));
+        let budget = cell::Cell::new(alloc_budget(self.limits, false));
+        let left = Left { budget, exceeded: &self.exceeded };
         let mut rows = serializer.serialize_seq(Some(self.len()))?;
         for (count, fields) in &self.batches {
             for row in 0..*count {
@@ -78,13 +88,19 @@ impl Serialize for Rows {
 
 /// The memory that the rows may still take, in bytes. Many rows can refer to one value of a dictionary, so the rows of a small
 /// file can need a lot of memory.
-struct Left(cell::Cell<u64>);
+struct Left<'a> {
+    budget: cell::Cell<u64>,
+    exceeded: &'a AtomicBool,
+}
 
-impl Left {
+impl Left<'_> {
     /// Counts a value of `bytes` bytes.
     fn take<E: serde::ser::Error>(&self, bytes: usize) -> Result<(), E> {
-        let left = self.0.get().checked_sub(1 + bytes as u64);
-        self.0.set(left.ok_or_else(|| E::custom("the rows exceed the memory limit"))?);
+        let left = self.budget.get().checked_sub(1 + bytes as u64);
+        self.budget.set(left.ok_or_else(|| {
+            self.exceeded.store(true, Ordering::Relaxed);
+            E::custom("the rows exceed the memory limit")
+        })?);
         Ok(())
     }
 }
@@ -93,7 +109,7 @@ impl Left {
 struct Record<'a> {
     fields: &'a [Field],
     row: usize,
-    left: &'a Left,
+    left: &'a Left<'a>,
 }
 
 impl Serialize for Record<'_> {
@@ -110,7 +126,7 @@ impl Serialize for Record<'_> {
 struct Cell<'a> {
     cells: &'a Cells,
     row: usize,
-    left: &'a Left,
+    left: &'a Left<'a>,
 }
 
 impl Serialize for Cell<'_> {
@@ -129,7 +145,7 @@ impl Serialize for Cell<'_> {
 struct Value<'a> {
     kind: &'a Kind,
     row: usize,
-    left: &'a Left,
+    left: &'a Left<'a>,
 }
 
 impl Serialize for Value<'_> {

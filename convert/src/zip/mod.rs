@@ -1,4 +1,4 @@
-//! Reads and writes the part of the zip format (PKWARE's APPNOTE.TXT) that npz and torch files use: stored and deflated
+//! Reads and writes the part of the zip format (PKWARE's APPNOTE.TXT) that npz, torch and Keras files use: stored and deflated
 //! members, 64-bit sizes, and data descriptors. Zip files of several disks and encrypted members are errors.
 //!
 //! A zip file states most facts twice: in the central directory and in the local header before each member. If the two

@@ -2,6 +2,7 @@
 
 mod arrow;
 mod broken;
+mod empty;
 mod memory;
 mod other_writers;
 mod round_trips;

@@ -10,6 +10,7 @@ use super::chunks::Chunk;
 use super::files::Span;
 use super::python::Reader;
 use crate::Losses;
+use crate::support::unsupported;
 use crate::torch::pickle::{Machine, Meaning, Object, Value};
 
 /// What the metadata say about a checkpoint.
@@ -178,7 +179,7 @@ fn place(reader: Reader<'_>, info: Value) -> Result<(&str, u64, u64)> {
         (_, Some(Object::List(names))) => {
             if let Some(name) = names.first() {
                 let name = reader.text(*name, "the name of a transform")?.escape_debug();
-                return Err(Error::data(format!(
+                return Err(unsupported(format!(
                     "the part was transformed by `{name}`, which is not read: save the checkpoint again without extensions"
                 )));
             }

@@ -1,0 +1,71 @@
+//! Tables of other formats: what is lost stops a conversion, and what is printed is about the file.
+#![allow(missing_docs)]
+
+mod support;
+
+use std::fs;
+use std::path::PathBuf;
+
+use support::{Dir, run};
+
+fn copied(dir: &Dir, path: &str) -> String {
+    let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../convert/tests/fixtures");
+    let name = path.rsplit('/').next().unwrap().to_owned();
+    fs::copy(fixtures.join(path), dir.file(&name)).unwrap();
+    name
+}
+
+const EMPTY: [&str; 4] = [
+    "parquet/no_rows.parquet",
+    "parquet/no_groups.parquet",
+    "arrow/table_no_rows.arrow",
+    "arrow/table_no_batches.arrow",
+];
+
+#[test]
+fn columns_of_a_table_without_rows_are_a_loss() {
+    for file in EMPTY {
+        let dir = Dir::new();
+        let name = copied(&dir, file);
+        for to in ["a.tenarc", "a.json"] {
+            run(&dir, &["convert", &name, to]).failed(2, "there are no rows");
+            assert!(!dir.file(to).exists(), "{file}");
+            let ran = run(&dir, &["convert", "--lossy", &name, to]);
+            assert!(ran.status == 0 && ran.err.contains("there are no rows"), "{ran:?}");
+        }
+        assert_eq!(fs::read_to_string(dir.file("a.json")).unwrap(), "[]\n");
+        let ran = run(&dir, &["info", &name]);
+        assert!(ran.status == 0 && ran.out().contains("0 tensors"), "{ran:?}");
+    }
+}
+
+#[test]
+fn a_file_of_which_no_column_is_left_is_not_converted() {
+    let dir = Dir::new();
+    for file in ["parquet/nothing_kept.parquet", "arrow/nothing_kept.arrow"] {
+        let name = copied(&dir, file);
+        for options in [&[][..], &["--lossy"]] {
+            let ran = run(&dir, &[&["convert", &name, "a.tenarc"], options].concat());
+            ran.failed(2, "no column is left: cannot be kept: `view`");
+            assert!(!dir.file("a.tenarc").exists(), "{file}");
+        }
+    }
+}
+
+#[test]
+fn a_table_is_described_as_the_file_has_it() {
+    let dir = Dir::new();
+    for file in ["parquet/structs.parquet", "arrow/table.arrow"] {
+        let name = copied(&dir, file);
+        let len = fs::metadata(dir.file(&name)).unwrap().len();
+        let info = run(&dir, &["info", &name, "--json"]).json();
+        assert_eq!((&info[0]["checksums"], &info[0]["bytes"]), (&().into(), &len.into()));
+        assert!(!run(&dir, &["info", &name]).out().contains("checksums"), "{file}");
+        let verified = run(&dir, &["verify", &name, "--json"]).json();
+        assert_eq!(verified[0]["bytes"], len, "{file}");
+    }
+    // The messages that are made of MessagePack have another length.
+    let name = copied(&dir, "msgpack/strings.msgpack");
+    let len = fs::metadata(dir.file(&name)).unwrap().len();
+    assert_eq!(run(&dir, &["verify", &name, "--json"]).json()[0]["bytes"], len);
+}
