@@ -492,6 +492,8 @@ impl<S: ReadAt + ?Sized, T: DeserializeOwned> Iterator for Rows<'_, '_, S, T> {
                 (self.part, self.next) = (self.part + 1, 0);
                 continue;
             }
+            // The memory of the rows that were given out is freed before the next ones are read.
+            self.ready = Vec::new().into_iter();
             let first = part.first + self.next;
             let group = part.group(self.next);
             self.next = group.end;
