@@ -180,8 +180,9 @@ impl DecodeOptions {
 /// [`DynTensor`](crate::DynTensor)s, the shortest of which also takes one byte, it is about 400. For
 /// other collections it depends on the memory that they use for an element.
 ///
-/// In columns, a row can take a single bit, or nothing. Their elements take at most 64 MiB plus 32,768 times the
-/// bytes of the columns. The nodes of a `Value` from columns take at most 64 MiB plus 4,096 times these bytes.
+/// In columns, a row can take a single bit, or nothing. By default, their elements take at most 64 MiB plus 32,768 times
+/// the bytes of the columns. With [`with_max_alloc`](Self::with_max_alloc), they take at most as many bytes as it says.
+/// The nodes of a `Value` from columns take at most 64 MiB plus 4,096 times the bytes of the columns.
 ///
 /// [`Category::Limit`]: crate::error::Category::Limit
 #[derive(Clone, Copy, Debug)]
@@ -227,8 +228,8 @@ impl Limits {
     }
 
     /// The total number of bytes that one document may make the decoder allocate for tensors, strings,
-    /// byte strings and the nodes of a [`Value`](crate::Value). The elements of collections are not
-    /// counted: see [above](Self).
+    /// byte strings, the nodes of a [`Value`](crate::Value), and the elements that rows of columns become. Other elements
+    /// of collections are not counted: see [above](Self).
     ///
     /// By default, the limit is 16 GiB when reading from an [`io::Read`](std::io::Read) or an archive.
     /// There is no limit when reading from a slice, since the length of the slice limits the memory. If
