@@ -159,6 +159,12 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
         rows.pop().ok_or_else(|| self.no_row(row))
     }
 
+    /// # Errors
+    /// If there is no row with this number.
+    pub(super) fn check_row(&self, row: u64) -> Result<()> {
+        if row < self.rows { Ok(()) } else { Err(self.no_row(row)) }
+    }
+
     #[cold]
     fn no_row(&self, row: u64) -> Error {
         Error::data(format!("there is no row {row}: the table has {} rows", self.rows))
