@@ -150,16 +150,17 @@ impl DecodeOptions {
         self.checksums
     }
 
-    /// Sets how many threads read one tensor of an archive. By default, one thread reads an uncompressed tensor, and as
-    /// many threads as the machine has cores, but at most eight, decompress a compressed one.
+    /// Sets how many threads read one tensor of an archive. By default, these are as many as the machine has cores, but
+    /// at most eight for a compressed tensor, at most four for an uncompressed one of 64 MiB or more, and one for shorter
+    /// ones.
     ///
     /// With more than one, tensors of 4 MiB or more are read and verified in pieces by several threads, which end
     /// before the function returns. This pays for large tensors on machines whose memory is faster than one core.
     /// The calling thread alone reads smaller tensors, archives from an [`io::Read`](std::io::Read), and uncompressed
     /// tensors that are in memory and are not verified. Values and errors are the same with any number.
     ///
-    /// [`Archive::verify`](crate::Archive::verify) and [`recover_with`](crate::archive::recover_with) use the same number of
-    /// threads. By default, they use one, also for compressed tensors: they do not decompress them.
+    /// [`Archive::verify`](crate::Archive::verify) and [`recover_with`](crate::archive::recover_with) use as many threads
+    /// as for uncompressed tensors, also for compressed ones: they do not decompress them.
     #[must_use]
     pub fn with_threads(mut self, threads: NonZeroUsize) -> Self {
         self.threads = Some(threads);
