@@ -150,16 +150,17 @@ impl DecodeOptions {
         self.checksums
     }
 
-    /// Sets how many threads read one tensor of an archive. By default, one thread reads an uncompressed tensor, and as
-    /// many threads as the machine has cores, but at most eight, decompress a compressed one.
+    /// Sets how many threads read one tensor of an archive. By default, these are as many as the machine has cores, but
+    /// at most eight for a compressed tensor, at most four for an uncompressed one of 64 MiB or more, and one for shorter
+    /// ones.
     ///
     /// With more than one, tensors of 4 MiB or more are read and verified in pieces by several threads, which end
     /// before the function returns. This pays for large tensors on machines whose memory is faster than one core.
     /// The calling thread alone reads smaller tensors, archives from an [`io::Read`](std::io::Read), and uncompressed
     /// tensors that are in memory and are not verified. Values and errors are the same with any number.
     ///
-    /// [`Archive::verify`](crate::Archive::verify) and [`recover_with`](crate::archive::recover_with) use the same number of
-    /// threads. By default, they use one, also for compressed tensors: they do not decompress them.
+    /// [`Archive::verify`](crate::Archive::verify) and [`recover_with`](crate::archive::recover_with) use as many threads
+    /// as for uncompressed tensors, also for compressed ones: they do not decompress them.
     #[must_use]
     pub fn with_threads(mut self, threads: NonZeroUsize) -> Self {
         self.threads = Some(threads);
@@ -180,8 +181,9 @@ impl DecodeOptions {
 /// [`DynTensor`](crate::DynTensor)s, the shortest of which also takes one byte, it is about 400. For
 /// other collections it depends on the memory that they use for an element.
 ///
-/// In columns, a row can take a single bit, or nothing. Their elements take at most 64 MiB plus 32,768 times the
-/// bytes of the columns. The nodes of a `Value` from columns take at most 64 MiB plus 4,096 times these bytes.
+/// In columns, a row can take a single bit, or nothing. By default, their elements take at most 64 MiB plus 32,768 times
+/// the bytes of the columns. With [`with_max_alloc`](Self::with_max_alloc), they take at most as many bytes as it says.
+/// The nodes of a `Value` from columns take at most 64 MiB plus 4,096 times the bytes of the columns.
 ///
 /// [`Category::Limit`]: crate::error::Category::Limit
 #[derive(Clone, Copy, Debug)]
@@ -227,8 +229,8 @@ impl Limits {
     }
 
     /// The total number of bytes that one document may make the decoder allocate for tensors, strings,
-    /// byte strings and the nodes of a [`Value`](crate::Value). The elements of collections are not
-    /// counted: see [above](Self).
+    /// byte strings, the nodes of a [`Value`](crate::Value), and the elements that rows of columns become. Other elements
+    /// of collections are not counted: see [above](Self).
     ///
     /// By default, the limit is 16 GiB when reading from an [`io::Read`](std::io::Read) or an archive.
     /// There is no limit when reading from a slice, since the length of the slice limits the memory. If

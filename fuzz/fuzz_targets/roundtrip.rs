@@ -63,6 +63,14 @@ enum Either {
     Fields { data: Dynamic },
 }
 
+/// A row of numbers of one type. As columns, the numbers of all rows are stored side by side.
+#[derive(Arbitrary, Serialize, Deserialize, Debug, Clone)]
+struct Point {
+    x: f32,
+    y: f32,
+    z: f32,
+}
+
 #[derive(Serialize, Deserialize, Debug)]
 struct Blob(ByteBuf);
 
@@ -189,8 +197,42 @@ where
     }
 }
 
-fuzz_target!(|input: (Item, u8)| {
-    let (item, choice) = input;
+/// Writes points as columns, and checks that they are read back as structs, as tuples and one by one.
+fn points(points: &[Point], choice: u8) {
+    // Fewer than 16 rows are no columns.
+    let count = 16 + usize::from(choice);
+    let rows: Vec<Point> = points.iter().cycle().take(count).cloned().collect();
+    let plainly = tenarc::to_vec(&rows).expect("rows");
+    let options = EncodeOptions::default().with_columns(true);
+    let columns = tenarc::ser::to_vec_with(&rows, options).expect("columns");
+    let mut written = Vec::new();
+    tenarc::ser::to_writer_with(&mut written, &rows, options).expect("columns to a writer");
+    assert_eq!(written, columns);
+    let back: Vec<Point> = tenarc::from_slice(&columns).expect("points");
+    assert_eq!(tenarc::to_vec(&back).expect("points"), plainly);
+    let back: Vec<Point> = tenarc::from_reader(&columns[..]).expect("points from a reader");
+    assert_eq!(tenarc::to_vec(&back).expect("points"), plainly);
+    let bits = |numbers: &[f32; 3]| numbers.map(f32::to_bits);
+    let tuples: Vec<(f32, f32, f32)> =
+        tenarc::from_slice(&tenarc::to_vec(&tuples_of(&rows)).expect("tuples")).expect("tuples");
+    let as_columns =
+        tenarc::ser::to_vec_with(&tuples_of(&rows), options).expect("tuples as columns");
+    let from_columns: Vec<(f32, f32, f32)> = tenarc::from_slice(&as_columns).expect("tuples");
+    for ((x, y, z), (a, b, c)) in tuples.into_iter().zip(from_columns) {
+        assert_eq!(bits(&[x, y, z]), bits(&[a, b, c]));
+    }
+    through_an_archive(&rows, &plainly, choice);
+}
+
+fn tuples_of(points: &[Point]) -> Vec<(f32, f32, f32)> {
+    points.iter().map(|point| (point.x, point.y, point.z)).collect()
+}
+
+fuzz_target!(|input: (Item, u8, Vec<Point>)| {
+    let (item, choice, some) = input;
+    if !some.is_empty() {
+        points(&some, choice);
+    }
     let plain = EncodeOptions::default();
     let bytes = match tenarc::ser::to_vec_with(&item, plain) {
         Ok(bytes) => bytes,

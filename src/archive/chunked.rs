@@ -1,6 +1,5 @@
 //! Reads many bytes of a buffer at once: chunk by chunk, each verified, on several threads.
 
-use std::num::NonZeroUsize;
 use std::ops::Range;
 
 use super::source;
@@ -8,7 +7,7 @@ use crate::error::Result;
 use crate::io::at::ReadAt;
 use crate::io::checksum::{self, Hasher, STEP};
 use crate::io::chunks::ChunkLen;
-use crate::io::parallel::in_parallel;
+use crate::io::parallel::{in_parallel, one_a_core};
 use crate::options::DecodeOptions;
 use crate::segment::buffers::{Stored, stored_range};
 use crate::segment::format::Place;
@@ -18,10 +17,19 @@ use crate::segment::packed::Packed;
 const PIECE: usize = 1 << 20;
 /// Fewer bytes are read by one thread: starting another costs as much as reading some hundred KiB.
 pub const MIN_PARALLEL: usize = 4 << 20;
+/// From this length on, several threads read bytes by default.
+const PARALLEL: u64 = 64 << 20;
+/// The most threads that do so by default. More hardly read faster from one memory or drive.
+const MAX_THREADS: usize = 4;
 
 /// Returns the number of threads that read `len` stored bytes.
 pub fn threads(len: u64, options: DecodeOptions) -> usize {
-    if len < MIN_PARALLEL as u64 { 1 } else { options.threads.map_or(1, NonZeroUsize::get) }
+    match options.threads {
+        _ if len < MIN_PARALLEL as u64 => 1,
+        Some(threads) => threads.get(),
+        None if len < PARALLEL => 1,
+        None => one_a_core(None).min(MAX_THREADS),
+    }
 }
 
 /// Reads bytes of a buffer that start at this offset of the archive. If they are verified, they must be whole chunks of

@@ -305,7 +305,13 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
             Found::InColumns(_, Target::Column(Whole { buffer: Some(number), .. })) => {
                 return Ok(BTreeSet::from([number]));
             }
-            Found::Item(range) | Found::InColumns(range, _) => range,
+            Found::InColumns(range, Target::InRow { row, .. }) => {
+                let mut table = Table::default();
+                table.add(self.clone(), range.clone())?;
+                table.check_row(row).map_err(|error| error.in_field(path))?;
+                range
+            }
+            Found::Item(range) | Found::InColumns(range, Target::Column(_)) => range,
         };
         let item = self.metadata()?.get(range).unwrap_or_default();
         let mut numbers = BTreeSet::new();
@@ -317,12 +323,17 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         Ok(numbers)
     }
 
-    /// Asks the operating system to read the tensors, numbers and byte strings in the value at `path` from the drive,
-    /// and returns at once. The path `""` is the whole value. The archive must be a [`Map`](crate::Map).
+    /// Asks the operating system to read the tensors, numbers and byte strings in the value at `path` from the drive.
+    /// The path `""` is the whole value. The archive must be a [`Map`](crate::Map).
     ///
-    /// A mapped file is read page by page when its bytes are used for the first time, which is much slower than the
-    /// drive. After this call the drive reads ahead at its own speed. If the bytes are in memory already, or the system
-    /// does not support it, nothing happens.
+    /// A mapped file is read when its bytes are used for the first time. How fast this is depends on how far the system
+    /// reads ahead by itself: 128 KiB by default on Linux, which is much slower than the drive. After this call, the
+    /// drive reads all bytes one after the other. The call returns as soon as the system has accepted all requests, and
+    /// does not wait for the bytes. For many bytes, this can take half of the time that it takes to read them. If the
+    /// bytes are in memory already, or the system does not support it, nothing happens.
+    ///
+    /// If the system is configured to read several MiB ahead, reading all bytes at once needs no prefetch, and is faster
+    /// without it.
     ///
     /// # Errors
     /// If the archive is not in memory, or there is no such value.

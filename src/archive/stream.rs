@@ -551,6 +551,8 @@ impl<R: io::Read, T: DeserializeOwned> Iterator for NamedRows<'_, '_, R, T> {
             if let Some(row) = self.ready.next() {
                 return Some(Ok(row));
             }
+            // The memory of the rows that were given out is freed before the next ones are read.
+            self.ready = Vec::new().into_iter();
             let next = match self.archive.advance_in_iterator()? {
                 Ok(next) => next,
                 Err(error) => return Some(Err(error)),

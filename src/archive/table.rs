@@ -149,13 +149,20 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
 
     /// Loads one row. Only the columns that the type has fields for are read.
     ///
-    /// Checksums of columns are not verified, because that would read a chunk of each column.
+    /// Checksums of columns are not verified, because that would read a chunk of 1 MiB of each column.
+    /// [`rows`](Self::rows) verifies them, also for one row.
     ///
     /// # Errors
     /// If there is no such row, it cannot be read, or it does not fit the type.
     pub fn row<T: DeserializeOwned>(&self, row: u64) -> Result<T> {
-        let mut rows = self.rows(row..row.saturating_add(1))?;
+        let mut rows = self.read(row..row.saturating_add(1), false)?;
         rows.pop().ok_or_else(|| self.no_row(row))
+    }
+
+    /// # Errors
+    /// If there is no row with this number.
+    pub(super) fn check_row(&self, row: u64) -> Result<()> {
+        if row < self.rows { Ok(()) } else { Err(self.no_row(row)) }
     }
 
     #[cold]
@@ -165,11 +172,11 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
 
     /// Loads the rows in a range. Only the columns that the type has fields for are read, and of them only these rows.
     ///
-    /// Checksums of columns are not verified, because that would read whole chunks of each column.
-    /// [`iter`](Self::iter) verifies them.
+    /// The checksums of all chunks with bytes of these rows are verified. For this, the rest of these chunks is read
+    /// too. [`DecodeOptions::with_checksums`]`(false)` reads only the rows.
     ///
     /// # Errors
-    /// If the range exceeds the table, a row cannot be read, or it does not fit the type.
+    /// If the range exceeds the table, a row cannot be read or is damaged, or it does not fit the type.
     pub fn rows<T: DeserializeOwned>(&self, range: impl RangeBounds<u64>) -> Result<Vec<T>> {
         let start = match range.start_bound() {
             Bound::Included(&start) => start,
@@ -181,6 +188,12 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
             Bound::Excluded(&end) => end,
             Bound::Unbounded => self.rows,
         };
+        self.read(start..end, true)
+    }
+
+    /// Reads the rows in a range, and verifies their columns if asked to.
+    fn read<T: DeserializeOwned>(&self, range: Range<u64>, verify: bool) -> Result<Vec<T>> {
+        let Range { start, end } = range;
         if end > self.rows {
             return Err(self.no_row(end - 1));
         }
@@ -190,7 +203,8 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
             let from = start.max(part.first);
             let to = end.min(part.first.saturating_add(part.rows));
             if from < to {
-                let options = part.segment.options.with_checksums(false);
+                let options = part.segment.options;
+                let options = options.with_checksums(verify && options.checksums);
                 let wanted = from - part.first..to - part.first;
                 let read: Vec<T> =
                     part.rows(wanted, options, &mut spent).map_err(|error| error.in_index(from))?;
@@ -484,6 +498,8 @@ impl<S: ReadAt + ?Sized, T: DeserializeOwned> Iterator for Rows<'_, '_, S, T> {
                 (self.part, self.next) = (self.part + 1, 0);
                 continue;
             }
+            // The memory of the rows that were given out is freed before the next ones are read.
+            self.ready = Vec::new().into_iter();
             let first = part.first + self.next;
             let group = part.group(self.next);
             self.next = group.end;

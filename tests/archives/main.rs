@@ -22,6 +22,7 @@ mod evolution;
 mod mistaken;
 mod options;
 mod packed;
+mod prefetch;
 mod random;
 mod slices;
 mod sparse;

@@ -92,8 +92,22 @@ fn as_many_threads_verify_a_large_tensor_as_are_asked_for() {
     }
 }
 
+/// As many threads as there are cores, but at most four.
 #[test]
-fn the_calling_thread_alone_verifies_small_tensors_and_all_if_nothing_is_asked_for() {
+fn several_threads_read_tensors_of_64_mib_by_default() {
+    let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(4);
+    let tensor = Tensor(vec![0.5f32; 16 * MIB]);
+    let bytes = to_bytes(&tensor, quick());
+    let archive = Archive::new(Met::new(bytes.clone(), threads)).unwrap();
+    archive.verify().unwrap();
+    assert_eq!(archive.source().readers.threads().len(), threads);
+    let archive = Archive::new(Met::new(bytes, threads)).unwrap();
+    assert!(archive.load::<Tensor<Vec<f32>>>().unwrap() == tensor);
+    assert_eq!(archive.source().readers.threads().len(), threads);
+}
+
+#[test]
+fn the_calling_thread_alone_verifies_small_tensors_and_others_if_nothing_is_asked_for() {
     let small = to_bytes(&weights(MIB / 2, 0), quick());
     for (bytes, options) in [(small, options(8)), (archive(), DecodeOptions::default())] {
         let archive = Archive::new(Met::new(bytes, 1)).unwrap().with_options(options);

@@ -80,6 +80,40 @@ fn saves_and_loads_every_step() {
 }
 
 #[test]
+#[cfg(feature = "compression")]
+fn steps_are_compressed_by_the_options() {
+    use tenarc::archive::{Compression, SaveOptions};
+    use tenarc::{Archive, Tensor};
+
+    let (_dir, checkpoints) = fresh();
+    let options = SaveOptions::default()
+        .with_compression_by(|tensor| (tensor.path() == "1").then(|| Compression::zstd(0)));
+    let checkpoints = checkpoints.with_save_options(options).with_keep_last(2);
+    let state = |step: f32| (Tensor(vec![step; 50_000]), Tensor(vec![step; 50_000]));
+    for (step, value) in [(1, 1.5), (2, 2.5), (3, 3.5)] {
+        checkpoints.save(step, &state(value)).unwrap();
+    }
+    assert_eq!(checkpoints.steps().unwrap(), [2, 3]);
+    type Loaded = (Tensor<Vec<f32>>, Tensor<Vec<f32>>);
+    assert!(checkpoints.load::<Loaded>(2).unwrap() == state(2.5));
+    let path = file_of(&checkpoints, 3);
+    let archive = Archive::open(&path).unwrap();
+    let segment = archive.only().unwrap();
+    let packed = |number| segment.compressed(number).map(|buffer| buffer.codec().to_owned());
+    assert_eq!((packed(0), packed(1).as_deref()), (None, Some("zstd")));
+    assert!(fs::metadata(&path).unwrap().len() < 250_000);
+    // A damaged one is passed over, as others are. Most of the file is the tensor that is not compressed, so a bit of
+    // the compressed one is flipped.
+    let (start, _) = segment.buffers()[1];
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[usize::try_from(start).unwrap() + 1] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let latest = checkpoints.latest::<Loaded>().unwrap().unwrap();
+    assert!(latest.step == 2 && latest.value == state(2.5));
+    assert_eq!(latest.skipped.len(), 1);
+}
+
+#[test]
 fn creates_the_directory_with_its_parents() {
     let dir = tempfile::tempdir().unwrap();
     let checkpoints = Checkpoints::new(dir.path().join("a/b/c")).unwrap();

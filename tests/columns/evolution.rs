@@ -97,6 +97,61 @@ struct Moved {
     b: f32,
 }
 
+/// A struct in a row, and in a list of a row.
+#[derive(Serialize, Deserialize, PartialEq, Debug, Clone)]
+struct OldPlace {
+    x: f32,
+    y: f32,
+    note: Option<String>,
+}
+
+#[derive(Serialize, Deserialize, PartialEq, Debug, Clone)]
+struct NewPlace {
+    #[serde(default)]
+    z: Option<f32>,
+    y: f64,
+    #[serde(alias = "x")]
+    east: f64,
+    note: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    before: Vec<NewPlace>,
+}
+
+#[derive(Serialize, Deserialize, PartialEq, Debug, Clone)]
+struct OldTour {
+    id: u32,
+    home: OldPlace,
+    stops: Vec<OldPlace>,
+}
+
+#[derive(Serialize, Deserialize, PartialEq, Debug, Clone)]
+struct NewTour {
+    stops: Vec<NewPlace>,
+    #[serde(alias = "home")]
+    start: NewPlace,
+    id: u64,
+}
+
+/// Structs with fewer fields, at both levels.
+#[derive(Deserialize, PartialEq, Debug)]
+struct Heights {
+    #[serde(alias = "home")]
+    start: Height,
+    stops: Vec<Height>,
+}
+
+#[derive(Deserialize, PartialEq, Debug)]
+struct Height {
+    #[serde(default = "unknown")]
+    z: Option<f32>,
+    y: f32,
+}
+
+#[allow(clippy::unnecessary_wraps)] // As serde calls it.
+fn unknown() -> Option<f32> {
+    Some(-1.0)
+}
+
 fn columns<T: Serialize>(rows: &[T]) -> Vec<u8> {
     let options = EncodeOptions::default().with_columns(true);
     let bytes = tenarc::ser::to_vec_with(rows, options).unwrap();
@@ -205,8 +260,66 @@ fn new() -> impl Strategy<Value = New> {
     )
 }
 
+fn old_tour() -> impl Strategy<Value = OldTour> {
+    let place = || {
+        (-9i16..9, -9i16..9, option::of("[a-z]{0,3}")).prop_map(|(x, y, note)| OldPlace {
+            x: x.into(),
+            y: y.into(),
+            note,
+        })
+    };
+    (any::<u32>(), place(), vec(place(), 0..4)).prop_map(|(id, home, stops)| OldTour {
+        id,
+        home,
+        stops,
+    })
+}
+
+fn new_tour() -> impl Strategy<Value = NewTour> {
+    let place = |before: Vec<NewPlace>| {
+        (option::of(-9i16..9), -9i16..9, -9i16..9, option::of("[a-z]{0,3}")).prop_map(
+            move |(z, y, east, note)| NewPlace {
+                z: z.map(f32::from),
+                y: y.into(),
+                east: east.into(),
+                note,
+                before: before.clone(),
+            },
+        )
+    };
+    let nested = || vec(place(Vec::new()), 0..2).prop_flat_map(place);
+    (any::<u32>(), nested(), vec(nested(), 0..4)).prop_map(|(id, start, stops)| NewTour {
+        stops,
+        start,
+        id: id.into(),
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn structs_in_rows_and_lists_change_too(
+        olds in vec(old_tour(), 16..40),
+        news in vec(new_tour(), 16..40),
+    ) {
+        prop_assert!(read_as::<OldTour, NewTour>(&olds));
+        prop_assert!(read_as::<NewTour, NewTour>(&news));
+        prop_assert!(read_as::<OldTour, Heights>(&olds));
+        prop_assert!(read_as::<NewTour, Heights>(&news));
+        // The old version lacks the new name of `home`.
+        prop_assert!(!read_as::<NewTour, OldTour>(&news));
+        read_both::<OldTour, NewTour, NewTour>(&olds, &news);
+        read_both::<OldTour, NewTour, Heights>(&olds, &news);
+        let read: Vec<NewTour> = tenarc::from_slice(&columns(&olds)).unwrap();
+        for (found, old) in read.iter().zip(&olds) {
+            prop_assert_eq!(found.start.east, f64::from(old.home.x));
+            prop_assert_eq!(found.stops.len(), old.stops.len());
+            for (found, old) in found.stops.iter().zip(&old.stops) {
+                prop_assert_eq!((found.y, &found.note, found.z), (f64::from(old.y), &old.note, None));
+            }
+        }
+    }
 
     #[test]
     fn versions_read_each_others_columns(

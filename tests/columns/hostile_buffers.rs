@@ -7,6 +7,7 @@ use tenarc_test_support::builder::{Seg, archive, map, numbers_ref, tensor_ref, u
 use crate::build::{Style, Writer, kind, one};
 use crate::hostile::rows;
 
+// 121
 #[test]
 fn buffers_of_another_length_than_their_column() {
     let list = |len: u64, number| kind("list", &[unsigned(len), numbers_ref("u8", number)]);
@@ -70,6 +71,7 @@ fn try_table(bytes: &[u8], paths: &[String]) {
     }
 }
 
+// 121
 /// Bits, lengths, codes, texts and numbers in buffers that are not what the metadata need.
 #[test]
 fn flipped_bits_in_buffers_are_no_danger() {

@@ -22,6 +22,7 @@ fn too_many(document: &[u8]) {
     });
 }
 
+// 119
 #[test]
 fn rows_without_bytes_are_limited() {
     let most = 1 << 16;
@@ -70,6 +71,7 @@ fn rows_without_bytes_are_limited() {
     assert_eq!(values.map(Result::unwrap).count(), 8);
 }
 
+// 120
 /// Rows that take no bytes become elements of 512 bytes, or of any size.
 #[test]
 fn elements_take_memory_in_proportion() {
@@ -101,6 +103,46 @@ fn elements_take_memory_in_proportion() {
     assert_eq!(tenarc::from_slice::<Vec<Wide>>(&one(1000, map(&[]))).unwrap().len(), 1000);
 }
 
+// 120
+/// A megabyte of bits stands for gigabytes of elements, which a limit on memory does not allow.
+#[test]
+fn a_limit_on_memory_covers_elements() {
+    #[derive(Deserialize)]
+    struct Wide {
+        #[serde(default)]
+        a: [[u64; 8]; 8],
+    }
+    let strict = DecodeOptions::default().with_limits(Limits::strict());
+    let bits = || map(&[("b", kind("bool", &[bytes(&[0; 1 << 13])]))]);
+    let document = columns(&vec![(1 << 16, bits()); 128]);
+    assert!((1 << 20..1 << 21).contains(&document.len()));
+    let lists = one(1, kind("list", &[unsigned(1 << 23), kind("bool", &[bytes(&[0; 1 << 20])])]));
+    let keys = || u8s(&vec![0; 1 << 16]);
+    let units = || map(&[("unknown", kind("unit", &[]))]);
+    let maps = columns(&vec![(1 << 16, kind("map", &[unsigned(1), keys(), units()])); 16]);
+    let refused = |read: &dyn Fn() -> tenarc::Result<()>| {
+        let (result, peak) = peak_of(read);
+        let error = result.unwrap_err();
+        assert_eq!(error.category(), Category::Limit, "{error}");
+        peak
+    };
+    // While a `Vec` grows, it has its elements, and room for twice as many.
+    let most = 3 * (64 << 20);
+    assert!(refused(&|| from_slice_with::<Vec<Wide>>(&document, strict).map(drop)) < most);
+    let streamed = || from_reader_with::<_, Vec<Wide>>(&document[..], strict).map(drop);
+    assert!(refused(&streamed) < most);
+    type Lists = Vec<Vec<Option<[u64; 2]>>>;
+    assert!(refused(&|| from_slice_with::<Lists>(&lists, strict).map(drop)) < most);
+    // A map allocates room for 11 values for each of its nodes.
+    let read = || from_slice_with::<Vec<BTreeMap<u8, Wide>>>(&maps, strict).map(drop);
+    assert!(refused(&read) < 11 * most);
+    // Elements of a byte fit.
+    let read: Vec<Vec<bool>> = from_slice_with(&lists, strict).unwrap();
+    assert_eq!(read[0].len(), 1 << 23);
+    assert_eq!(tenarc::from_slice::<Vec<Wide>>(&one(1 << 16, bits())).unwrap()[9].a[7][7], 0);
+}
+
+// 119
 #[test]
 fn long_names_count_as_rows() {
     let name = "n".repeat(1 << 20);
@@ -115,6 +157,7 @@ fn long_names_count_as_rows() {
     tenarc::from_slice::<Vec<IgnoredAny>>(&columns(&vec![(1 << 16, short); 300])).unwrap();
 }
 
+// 120
 #[test]
 fn values_take_memory_in_proportion() {
     // Each group announces as many rows as are allowed, so that there are 2^24 maps with a long key.
@@ -148,7 +191,7 @@ fn the_limit_on_memory_covers_columns() {
     let lists = one(100, kind("list", &[unsigned(250), f32s(&vec![1.0; 25_000])]));
     from_slice_with::<Vec<Vec<f32>>>(&lists, options(110_000)).unwrap();
     let error = from_slice_with::<Vec<Vec<f32>>>(&lists, options(90_000)).unwrap_err();
-    assert_eq!((error.category(), &error.path()[..2]), (Category::Limit, "89"), "{error}");
+    assert_eq!((error.category(), &error.path()[..2]), (Category::Limit, "87"), "{error}");
     // In the items of rows, too.
     let long = tenarc::to_vec(&vec![1u8; 10_000]).unwrap();
     let items = one(20, kind("rows", &[array(&vec![long; 20])]));
@@ -183,6 +226,7 @@ fn lengths_that_are_not_there_take_no_memory() {
     }
 }
 
+// 122
 #[test]
 fn nesting_is_limited() {
     /// The deepest limit with which a document is refused.
@@ -230,6 +274,7 @@ fn nesting_is_limited() {
     assert!(error.to_string().contains("nesting is deeper than 128 levels"), "{error}");
 }
 
+// 119
 /// Columns that are not asked for are not read, so they do not prove that the rows are there.
 #[test]
 fn rows_without_the_wanted_fields_are_limited() {

@@ -6,6 +6,7 @@ mod copies;
 mod deferred;
 mod pages;
 mod parts;
+mod rows;
 
 #[global_allocator]
 static ALLOCATOR: tenarc_test_support::alloc::Counting = tenarc_test_support::alloc::Counting;

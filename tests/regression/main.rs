@@ -13,6 +13,7 @@ mod many_dots_in_keys;
 mod memory_of_tensors;
 mod paths_of_all_keys;
 mod plain_sequences_in_untagged_enums;
+mod prefetch_of_large_tensors;
 mod references_beside_buffers;
 mod shared_directory_blocks;
 mod singles_from_doubles;

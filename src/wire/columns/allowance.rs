@@ -38,8 +38,8 @@ pub struct Scope {
     /// is no limit on the memory for a document in a slice, because the length of the slice limits it. But the rows of
     /// columns can take more memory than their bytes.
     expansion: u64,
-    /// The number of bytes that elements of collections may still take. Rows that take no bytes would otherwise become
-    /// elements of any size.
+    /// The number of bytes that elements of collections may still take, if no limit on memory was set. Rows that take no
+    /// bytes would otherwise become elements of any size.
     elements: u64,
 }
 
@@ -106,10 +106,13 @@ impl Allowance {
         }
     }
 
-    /// Counts elements of `size` bytes that rows are about to become.
+    /// Counts elements of `size` bytes that rows are about to become. They are part of a limit on memory that was set.
     pub fn take_elements(&self, rows: usize, size: usize) -> Result<()> {
-        let mut scope = self.scope.get();
         let bytes = (rows as u64).saturating_mul(size as u64);
+        if self.limits.max_alloc().is_some() {
+            return self.charge(bytes);
+        }
+        let mut scope = self.scope.get();
         scope.elements = scope.elements.checked_sub(bytes).ok_or_else(|| {
             Error::limit(format!(
                 "{rows} more elements of {size} bytes: all elements together would take more than 64 MiB plus {ROW_EXPANSION} times as many bytes as the columns"
