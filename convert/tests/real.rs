@@ -1,5 +1,5 @@
 //! Real files of other programs: each gives what its manifest says, which the library of its format has read.
-//! `fixtures/real/collect.py` copies them from packages of PyPI.
+//! `fixtures/real/collect.py` copies them from packages for Python.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -35,9 +35,13 @@ def converted(command: Path, name: str, directory: Path) -> Any:
 def leaves(value: Any, path: tuple[str, ...] = ()) -> dict[str, Any]:
     """The arrays or tensors in a value, by their dotted paths."""
     if isinstance(value, dict):
-        return {name: leaf for key, item in value.items() for name, leaf in leaves(item, (*path, str(key))).items()}
+        return {
+            name: leaf for key, item in value.items() for name, leaf in leaves(item, (*path, str(key))).items()
+        }
     if isinstance(value, list):
-        return {name: leaf for at, item in enumerate(value) for name, leaf in leaves(item, (*path, str(at))).items()}
+        return {
+            name: leaf for at, item in enumerate(value) for name, leaf in leaves(item, (*path, str(at))).items()
+        }
     return {".".join(path): value} if hasattr(value, "shape") else {}
 
 
