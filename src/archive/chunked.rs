@@ -13,8 +13,10 @@ use crate::segment::buffers::{Stored, stored_range};
 use crate::segment::format::Place;
 use crate::segment::packed::Packed;
 
-/// The number of bytes that a thread reads before it takes more work.
-const PIECE: usize = 1 << 20;
+/// The number of bytes that a thread reads at once. With less, a drive is slower if the system reads little ahead.
+const PIECE: usize = 2 << 20;
+/// The number of bytes that are verified before progress is shown.
+const GROUP: u64 = 16 << 20;
 /// Fewer bytes are read by one thread: starting another costs as much as reading some hundred KiB.
 pub const MIN_PARALLEL: usize = 4 << 20;
 /// From this length on, several threads read bytes by default.
@@ -44,10 +46,10 @@ pub fn read<S: ReadAt + ?Sized>(
     // Each piece has whole chunks.
     let chunk = stored.map_or(STEP, |(stored, _)| in_memory(stored.chunk_len().get()));
     let piece = PIECE.next_multiple_of(chunk);
-    let read_piece = |at: usize, out: &mut [u8]| {
-        let first = stored.map_or(0, |(_, first)| first) + (at / chunk) as u64;
-        let mut at = offset + at as u64;
-        for (index, chunk) in (first..).zip(out.chunks_mut(chunk)) {
+    let numbers = |at: usize| stored.map_or(0, |(_, first)| first) + (at / chunk) as u64..;
+    let in_steps = |at: usize, out: &mut [u8]| {
+        let (numbers, mut at) = (numbers(at), offset + at as u64);
+        for (index, chunk) in numbers.zip(out.chunks_mut(chunk)) {
             match stored {
                 None => source::read_exact(source, chunk, at)?,
                 Some((stored, _)) => stored.check(index, read_and_hash(source, at, chunk)?)?,
@@ -56,12 +58,20 @@ pub fn read<S: ReadAt + ?Sized>(
         }
         Ok(())
     };
+    let at_once = |at: usize, out: &mut [u8]| {
+        source::read_exact(source, out, offset + at as u64)?;
+        let Some((stored, _)) = stored else { return Ok(()) };
+        let mut chunks = numbers(at).zip(out.chunks(chunk));
+        chunks.try_for_each(|(index, chunk)| stored.check(index, checksum::of(chunk, 0)))
+    };
     let out_len = out.len() as u64;
     if out_len < MIN_PARALLEL as u64 {
-        return read_piece(0, out);
+        return in_steps(0, out);
     }
     let pieces = out.chunks_mut(piece).enumerate().map(|(number, out)| (number * piece, out));
-    in_parallel(pieces, threads(out_len, options), |(at, out)| read_piece(at, out))
+    in_parallel(pieces, threads(out_len, options), |(at, out)| {
+        if piece == PIECE { at_once(at, out) } else { in_steps(at, out) }
+    })
 }
 
 /// Reads all bytes of a buffer as they are stored, and verifies them if the buffer has checksums. Calls `progress` with
@@ -84,7 +94,7 @@ pub fn verify<S: ReadAt + ?Sized>(
     let chunks = place.packed().map_or_else(|| chunk_len.count(len), Packed::chunks);
     let threads = threads(len, options);
     // As many at once as the threads need to be busy, so that progress is shown from time to time.
-    let group = chunk_len.count(PIECE as u64 * 16).max(threads as u64);
+    let group = chunk_len.count(GROUP).max(threads as u64);
     let mut first = 0;
     while first < chunks {
         let end = chunks.min(first + group);

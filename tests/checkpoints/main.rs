@@ -85,6 +85,8 @@ fn steps_are_compressed_by_the_options() {
     use tenarc::archive::{Compression, SaveOptions};
     use tenarc::{Archive, Tensor};
 
+    type Loaded = (Tensor<Vec<f32>>, Tensor<Vec<f32>>);
+
     let (_dir, checkpoints) = fresh();
     let options = SaveOptions::default()
         .with_compression_by(|tensor| (tensor.path() == "1").then(|| Compression::zstd(0)));
@@ -94,7 +96,6 @@ fn steps_are_compressed_by_the_options() {
         checkpoints.save(step, &state(value)).unwrap();
     }
     assert_eq!(checkpoints.steps().unwrap(), [2, 3]);
-    type Loaded = (Tensor<Vec<f32>>, Tensor<Vec<f32>>);
     assert!(checkpoints.load::<Loaded>(2).unwrap() == state(2.5));
     let path = file_of(&checkpoints, 3);
     let archive = Archive::open(&path).unwrap();

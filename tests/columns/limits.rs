@@ -116,7 +116,8 @@ fn a_limit_on_memory_covers_elements() {
     let bits = || map(&[("b", kind("bool", &[bytes(&[0; 1 << 13])]))]);
     let document = columns(&vec![(1 << 16, bits()); 128]);
     assert!((1 << 20..1 << 21).contains(&document.len()));
-    let lists = one(1, kind("list", &[unsigned(1 << 23), kind("bool", &[bytes(&[0; 1 << 20])])]));
+    let lists =
+        one(1, kind("list", &[unsigned(1 << 23), kind("bool", &[bytes(&vec![0; 1 << 20])])]));
     let keys = || u8s(&vec![0; 1 << 16]);
     let units = || map(&[("unknown", kind("unit", &[]))]);
     let maps = columns(&vec![(1 << 16, kind("map", &[unsigned(1), keys(), units()])); 16]);
