@@ -258,7 +258,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Decodes some rows, and calls `each` with blocks of them. The root of the section is an array that contains the
-    /// block. If all rows are read, checksums are verified.
+    /// block. Checksums are verified. All rows are read group by group, so that no chunk is hashed twice.
     ///
     /// # Errors
     /// If the rows cannot be read, or `each` fails.

@@ -89,7 +89,8 @@ impl Fixed {
             let step = self.step().min(max - self.rows);
             let done = mem::append_rows(&mut self.bytes, self.width, step, |room| {
                 let Some(value) = &next else { return false };
-                let is_like = value.serialize(Row { room, signature: Signature::NEW }).ok() == Some(signature);
+                let is_like = value.serialize(Row { room, signature: Signature::NEW }).ok()
+                    == Some(signature);
                 if is_like {
                     next = iter.next();
                 }
