@@ -74,34 +74,13 @@ impl Fixed {
     }
 
     /// Adds rows as long as they have the form of the first one. Returns the first row of another form.
-    ///
-    /// The loop is here and nowhere else, so that there is one call of `serialize` for rows of this type. The compiler
-    /// then inlines everything that a row consists of into the loop.
-    #[inline(never)]
+    #[inline(always)]
     pub fn extend<I>(&mut self, next: I::Item, iter: &mut I, max: usize) -> Option<I::Item>
     where
         I: Iterator,
         I::Item: Serialize,
     {
-        let Some(signature) = self.signature else { return Some(next) };
-        let mut next = Some(next);
-        while self.rows < max && next.is_some() {
-            let step = self.step().min(max - self.rows);
-            let done = mem::append_rows(&mut self.bytes, self.width, step, |room| {
-                let Some(value) = &next else { return false };
-                let is_like = value.serialize(Row { room, signature: Signature::NEW }).ok()
-                    == Some(signature);
-                if is_like {
-                    next = iter.next();
-                }
-                is_like
-            });
-            self.rows += done;
-            if done < step {
-                break;
-            }
-        }
-        next
+        next.add_with(iter, self, max)
     }
 
     /// Adds one row. Returns whether it has the form of the first one.
@@ -109,7 +88,7 @@ impl Fixed {
     pub fn push<T: Serialize + ?Sized>(&mut self, value: &T) -> bool {
         let mut signature = None;
         let done = mem::append_rows(&mut self.bytes, self.width, 1, |room| {
-            signature = value.serialize(Row { room, signature: Signature::NEW }).ok();
+            signature = value.serialize(Row::<false> { room, signature: Signature::NEW }).ok();
             signature.is_some() && (self.signature.is_none() || self.signature == signature)
         });
         self.signature = self.signature.or(signature);
@@ -125,6 +104,52 @@ impl Fixed {
     pub fn truncate(&mut self, rows: usize) {
         self.rows = self.rows.min(rows);
         self.bytes.truncate(self.base + self.rows * self.width);
+    }
+}
+
+/// The loop over rows.
+///
+/// In it, the compiler must inline everything that a row consists of. Then the signature is a constant, and a row takes
+/// one instruction for each number. The compiler inlines a function of that length only if nothing else calls it, and
+/// if it is in the same unit of code. So this is a trait's method, which is compiled beside the `Serialize` of its type,
+/// and [`Row`] has a type that only this loop uses.
+trait Rows: Serialize + Sized {
+    /// Adds this row and those that follow: see [`Fixed::extend`].
+    fn add_with<I: Iterator<Item = Self>>(
+        self,
+        iter: &mut I,
+        fixed: &mut Fixed,
+        max: usize,
+    ) -> Option<Self>;
+}
+
+impl<T: Serialize> Rows for T {
+    #[inline(never)]
+    fn add_with<I: Iterator<Item = Self>>(
+        self,
+        iter: &mut I,
+        fixed: &mut Fixed,
+        max: usize,
+    ) -> Option<Self> {
+        let Some(signature) = fixed.signature else { return Some(self) };
+        let mut next = Some(self);
+        while fixed.rows < max && next.is_some() {
+            let step = fixed.step().min(max - fixed.rows);
+            let done = mem::append_rows(&mut fixed.bytes, fixed.width, step, |room| {
+                let Some(value) = &next else { return false };
+                let found = value.serialize(Row::<true> { room, signature: Signature::NEW });
+                let is_like = found.ok() == Some(signature);
+                if is_like {
+                    next = iter.next();
+                }
+                is_like
+            });
+            fixed.rows += done;
+            if done < step {
+                break;
+            }
+        }
+        next
     }
 }
 
@@ -179,14 +204,15 @@ impl Signature {
     }
 }
 
-/// Writes a row. The result is the signature of the types and names in it.
-struct Row<'a, 'r> {
+/// Writes a row. The result is the signature of the types and names in it. The constant makes the row of a loop a type of
+/// its own: see [`Rows`].
+struct Row<'a, 'r, const IN_LOOP: bool> {
     room: &'a mut NewRow<'r>,
     /// The signature of the part of the row that was written before.
     signature: Signature,
 }
 
-impl Row<'_, '_> {
+impl<const IN_LOOP: bool> Row<'_, '_, IN_LOOP> {
     #[allow(clippy::unnecessary_wraps)] // serde needs a `Result`.
     #[inline(always)]
     fn leaf<const N: usize>(self, kind: u64, bytes: [u8; N]) -> Result<Signature, Unlike> {
@@ -202,7 +228,7 @@ impl Row<'_, '_> {
     #[inline(always)]
     fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unlike> {
         self.signature =
-            value.serialize(Row { room: &mut *self.room, signature: self.signature })?;
+            value.serialize(Row::<IN_LOOP> { room: &mut *self.room, signature: self.signature })?;
         Ok(())
     }
 
@@ -304,14 +330,14 @@ macro_rules! numbers {
     )*};
 }
 
-impl Row<'_, '_> {
+impl<const IN_LOOP: bool> Row<'_, '_, IN_LOOP> {
     #[inline(always)]
     fn number<const N: usize>(self, kind: Kind, bytes: [u8; N]) -> Result<Signature, Unlike> {
         self.leaf(kind as u64, bytes)
     }
 }
 
-impl Serializer for Row<'_, '_> {
+impl<const IN_LOOP: bool> Serializer for Row<'_, '_, IN_LOOP> {
     type Ok = Signature;
     type Error = Unlike;
     type SerializeTuple = Self;
@@ -352,13 +378,13 @@ impl Serializer for Row<'_, '_> {
 }
 
 elements! {
-    impl[] for Row<'_, '_>: Signature, Unlike;
+    impl[const IN_LOOP: bool] for Row<'_, '_, IN_LOOP>: Signature, Unlike;
     SerializeTuple serialize_element,
     SerializeTupleStruct serialize_field
 }
 
 fields! {
-    impl[] for Row<'_, '_>: Signature, Unlike;
+    impl[const IN_LOOP: bool] for Row<'_, '_, IN_LOOP>: Signature, Unlike;
     SerializeStruct with skip
 }
 
