@@ -82,6 +82,17 @@ impl Kind {
             _ => Self::Other,
         }
     }
+
+    /// The exit status of a failure of this kind. `None` if the output was closed.
+    fn status(self) -> Option<Status> {
+        match self {
+            Self::Closed => None,
+            Self::Damage => Some(Status::Found),
+            Self::Io | Self::Limit | Self::Unsupported | Self::Loss | Self::Other => {
+                Some(Status::Failed)
+            }
+        }
+    }
 }
 
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
@@ -130,26 +141,13 @@ impl Failure {
     }
 
     pub fn status(&self) -> ExitCode {
-        match self.kind {
-            Kind::Closed => CLOSED.into(),
-            Kind::Damage => Status::Found.into(),
-            Kind::Io | Kind::Limit | Kind::Unsupported | Kind::Loss | Kind::Other => {
-                Status::Failed.into()
-            }
-        }
+        self.kind.status().map_or(CLOSED.into(), Into::into)
     }
 
     /// Returns the status of a run with several inputs after one of them failed in this way. `None` means that the run
     /// must stop, because the failure is about the output.
     pub fn of_one_input(&self) -> Option<Status> {
-        match self.kind {
-            _ if self.of_output => None,
-            Kind::Closed => None,
-            Kind::Damage => Some(Status::Found),
-            Kind::Io | Kind::Limit | Kind::Unsupported | Kind::Loss | Kind::Other => {
-                Some(Status::Failed)
-            }
-        }
+        self.kind.status().filter(|_| !self.of_output)
     }
 
     /// Converts an error of the library that occurred while a value was read from an input and written to the output of
