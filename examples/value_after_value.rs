@@ -87,7 +87,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // Reading and writing need no seeking, so a pipe works too.
     let (reader, writer) = std::io::pipe()?;
-    let received = std::thread::spawn(move || Recommender::load(&mut IArchive::new(reader)?));
+    let received = std::thread::spawn(move || {
+        let mut input = IArchive::new(reader)?;
+        let model = Recommender::load(&mut input)?;
+        // Without reading to the end, this thread might close the pipe before `finish` has written the rest.
+        assert!(input.is_at_end()?);
+        Ok::<_, tenarc::Error>(model)
+    });
     let mut out = OArchive::new(writer)?;
     model.save(&mut out)?;
     drop(out.finish()?);
