@@ -125,6 +125,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
                 self.buffer_bytes(item, visitor)
             }
             Item::Tag(tag::COLUMNS) => self.columns(visitor),
+            Item::Within(levels) => self.below(levels, |de| de.deserialize_bytes(visitor)),
             // A typed array of u8 has the same bytes as a byte string (RFC 8746, section 2.1).
             Item::Tag(64 | 68) => {
                 let head = self.wire.head()?;
@@ -210,8 +211,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
                 visit_numbers(&DType::U8, Narrowing::Nearest, bytes.as_slice(), visitor)
                     .map_err(|error| error.at(at))
             }
-            Item::Tag(tag) if is_array_tag(tag) => self.typed_seq(tag, visitor),
-            item => Err(Deserializer::<R>::wrong_item(at, item, &visitor)),
+            item => self.other_seq(at, item, visitor),
         }
     }
 
@@ -235,10 +235,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         let at = self.wire.offset();
         match self.wire.item()? {
             Item::Head(head) if head.major() == head::MAP => self.map(head, visitor),
-            Item::Tag(tag @ (tag::ROW_MAJOR | tag::COLUMN_MAJOR | tag::TENSOR | tag::BUFFER)) => {
-                self.shown_tensor(tag, visitor)
-            }
-            item => Err(Deserializer::<R>::wrong_item(at, item, &visitor)),
+            item => self.other_map(at, item, visitor),
         }
     }
 
@@ -254,7 +251,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
             Item::Head(head) if head.major() == head::MAP => self.map(head, visitor),
             // Some other encoders write structs as arrays.
             Item::Head(head) if head.major() == head::ARRAY => self.seq(head, visitor),
-            item => self.struct_of_columns(at, item, visitor),
+            item => self.other_struct(at, item, visitor),
         }
     }
 
@@ -300,9 +297,4 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
     fn is_human_readable(&self) -> bool {
         false
     }
-}
-
-/// Whether a tag that [`Reader::item`] returned marks something that can be read as a sequence.
-fn is_array_tag(tag: u64) -> bool {
-    !matches!(tag, tag::BIGNUM | tag::NEGATIVE_BIGNUM | tag::SOME)
 }

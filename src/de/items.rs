@@ -1,6 +1,6 @@
 //! Reads items of each type and passes them to visitors.
 
-use serde::de::{self, Unexpected, Visitor};
+use serde::de::{self, Deserializer as _, Unexpected, Visitor};
 
 use super::access::{EnumAccess, Map, Seq, UnitVariant};
 use super::shown::{ShownItem, visit_shown};
@@ -43,6 +43,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         match found {
             Item::Head(head) => Self::wrong(at, head, expected),
             Item::Tag(tag) => invalid(Unexpected::Other(tag_name(tag)), expected).at(at),
+            Item::Within(_) => invalid(Unexpected::Other("tag"), expected).at(at),
         }
     }
 
@@ -56,6 +57,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
                 None => Err(Self::wrong(at, head, expected)),
             },
             Item::Tag(tag @ (tag::BIGNUM | tag::NEGATIVE_BIGNUM)) => self.wire.bignum(tag),
+            Item::Within(levels) => self.below(levels, |de| de.number(expected)),
             Item::Tag(tag) => Err(Self::wrong_item(at, Item::Tag(tag), expected)),
         }
     }
@@ -100,27 +102,54 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         let at = self.wire.offset();
         match self.wire.item()? {
             Item::Head(head) => Ok(head),
-            Item::Tag(tag) => self.plain_tagged(tag, at, expected),
+            item => self.plain_tagged(item, at, expected),
         }
     }
 
     #[cold]
     pub(super) fn plain_tagged(
         &mut self,
-        mut tag: u64,
+        found: Item,
         at: u64,
         expected: &dyn de::Expected,
     ) -> Result<Head> {
-        for _ in 0..=self.wire.max_depth() {
-            if tag != tag::SOME {
-                return Err(Self::wrong_item(at, Item::Tag(tag), expected));
-            }
-            match self.wire.item()? {
-                Item::Head(head) => return Ok(head),
-                Item::Tag(next) => tag = next,
-            }
+        let mut item = found;
+        if matches!(found, Item::Tag(tag::SOME) | Item::Within(_)) {
+            let levels = self.some_tags(found)?;
+            item = self.below(levels, |de| de.wire.item())?;
         }
-        Err(self.wire.too_deep())
+        match item {
+            Item::Head(head) => Ok(head),
+            item => Err(Self::wrong_item(at, item, expected)),
+        }
+    }
+
+    /// If `found` is the tag `TSOM` or a tag without a meaning, passes over all such tags that follow, and returns the
+    /// number of these tags.
+    #[cold]
+    pub(super) fn some_tags(&mut self, found: Item) -> Result<usize> {
+        let first = match found {
+            Item::Tag(tag::SOME) => 1,
+            Item::Within(levels) => levels,
+            _ => return Ok(0),
+        };
+        let passes = |tag| tag == tag::SOME || !tag::has_meaning(tag);
+        let more = self.wire.within(first, |wire| wire.pass_tags(passes))?;
+        Ok(first + more)
+    }
+
+    /// Reads an item that is in `levels` more tags than [`Reader`] has counted.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn below<T>(
+        &mut self,
+        levels: usize,
+        read: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        self.wire.enter_all(levels)?;
+        let value = read(self);
+        self.wire.leave_all(levels);
+        value
     }
 
     #[inline(always)]
@@ -162,6 +191,61 @@ impl<'de, R: Read<'de>> Deserializer<R> {
                 let message = format!("expected the end of {what}, found {more} more elements");
                 Err(Error::data(message).at(self.wire.offset()))
             }
+        }
+    }
+
+    /// Reads a sequence from an item that is neither an array nor a byte string.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn other_seq<V: Visitor<'de>>(
+        &mut self,
+        at: u64,
+        found: Item,
+        visitor: V,
+    ) -> Result<V::Value> {
+        match found {
+            Item::Tag(tag::BIGNUM | tag::NEGATIVE_BIGNUM | tag::SOME) | Item::Head(_) => {
+                Err(Self::wrong_item(at, found, &visitor))
+            }
+            Item::Tag(tag) => self.typed_seq(tag, visitor),
+            Item::Within(levels) => self.below(levels, |de| de.deserialize_seq(visitor)),
+        }
+    }
+
+    /// Reads a map from an item that is no map.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn other_map<V: Visitor<'de>>(
+        &mut self,
+        at: u64,
+        found: Item,
+        visitor: V,
+    ) -> Result<V::Value> {
+        match found {
+            Item::Tag(tag @ (tag::ROW_MAJOR | tag::COLUMN_MAJOR | tag::TENSOR | tag::BUFFER)) => {
+                self.shown_tensor(tag, visitor)
+            }
+            Item::Within(levels) => self.below(levels, |de| de.deserialize_map(visitor)),
+            _ => Err(Self::wrong_item(at, found, &visitor)),
+        }
+    }
+
+    /// Reads a struct from an item that is neither a map nor an array. Columns are accepted, because they stand for an
+    /// array.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn other_struct<V: Visitor<'de>>(
+        &mut self,
+        at: u64,
+        found: Item,
+        visitor: V,
+    ) -> Result<V::Value> {
+        match found {
+            Item::Tag(tag::COLUMNS) => self.columns(visitor),
+            Item::Within(levels) => {
+                self.below(levels, |de| de.deserialize_struct("", &[], visitor))
+            }
+            _ => Err(Self::wrong_item(at, found, &visitor)),
         }
     }
 
@@ -221,16 +305,13 @@ impl<'de, R: Read<'de>> Deserializer<R> {
             // The form that other serde formats write for a tensor.
             return visitor.visit_newtype_struct(self);
         }
-        let mut next = self.wire.item()?;
-        // The tag `TSOM` has no meaning around a value that cannot be null.
-        for _ in 0..self.wire.max_depth() {
-            match next {
-                Item::Tag(tag::SOME) => next = self.wire.item()?,
-                _ => break,
+        let item = match self.wire.item()? {
+            // The tag `TSOM` has no meaning around a value that cannot be null.
+            found @ (Item::Tag(tag::SOME) | Item::Within(_)) => {
+                let levels = self.some_tags(found)?;
+                return self.below(levels, |de| de.tensor(visitor));
             }
-        }
-        let item = match next {
-            Item::Tag(tag @ (tag::BIGNUM | tag::NEGATIVE_BIGNUM | tag::SOME | tag::COLUMNS)) => {
+            Item::Tag(tag @ (tag::BIGNUM | tag::NEGATIVE_BIGNUM | tag::COLUMNS)) => {
                 return Err(Self::wrong_item(at, Item::Tag(tag), &visitor));
             }
             Item::Tag(tag) => self.wire.tensor(tag).map_err(|error| error.at(at))?,
@@ -371,7 +452,14 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     #[inline(never)]
     pub(super) fn unusual_enum<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
         let at = self.wire.offset();
-        let head = self.plain(&visitor)?;
+        let head = match self.wire.item()? {
+            Item::Head(head) => head,
+            found @ (Item::Tag(tag::SOME) | Item::Within(_)) => {
+                let levels = self.some_tags(found)?;
+                return self.below(levels, |de| de.unusual_enum(visitor));
+            }
+            found @ Item::Tag(_) => return Err(Self::wrong_item(at, found, &visitor)),
+        };
         match head.major() {
             head::TEXT => match self.wire.text(head)? {
                 Text::Borrowed(name) => visitor.visit_enum(UnitVariant::borrowed(name)),
@@ -407,12 +495,21 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     /// Reads a unit: null, or an empty array, which some other encoders write.
     pub(super) fn unit(&mut self, expected: &dyn de::Expected) -> Result<()> {
         let at = self.wire.offset();
-        let head = self.plain(expected)?;
+        let head = match self.wire.item()? {
+            Item::Head(head) => head,
+            found @ (Item::Tag(tag::SOME) | Item::Within(_)) => {
+                let levels = self.some_tags(found)?;
+                return self.below(levels, |de| de.unit(expected));
+            }
+            found @ Item::Tag(_) => return Err(Self::wrong_item(at, found, expected)),
+        };
         match head.initial {
             head::NULL | head::UNDEFINED => Ok(()),
-            initial if initial >> 5 == head::ARRAY && head.length() == Some(0) => Ok(()),
+            initial if initial >> 5 == head::ARRAY && head.length() == Some(0) => {
+                self.wire.within(1, |_| Ok(()))
+            }
             initial if initial >> 5 == head::ARRAY && head.is_indefinite() => {
-                self.wire.end("an empty array")
+                self.wire.within(1, |wire| wire.end("an empty array"))
             }
             _ => Err(Self::wrong(at, head, expected)),
         }
@@ -423,6 +520,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         let head = match self.wire.item()? {
             Item::Head(head) => head,
             Item::Tag(tag) => return self.any_tagged(tag, at, visitor),
+            Item::Within(levels) => return self.below(levels, |de| de.any(visitor)),
         };
         match head.major() {
             head::UNSIGNED => visitor.visit_u64(head.arg),

@@ -157,6 +157,7 @@ pub fn column<'m, R: Read<'m>>(
             let tensor = Some((item.meta.dtype, dims));
             Ok(Form { tensor, buffer, tensors, all_tensors: tensors, ..Form::other(kind) })
         }
+        Item::Within(levels) => wire.within(levels, |wire| column(wire, fields)),
         _ => Err(Error::data("expected a column").at(at)),
     }
 }

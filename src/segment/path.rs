@@ -66,7 +66,7 @@ pub fn tensor_at<'de>(
     let at = wire.offset();
     let found = loop {
         match wire.item()? {
-            Item::Tag(tag::SOME) => {}
+            Item::Tag(tag::SOME) | Item::Within(_) => {}
             Item::Tag(tag) if tag::is_leaf(tag) => break wire.tensor(tag)?,
             Item::Head(head) => {
                 let found = head::name(head.initial);

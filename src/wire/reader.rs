@@ -43,12 +43,15 @@ pub struct Reader<R> {
     columns: Scope,
 }
 
-/// The next item, as a typed reader needs it: the head of an item, or a tag that changes how its
-/// content is read. All other tags are skipped.
+/// The start of the next item, as a typed reader needs it.
 #[derive(Clone, Copy, Debug)]
 pub enum Item {
     Head(Head),
+    /// A tag that changes how its content is read.
     Tag(u64),
+    /// This many tags that have no meaning to this crate. The item in them was not read, and has another start than
+    /// this one. The caller reads it [within](Reader::within) as many levels.
+    Within(usize),
 }
 
 /// The number of items of an array or map that are left. It is unknown if a break ends the container.
@@ -169,6 +172,16 @@ impl<'de, R: Read<'de>> Reader<R> {
     #[inline(always)]
     pub fn leave(&mut self) {
         self.depth += 1;
+    }
+
+    /// Enters so many levels of nesting at once. After `Ok`, the caller must call [`Reader::leave_all`].
+    pub fn enter_all(&mut self, levels: usize) -> Result<()> {
+        self.depth = self.depth.checked_sub(levels).ok_or_else(|| self.too_deep())?;
+        Ok(())
+    }
+
+    pub fn leave_all(&mut self, levels: usize) {
+        self.depth += levels;
     }
 
     /// Runs `read` with `levels` more levels entered. Leaves them again also after an error, because a
@@ -345,7 +358,7 @@ impl<'de, R: Read<'de>> Reader<R> {
         })
     }
 
-    /// Reads the next head, and skips tags that have no meaning to this crate.
+    /// Reads the next head, or tags that have no meaning to this crate.
     #[inline(always)]
     pub fn item(&mut self) -> Result<Item> {
         let head = self.head()?;
@@ -366,22 +379,36 @@ impl<'de, R: Read<'de>> Reader<R> {
 
     /// Like [`Reader::tagged`], but does not refuse tags that refer to another value.
     #[inline(always)]
-    pub fn known(&mut self, mut head: Head) -> Result<Item> {
-        let mut left = self.depth;
-        loop {
-            if head.major() != head::TAG {
-                return Ok(Item::Head(head));
-            }
-            left = left.checked_sub(1).ok_or_else(|| self.too_deep())?;
-            match head.arg {
-                tag::BIGNUM | tag::NEGATIVE_BIGNUM | tag::SOME | tag::COLUMNS => {
-                    return Ok(Item::Tag(head.arg));
-                }
-                tag::STRING_REFERENCE | tag::SHARED_REFERENCE => return Ok(Item::Tag(head.arg)),
-                array if tag::is_array(array) => return Ok(Item::Tag(array)),
-                _ => head = self.head()?,
-            }
+    pub fn known(&mut self, head: Head) -> Result<Item> {
+        if head.major() != head::TAG {
+            return Ok(Item::Head(head));
         }
+        if self.depth == 0 {
+            return Err(self.too_deep());
+        }
+        if tag::has_meaning(head.arg) {
+            return Ok(Item::Tag(head.arg));
+        }
+        let more = self.within(1, |wire| wire.pass_tags(|tag| !tag::has_meaning(tag)))?;
+        Ok(Item::Within(1 + more))
+    }
+
+    /// Passes over the tags before an item as long as `passes` is true for them. Returns their number. Each counts as
+    /// a level of nesting.
+    #[cold]
+    pub fn pass_tags(&mut self, passes: impl Fn(u64) -> bool) -> Result<usize> {
+        let mut levels = 0;
+        while let Some((head, len)) = self.peek_head()? {
+            if head.major() != head::TAG || !passes(head.arg) {
+                break;
+            }
+            if levels == self.depth {
+                return Err(self.too_deep());
+            }
+            levels += 1;
+            self.src.advance(len);
+        }
+        Ok(levels)
     }
 
     /// Whether a container has one more item, which is counted as taken. If the length is indefinite,

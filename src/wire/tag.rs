@@ -40,6 +40,12 @@ pub const fn is_leaf(tag: u64) -> bool {
     matches!(tag, BIGNUM | NEGATIVE_BIGNUM | COLUMNS) || is_array(tag)
 }
 
+/// Whether a typed reader must know the tag to read its content. Any other tag only adds a meaning to an item that can
+/// be read without it.
+pub const fn has_meaning(tag: u64) -> bool {
+    matches!(tag, SOME | STRING_REFERENCE | SHARED_REFERENCE) || is_leaf(tag)
+}
+
 const fn own(name: [u8; 4]) -> u64 {
     u32::from_be_bytes(name) as u64
 }

@@ -108,31 +108,32 @@ impl<'de, R: Read<'de>> Reader<R> {
         let unclosed = self.array_of(2, "shape and elements of a tensor")?;
         let (shape, count) = self.shape()?;
         let order = if shape.len() < 2 { Order::C } else { order };
+        let (dtype, stated, payload) = self.elements_of(&shape, count)?;
+        let meta = TensorMeta { dtype, shape, order };
+        Ok(TensorItem { meta, stated, payload, kind: Kind::Tensor, unclosed })
+    }
+
+    /// Reads the `count` elements of a tensor of this shape, up to their bytes. Returns their dtype, whether the document
+    /// states it, and the payload.
+    fn elements_of(&mut self, shape: &Shape, count: usize) -> Result<(DType, bool, Payload)> {
         let at = self.offset();
-        let (dtype, stated, payload) = match self.item()? {
+        let found = match self.item()? {
             Item::Head(head) if head.major() == head::ARRAY => {
                 let numbers = self.classical(head, count)?;
-                (numbers.dtype(), false, Payload::Numbers(numbers))
+                return Ok((numbers.dtype(), false, Payload::Numbers(numbers)));
             }
             Item::Tag(tag) if tag == tag::COMPLEX || DType::from_typed_array_tag(tag).is_some() => {
                 let (dtype, big_endian) = self.typed_dtype(tag)?;
-                let payload = self.payload(&dtype, big_endian, Some((&shape, count)))?;
-                (dtype, true, payload)
+                let payload = self.payload(&dtype, big_endian, Some((shape, count)))?;
+                return Ok((dtype, true, payload));
             }
-            Item::Head(head) => {
-                let found = head::name(head.initial);
-                return Err(
-                    Error::data(format!("expected elements of a tensor, found {found}")).at(at)
-                );
+            Item::Within(levels) => {
+                return self.within(levels, |wire| wire.elements_of(shape, count));
             }
-            Item::Tag(tag) => {
-                return Err(
-                    Error::data(format!("expected elements of a tensor, found tag {tag}")).at(at)
-                );
-            }
+            Item::Head(head) => head::name(head.initial).to_owned(),
+            Item::Tag(tag) => format!("tag {tag}"),
         };
-        let meta = TensorMeta { dtype, shape, order };
-        Ok(TensorItem { meta, stated, payload, kind: Kind::Tensor, unclosed })
+        Err(Error::data(format!("expected elements of a tensor, found {found}")).at(at))
     }
 
     /// Reads `[dtype name, shape, order, bytes]`, the content of [`tag::TENSOR`].
@@ -420,6 +421,7 @@ impl<'de, R: Read<'de>> Reader<R> {
         let at = self.offset();
         let head = match self.item()? {
             Item::Head(head) => head,
+            Item::Within(levels) => return self.within(levels, Self::element),
             Item::Tag(tag) => {
                 return Err(Error::data(format!("expected a number, found tag {tag}")).at(at));
             }

@@ -139,6 +139,7 @@ impl Walk {
             head = match wire.known(head)? {
                 Item::Head(head) => head,
                 Item::Tag(arg) => Head { initial: head::TAG << 5, arg },
+                Item::Within(_) => wire.head()?,
             };
         }
         self.pass();

@@ -22,8 +22,7 @@ use crate::error::{Error, Result};
 use crate::io::item_read::ItemRead;
 use crate::io::source::Read;
 use crate::wire::columns::{Allowance, Column, Items};
-use crate::wire::reader::{Item, Left, Reader};
-use crate::wire::tag;
+use crate::wire::reader::{Left, Reader};
 
 impl<'de, R: Read<'de>> Deserializer<R> {
     /// Reads columns as a sequence of rows. Their tag was read.
@@ -37,22 +36,6 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         self.wire.leave();
         self.wire.leave();
         result
-    }
-
-    /// Reads a struct from an item that is neither a map nor an array. Columns are accepted, because they stand for an
-    /// array.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn struct_of_columns<V: Visitor<'de>>(
-        &mut self,
-        at: u64,
-        item: Item,
-        visitor: V,
-    ) -> Result<V::Value> {
-        match item {
-            Item::Tag(tag::COLUMNS) => self.columns(visitor),
-            item => Err(Self::wrong_item(at, item, &visitor)),
-        }
     }
 
     fn groups<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {

@@ -34,7 +34,7 @@ impl<'de, R: Read<'de>> Reader<R> {
         let at = self.offset();
         loop {
             let found = match self.item()? {
-                Item::Tag(tag::SOME) => continue,
+                Item::Tag(tag::SOME) | Item::Within(_) => continue,
                 Item::Tag(tag::COLUMNS) => return Ok(Start::Columns),
                 Item::Head(head) if head.major() == head::ARRAY => return Ok(Start::Array(head)),
                 Item::Head(head) => head::name(head.initial),

@@ -440,3 +440,71 @@ fn deserialize_any_counts_levels() {
     assert_eq!(dive(&arrays(129)).unwrap_err().category(), Limit);
     assert_eq!(dive(&vec![0xc6; 100_000]).unwrap_err().category(), Limit);
 }
+
+/// Whether a typed reader and a reader that skips the item need the same number of levels for it.
+fn needs_as_many_levels_as_skipping<'de, T: Deserialize<'de> + fmt::Debug>(bytes: &'de [u8]) {
+    let read = |levels| {
+        let limits = Limits::default().with_max_depth(levels);
+        let options = DecodeOptions::default().with_limits(limits);
+        let skipped = tenarc::de::from_slice_with::<IgnoredAny>(bytes, options);
+        let typed = tenarc::de::from_slice_with::<T>(bytes, options);
+        (skipped.map(drop).map_err(|e| e.category()), typed.map(drop).map_err(|e| e.category()))
+    };
+    let accepted = (0..40).find(|&levels| {
+        let (skipped, typed) = read(levels);
+        assert_eq!(skipped, typed, "{levels} levels for {bytes:02x?}");
+        skipped.is_ok()
+    });
+    assert!(accepted.is_some(), "{bytes:02x?}");
+}
+
+// 19
+#[test]
+fn tags_are_levels_for_types_too() {
+    const SOME: &str = "da54534f4d";
+    let runs = ["", "c6", "d9d9f7", "c6c6c6c6c6", SOME];
+    let more = [[SOME, SOME].concat(), ["c6", SOME, "c6c6", SOME, "c6"].concat()];
+    for tags in runs.into_iter().chain(more.iter().map(String::as_str)) {
+        let tagged = |item: &str| unhex(&[tags, item].concat());
+        needs_as_many_levels_as_skipping::<bool>(&tagged("f5"));
+        needs_as_many_levels_as_skipping::<()>(&tagged("f6"));
+        needs_as_many_levels_as_skipping::<()>(&tagged("80"));
+        needs_as_many_levels_as_skipping::<()>(&tagged("9fff"));
+        needs_as_many_levels_as_skipping::<&str>(&tagged("6161"));
+        needs_as_many_levels_as_skipping::<Level>(&tagged("634c6f77"));
+        needs_as_many_levels_as_skipping::<Level>(&tagged("a1634d6964c681c605"));
+        needs_as_many_levels_as_skipping::<Tensor<Vec<u8>>>(&tagged("d84041aa"));
+        needs_as_many_levels_as_skipping::<Tensor<DynTensor>>(&tagged("d828828102c682c60507"));
+        if tags.contains(SOME) {
+            continue;
+        }
+        needs_as_many_levels_as_skipping::<u64>(&tagged("05"));
+        needs_as_many_levels_as_skipping::<i128>(&tagged("c24105"));
+        needs_as_many_levels_as_skipping::<f32>(&tagged("fa3f800000"));
+        needs_as_many_levels_as_skipping::<Vec<u8>>(&tagged("820506"));
+        needs_as_many_levels_as_skipping::<Vec<u8>>(&tagged("820506"));
+        needs_as_many_levels_as_skipping::<Vec<bool>>(&tagged("82f5c6f4"));
+        needs_as_many_levels_as_skipping::<Vec<f32>>(&tagged("d855440000803f"));
+        needs_as_many_levels_as_skipping::<Nest>(&tagged("81c6c681c680"));
+        needs_as_many_levels_as_skipping::<BTreeMap<String, Vec<u8>>>(&tagged("a1c66161c6c68105"));
+        needs_as_many_levels_as_skipping::<Point>(&tagged("a16178c6820506"));
+        needs_as_many_levels_as_skipping::<Point>(&tagged("81c6820506"));
+        needs_as_many_levels_as_skipping::<serde_bytes::ByteBuf>(&tagged("420506"));
+        needs_as_many_levels_as_skipping::<serde_bytes::ByteBuf>(&tagged("8205c606"));
+        needs_as_many_levels_as_skipping::<Value>(&tagged("81c6c681c680"));
+        needs_as_many_levels_as_skipping::<Option<Vec<u8>>>(&tagged("8105"));
+    }
+}
+
+#[derive(Deserialize, Debug)]
+#[allow(dead_code)]
+enum Level {
+    Low,
+    Mid(Vec<u8>),
+}
+
+#[derive(Deserialize, Debug)]
+#[allow(dead_code)]
+struct Point {
+    x: Vec<u8>,
+}
