@@ -179,6 +179,23 @@ macro_rules! define {
                 })
             }
 
+            /// The size in bytes of an element of a little-endian typed array. `None` for other tags.
+            #[inline]
+            pub(crate) fn size_of_little_endian(tag: u8) -> Option<usize> {
+                const FIRST: u8 = 64;
+                const SIZES: [u8; 24] = {
+                    let mut sizes = [0; 24];
+                    $($(
+                        if !order::$order {
+                            sizes[$tag - FIRST as usize] = $bits / 8;
+                        }
+                    )*)*
+                    sizes
+                };
+                let size = *SIZES.get(usize::from(tag.wrapping_sub(FIRST)))?;
+                (size > 0).then_some(size.into())
+            }
+
             /// The dtype of the parts of complex numbers.
             #[inline]
             fn part(&self) -> Option<&'static Self> {
@@ -269,6 +286,11 @@ mod tests {
         assert_eq!(DType::from_name("posit16").name(), "posit16");
         assert_eq!(DType::from_typed_array_tag(76), None);
         assert_eq!(DType::from_typed_array_tag(64 + 256), None);
+        for tag in 0..=u8::MAX {
+            let known = DType::from_typed_array_tag(tag.into());
+            let little = known.filter(|(_, is_big)| !is_big).and_then(|(dtype, _)| dtype.bits());
+            assert_eq!(DType::size_of_little_endian(tag), little.map(|bits| bits / 8), "{tag}");
+        }
     }
 
     #[test]

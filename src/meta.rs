@@ -88,9 +88,133 @@ impl TensorMeta {
     }
 }
 
+/// The metadata of a tensor of the usual form, in registers. In memory, it would be written in small pieces and read in
+/// large ones, which takes the processor longer than copying a small tensor.
+///
+/// The usual form is a little-endian typed array of real numbers in row-major order. It has up to four dimensions, of
+/// which none is 0 and each is below 2^32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UsualMeta {
+    /// The tag of the typed array, and the number of dimensions times 256.
+    pub head: u16,
+    /// The dimensions, each in 32 bits. The first one is the lowest.
+    pub dims: u128,
+}
+
+impl UsualMeta {
+    /// The highest number of dimensions.
+    pub const MAX_RANK: u8 = 4;
+
+    /// The metadata of a row-major tensor. `None` if it is not of the usual form.
+    #[inline(always)]
+    pub fn of(dtype: &DType, shape: &[usize]) -> Option<Self> {
+        // Complex numbers have another tag around that of their parts.
+        let tag = dtype.typed_array_tag().filter(|_| !dtype.is_complex())?;
+        let rank = u8::try_from(shape.len()).ok().filter(|&rank| rank <= Self::MAX_RANK)?;
+        let mut dims = 0;
+        for (number, &dim) in shape.iter().enumerate() {
+            let dim = u32::try_from(dim).ok().filter(|&dim| dim > 0)?;
+            dims |= u128::from(dim) << (32 * number);
+        }
+        Some(Self { head: u16::from_le_bytes([tag, rank]), dims })
+    }
+
+    /// The tag of the typed array.
+    #[inline(always)]
+    pub fn tag(self) -> u8 {
+        self.head.to_le_bytes()[0]
+    }
+
+    /// The number of dimensions.
+    #[inline(always)]
+    pub fn rank(self) -> u8 {
+        self.head.to_le_bytes()[1]
+    }
+
+    /// The dimension of this number.
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)]
+    pub fn dim(self, number: u8) -> u32 {
+        (self.dims >> (32 * number)) as u32
+    }
+
+    /// The number of bytes that the elements take. `None` if this is not the usual form, or the number is above `u32::MAX`.
+    #[inline(always)]
+    pub fn byte_len(self) -> Option<u32> {
+        if self.rank() > Self::MAX_RANK {
+            return None;
+        }
+        let mut len = DType::size_of_little_endian(self.tag())? as u64;
+        for number in 0..self.rank() {
+            // No overflow: both are below 2^32.
+            len *= u64::from(self.dim(number));
+            if len == 0 || len > u32::MAX.into() {
+                return None;
+            }
+        }
+        u32::try_from(len).ok()
+    }
+
+    /// Writes the dimensions to `dims`. Returns `false` and writes nothing if the tensor has another number of dimensions.
+    #[inline(always)]
+    pub fn dims_into(self, dims: &mut [usize]) -> bool {
+        if dims.len() != usize::from(self.rank()) {
+            return false;
+        }
+        for (number, dim) in (0..).zip(dims) {
+            *dim = self.dim(number) as usize;
+        }
+        true
+    }
+
+    /// The same metadata in general form. `None` if it is not of the usual form.
+    pub fn general(self) -> Option<TensorMeta> {
+        let (dtype, _) = DType::from_typed_array_tag(self.tag().into())?;
+        let mut dims = [0; Self::MAX_RANK as usize];
+        let dims = dims.get_mut(..self.rank().into())?;
+        self.dims_into(dims);
+        Some(TensorMeta { dtype, shape: Shape::from(&*dims), order: Order::C })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn usual(tag: u8, rank: u8, dims: u128) -> UsualMeta {
+        UsualMeta { head: u16::from_le_bytes([tag, rank]), dims }
+    }
+
+    #[test]
+    fn usual_metadata_in_general_form() {
+        let three = usual(85, 3, 2 | 3 << 32 | 5 << 64);
+        assert_eq!(three.general(), Some(TensorMeta::new(DType::F32, [2, 3, 5], Order::C)));
+        assert_eq!((three.rank(), three.byte_len()), (3, Some(120)));
+        assert_eq!(UsualMeta::of(&DType::F32, &[2, 3, 5]), Some(three));
+        let mut dims = [0; 3];
+        assert!(three.dims_into(&mut dims) && !three.dims_into(&mut dims[..2]));
+        assert_eq!(dims, [2, 3, 5]);
+        let single = usual(86, 0, 0);
+        assert_eq!(single.general(), Some(TensorMeta::new(DType::F64, [], Order::C)));
+        assert_eq!(single.byte_len(), Some(8));
+    }
+
+    #[test]
+    fn other_forms_are_not_usual() {
+        let len = |tag, rank, dims| usual(tag, rank, dims).byte_len();
+        assert_eq!(len(85, 5, u128::MAX), None);
+        assert_eq!(usual(85, 5, 1).general(), None);
+        assert_eq!(UsualMeta::of(&DType::F32, &[1; 5]), None);
+        assert_eq!(UsualMeta::of(&DType::F32, &[2, 0]), None);
+        assert_eq!(UsualMeta::of(&DType::F32, &[1 << 32]), None);
+        assert_eq!(UsualMeta::of(&DType::C64, &[1]), None);
+        assert_eq!(UsualMeta::of(&DType::BF16, &[1]), None);
+        // Big-endian, reserved, and no typed array.
+        assert_eq!((len(81, 1, 1), len(76, 1, 1), len(40, 1, 1)), (None, None, None));
+        assert_eq!((len(64, 2, 1), len(64, 1, 0)), (None, None));
+        assert_eq!(len(64, 1, u32::MAX.into()), Some(u32::MAX));
+        assert_eq!((len(69, 1, u32::MAX.into()), len(64, 4, u128::MAX)), (None, None));
+    }
 
     #[test]
     fn lengths_are_of_whole_bytes() {

@@ -6,11 +6,12 @@ use super::access::{EnumAccess, Map, Seq, UnitVariant};
 use super::shown::{ShownItem, visit_shown};
 use super::whole::WholeTensor;
 use super::{Deserializer, bulk};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Held, Slot};
 use crate::io::segment_read::SegmentRead;
 use crate::io::source::{Bytes, Read};
-use crate::meta::TensorMeta;
+use crate::meta::{TensorMeta, UsualMeta};
 use crate::serde_model::{invalid, visit_numbers, wrong_number};
 use crate::value;
 use crate::wire::encoded;
@@ -19,7 +20,7 @@ use crate::wire::number::Numeric;
 use crate::wire::reader::{Item, Left, Reader, unexpected_break};
 use crate::wire::strings::Text;
 use crate::wire::tag;
-use crate::wire::tensor::{Common, Kind, TensorItem};
+use crate::wire::tensor::{Kind, TensorItem};
 
 impl<'de, R: Read<'de>> Deserializer<R> {
     #[cold]
@@ -298,8 +299,8 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     /// Reads a tensor for this crate's own visitor: see [`handoff`].
     pub(super) fn tensor<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
         let at = self.wire.offset();
-        if let Some(common) = self.wire.common_tensor() {
-            return self.common_tensor(common, visitor).map_err(|error| error.at(at));
+        if let Some((meta, len)) = self.wire.usual_tensor() {
+            return self.usual_tensor(meta, len, visitor).map_err(|error| error.at(at));
         }
         if self.wire.initial()? >> 5 == head::MAP {
             // The form that other serde formats write for a tensor.
@@ -322,13 +323,19 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     }
 
     #[inline(always)]
-    fn common_tensor<V: Visitor<'de>>(&mut self, common: Common, visitor: V) -> Result<V::Value> {
+    fn usual_tensor<V: Visitor<'de>>(
+        &mut self,
+        meta: UsualMeta,
+        len: usize,
+        visitor: V,
+    ) -> Result<V::Value> {
         if self.wire.src.remaining().is_none() {
-            return self.hand_over(TensorItem::common(&common, common.meta()?), visitor);
+            return self.hand_over(TensorItem::usual(general(meta)?, len), visitor);
         }
-        match self.wire.payload_block(common.word, common.len)? {
-            Bytes::Borrowed(bytes) => visitor.visit_enum(WholeTensor::new(common, bytes)),
-            bytes => show(common.meta()?, true, Held::Nothing, bytes, visitor),
+        let size = DType::size_of_little_endian(meta.tag()).unwrap_or(1);
+        match self.wire.payload_block(size, len)? {
+            Bytes::Borrowed(bytes) => visitor.visit_enum(WholeTensor::new(meta, bytes)),
+            bytes => show(general(meta)?, true, Held::Nothing, bytes, visitor),
         }
     }
 
@@ -598,6 +605,11 @@ pub(super) fn visit_bytes<'de, V: Visitor<'de>>(
         Bytes::Copied(bytes) => visitor.visit_bytes(bytes),
         Bytes::Owned(bytes) => visitor.visit_byte_buf(bytes),
     }
+}
+
+#[inline(never)]
+fn general(meta: UsualMeta) -> Result<TensorMeta> {
+    meta.general().ok_or_else(|| Error::data("expected a tensor of the usual form"))
 }
 
 /// Passes the bytes of a tensor to this crate's own visitor.

@@ -1,27 +1,26 @@
 //! Passes a tensor to this crate's visitor through serde's calls alone.
 //!
 //! Most tensors pass through the slot of [`crate::handoff`], which takes longer than copying a small
-//! tensor. A tensor of the most common form instead looks like a variant of an enum: the variant's
-//! index is the tag of the typed array, and its content are the dimensions and then the payload.
+//! tensor. A tensor of the [usual form](UsualMeta) instead looks like a variant of an enum. The variant's index is
+//! [`UsualMeta::head`], and its content are [`UsualMeta::dims`] and the payload.
 
-use serde::de::value::{BorrowedBytesDeserializer, U8Deserializer, U64Deserializer};
+use serde::de::value::{BorrowedBytesDeserializer, U16Deserializer, U128Deserializer};
 use serde::de::{self, DeserializeSeed, EnumAccess, SeqAccess, VariantAccess, Visitor};
 
 use crate::error::{Error, Result};
-use crate::wire::tensor::Common;
+use crate::meta::UsualMeta;
 
 pub struct WholeTensor<'de> {
-    tensor: Common,
+    meta: UsualMeta,
     payload: &'de [u8],
-    /// The number of dimensions that were passed on.
-    at: usize,
-    is_done: bool,
+    /// The number of elements that were passed on.
+    passed: u8,
 }
 
 impl<'de> WholeTensor<'de> {
     #[inline(always)]
-    pub fn new(tensor: Common, payload: &'de [u8]) -> Self {
-        Self { tensor, payload, at: 0, is_done: false }
+    pub fn new(meta: UsualMeta, payload: &'de [u8]) -> Self {
+        Self { meta, payload, passed: 0 }
     }
 }
 
@@ -31,8 +30,8 @@ impl<'de> EnumAccess<'de> for WholeTensor<'de> {
 
     #[inline(always)]
     fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self)> {
-        let tag = seed.deserialize(U8Deserializer::<Error>::new(self.tensor.tag))?;
-        Ok((tag, self))
+        let head = seed.deserialize(U16Deserializer::<Error>::new(self.meta.head))?;
+        Ok((head, self))
     }
 }
 
@@ -62,21 +61,20 @@ impl<'de> SeqAccess<'de> for WholeTensor<'de> {
 
     #[inline(always)]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
-        if self.at < self.tensor.rank
-            && let Some(&dim) = self.tensor.dims.get(self.at)
-        {
-            self.at += 1;
-            return seed.deserialize(U64Deserializer::<Error>::new(dim as u64)).map(Some);
+        self.passed += 1;
+        match self.passed {
+            1 => seed.deserialize(U128Deserializer::<Error>::new(self.meta.dims)).map(Some),
+            2 => seed.deserialize(BorrowedBytesDeserializer::<Error>::new(self.payload)).map(Some),
+            _ => {
+                self.passed = 2;
+                Ok(None)
+            }
         }
-        if std::mem::replace(&mut self.is_done, true) {
-            return Ok(None);
-        }
-        seed.deserialize(BorrowedBytesDeserializer::<Error>::new(self.payload)).map(Some)
     }
 
     #[inline(always)]
     fn size_hint(&self) -> Option<usize> {
-        Some(self.tensor.rank - self.at + usize::from(!self.is_done))
+        Some(2 - usize::from(self.passed))
     }
 }
 

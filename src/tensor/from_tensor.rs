@@ -1,6 +1,7 @@
 //! The trait of types that can be read from a tensor.
 
 use super::RawTensor;
+use super::raw_tensor::Block;
 use crate::error::Result;
 
 /// Arrays that can be read from tensors. The documentation of [`ToTensor`](super::ToTensor), the trait for writing,
@@ -24,4 +25,10 @@ pub trait FromTensor<'de>: Sized {
     /// # Errors
     /// If the array cannot have the tensor's dtype or shape, or if it borrows elements that are not aligned.
     fn from_tensor(tensor: RawTensor<'de, '_>) -> Result<Self>;
+
+    /// Makes the array from a small tensor. This crate's arrays do it with less work.
+    #[doc(hidden)]
+    fn from_block(block: Block<'de>) -> Result<Self> {
+        Self::from_tensor(block.general()?)
+    }
 }

@@ -5,6 +5,7 @@ use ndarray::{
     IxDyn, ShapeBuilder, ShapeError, SliceInfo, SliceInfoElem, StrideShape,
 };
 
+use super::raw_tensor::Block;
 use super::sequences::{BLOCK, write_slice};
 use super::variable::Variable;
 use super::{
@@ -12,8 +13,9 @@ use super::{
     ToTensor,
 };
 use crate::dtype::DType;
-use crate::elements::{Element, le_bytes};
+use crate::elements::{Element, copied, le_bytes, viewed};
 use crate::error::{Error, Result};
+use crate::meta::UsualMeta;
 
 impl<A: Element, S: Data<Elem = A>, D: Dimension> ToTensor for ArrayBase<S, D> {
     fn meta(&self) -> TensorMeta {
@@ -25,6 +27,12 @@ impl<A: Element, S: Data<Elem = A>, D: Dimension> ToTensor for ArrayBase<S, D> {
             Order::C => self.as_slice().and_then(le_bytes),
             Order::F => self.as_slice_memory_order().and_then(le_bytes),
         }
+    }
+
+    #[inline]
+    fn as_block(&self) -> Option<Block<'_>> {
+        let payload = le_bytes(self.as_slice()?)?;
+        Block::new(UsualMeta::of(&A::DTYPE, self.shape())?, payload, false)
     }
 
     fn write_blocks(&self, put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
@@ -93,6 +101,24 @@ impl<A: Element, D: Dimension> FromTensor<'_> for Array<A, D> {
         let shape = strided(tensor.meta())?;
         Self::from_shape_vec(shape, tensor.into_vec()?).map_err(|error| misfit(&error))
     }
+
+    #[inline]
+    fn from_block(block: Block<'_>) -> Result<Self> {
+        match dims_and_payload::<A, D>(&block) {
+            Some((dims, payload)) => {
+                Self::from_shape_vec(dims, copied(payload)?).map_err(|error| misfit(&error))
+            }
+            None => Self::from_tensor(block.general()?),
+        }
+    }
+}
+
+/// The dimensions and the payload, if the tensor fits an array of `A` with `D` dimensions.
+#[inline(always)]
+fn dims_and_payload<'de, A: Element, D: Dimension>(block: &Block<'de>) -> Option<(D, &'de [u8])> {
+    let mut dims = D::zeros(D::NDIM?);
+    let payload = block.payload_of::<A>(dims.slice_mut())?;
+    Some((dims, payload))
 }
 
 impl<A: Element, D: Dimension> FromTensor<'_> for ArcArray<A, D> {
@@ -105,6 +131,16 @@ impl<'de: 'a, 'a, A: Element, D: Dimension> FromTensor<'de> for ArrayView<'a, A,
     fn from_tensor(tensor: RawTensor<'de, '_>) -> Result<Self> {
         let shape = strided(tensor.meta())?;
         Self::from_shape(shape, tensor.borrow()?).map_err(|error| misfit(&error))
+    }
+
+    #[inline]
+    fn from_block(block: Block<'de>) -> Result<Self> {
+        match dims_and_payload::<A, D>(&block) {
+            Some((dims, payload)) => {
+                Self::from_shape(dims, viewed(payload)?).map_err(|error| misfit(&error))
+            }
+            None => Self::from_tensor(block.general()?),
+        }
     }
 }
 

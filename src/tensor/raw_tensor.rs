@@ -8,6 +8,7 @@ use crate::elements::{self, Element, Elements};
 use crate::error::{Error, Result};
 use crate::mem;
 use crate::mem::shared_bytes::SharedBytes;
+use crate::meta::UsualMeta;
 use crate::number::Number;
 
 /// A decoded tensor, from which [`FromTensor`](super::FromTensor) makes an array.
@@ -20,6 +21,63 @@ pub struct RawTensor<'de, 'a> {
     pub(super) data: Data<'de, 'a>,
     /// Keeps the bytes alive, if they are a whole buffer that can be shared.
     pub(super) shared: Option<SharedBytes>,
+}
+
+/// A tensor of the [usual form](UsualMeta), whose payload borrows from the input. The payload has the length that dtype
+/// and shape state.
+#[derive(Debug)]
+pub struct Block<'de> {
+    meta: UsualMeta,
+    payload: &'de [u8],
+    cast: bool,
+}
+
+impl<'de> Block<'de> {
+    /// `None` if the payload has not the length that the metadata states.
+    #[inline(always)]
+    pub(super) fn new(meta: UsualMeta, payload: &'de [u8], cast: bool) -> Option<Self> {
+        let len = meta.byte_len().and_then(|len| usize::try_from(len).ok());
+        (len == Some(payload.len())).then_some(Self { meta, payload, cast })
+    }
+
+    #[inline(always)]
+    pub(super) fn meta(&self) -> UsualMeta {
+        self.meta
+    }
+
+    #[inline(always)]
+    pub(super) fn payload(&self) -> &'de [u8] {
+        self.payload
+    }
+
+    /// The length of the payload, which is below 2^32: see [`UsualMeta::byte_len`].
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)]
+    pub(super) fn len(&self) -> u32 {
+        self.payload.len() as u32
+    }
+
+    /// Writes the dimensions to `dims`, and returns the payload. `None` if the tensor has another dtype than `A` or
+    /// another number of dimensions.
+    #[inline(always)]
+    pub(super) fn payload_of<A: Element>(&self, dims: &mut [usize]) -> Option<&'de [u8]> {
+        // The tag of complex numbers is that of their parts.
+        let tag = A::DTYPE.typed_array_tag().filter(|_| !A::DTYPE.is_complex())?;
+        (tag == self.meta.tag() && self.meta.dims_into(dims)).then_some(self.payload)
+    }
+
+    /// The same tensor in general form.
+    #[inline(never)]
+    pub(super) fn general(self) -> Result<RawTensor<'de, 'de>> {
+        let Self { meta, payload, cast } = self;
+        match meta.general() {
+            Some(meta) => {
+                let data = Data::Borrowed(payload);
+                Ok(RawTensor { meta, stated: true, cast, data, shared: None })
+            }
+            None => Err(Error::data("expected a tensor of the usual form")),
+        }
+    }
 }
 
 pub enum Data<'de, 'a> {

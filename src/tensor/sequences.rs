@@ -1,10 +1,11 @@
 //! Vectors, boxed slices, slices and arrays as tensors of one dimension.
 
-use super::raw_tensor::Data;
+use super::raw_tensor::{Block, Data};
 use super::{FromTensor, Order, RawTensor, TensorMeta, ToTensor};
 use crate::elements::{Element, copied, le_bytes};
 use crate::error::{Error, Result};
 use crate::mem;
+use crate::meta::UsualMeta;
 
 /// The size of the blocks, in bytes, in which elements are gathered if they cannot be written directly.
 pub const BLOCK: usize = 64 << 10;
@@ -35,6 +36,11 @@ macro_rules! slices {
                 le_bytes(self)
             }
 
+            #[inline]
+            fn as_block(&self) -> Option<Block<'_>> {
+                Block::new(UsualMeta::of(&A::DTYPE, &[self.len()])?, le_bytes(self)?, false)
+            }
+
             fn write_blocks(&self, put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
                 write_slice(self, put)
             }
@@ -58,6 +64,14 @@ impl<A: Element> FromTensor<'_> for Vec<A> {
     fn from_tensor(tensor: RawTensor<'_, '_>) -> Result<Self> {
         one_dimension(tensor.meta())?;
         tensor.into_vec()
+    }
+
+    #[inline]
+    fn from_block(block: Block<'_>) -> Result<Self> {
+        match block.payload_of::<A>(&mut [0]) {
+            Some(payload) => copied(payload),
+            None => Self::from_tensor(block.general()?),
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! The trait of types that can be written as a tensor.
 
-use super::TensorMeta;
+use super::raw_tensor::Block;
+use super::{Order, TensorMeta};
 use crate::error::Result;
+use crate::meta::UsualMeta;
 
 /// Arrays that can be written as tensors.
 ///
@@ -82,6 +84,16 @@ pub trait ToTensor {
     fn byte_len(&self, meta: &TensorMeta) -> Option<usize> {
         meta.byte_len()
     }
+
+    /// The array as a small tensor of the most usual form, if it is one. This crate's arrays find that out with less work.
+    #[doc(hidden)]
+    #[inline]
+    fn as_block(&self) -> Option<Block<'_>> {
+        let payload = self.as_le_bytes()?;
+        let TensorMeta { dtype, shape, order } = self.meta();
+        let usual = UsualMeta::of(&dtype, &shape).filter(|_| order == Order::C)?;
+        Block::new(usual, payload, false)
+    }
 }
 
 impl<T: ToTensor + ?Sized> ToTensor for &T {
@@ -99,5 +111,10 @@ impl<T: ToTensor + ?Sized> ToTensor for &T {
 
     fn byte_len(&self, meta: &TensorMeta) -> Option<usize> {
         (**self).byte_len(meta)
+    }
+
+    #[inline]
+    fn as_block(&self) -> Option<Block<'_>> {
+        (**self).as_block()
     }
 }

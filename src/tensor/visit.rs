@@ -8,12 +8,11 @@ use serde::de::{
 };
 
 use super::fields::{Fields, Make};
-use super::raw_tensor::Data;
-use super::{FromTensor, Order, RawTensor, TensorMeta};
-use crate::dtype::DType;
+use super::raw_tensor::{Block, Data};
+use super::{FromTensor, RawTensor, TensorMeta};
 use crate::error::Result;
 use crate::handoff::{self, Held, Slot, name};
-use crate::shape::Shape;
+use crate::meta::UsualMeta;
 
 pub fn deserialize<'de, T: FromTensor<'de>, D: Deserializer<'de>>(
     deserializer: D,
@@ -83,21 +82,18 @@ impl<'de, T: FromTensor<'de>> Visitor<'de> for TensorVisitor<T> {
         self.announced(Unexpected::Unit, None)
     }
 
-    /// Called by this crate's deserializer for the most common tensors: the variant is the tag of the typed
-    /// array, and its content are the dimensions and the payload.
+    /// Called by this crate's deserializer for tensors of the usual form: the variant is [`UsualMeta::head`], and its
+    /// content are [`UsualMeta::dims`] and the payload.
     #[inline]
     fn visit_enum<E: EnumAccess<'de>>(self, data: E) -> Result<T, E::Error> {
-        let (tag, content) = data.variant::<u8>()?;
-        let (shape, payload) = content.tuple_variant(0, WholeVisitor)?;
+        let (head, content) = data.variant::<u16>()?;
+        let (dims, payload) = content.tuple_variant(2, WholeVisitor)?;
+        let meta = UsualMeta { head, dims };
         // Another format may call this too, so everything is checked.
-        let Some((dtype, false)) = DType::from_typed_array_tag(tag.into()) else {
-            return Err(E::Error::invalid_type(Unexpected::Enum, &self));
-        };
-        let meta = TensorMeta { dtype, shape, order: Order::C };
-        if meta.byte_len() != Some(payload.len()) {
-            return Err(E::Error::invalid_length(payload.len(), &self));
+        match Block::new(meta, payload, self.cast) {
+            Some(block) => T::from_block(block).map_err(E::Error::custom),
+            None => Err(E::Error::invalid_length(payload.len(), &self)),
         }
-        self.make(meta, true, Data::Borrowed(payload))
     }
 
     /// Called by other formats, and by serde's own buffer.
@@ -133,23 +129,17 @@ impl<'de, T: FromTensor<'de>> TensorVisitor<T> {
 struct WholeVisitor;
 
 impl<'de> Visitor<'de> for WholeVisitor {
-    type Value = (Shape, &'de [u8]);
+    type Value = (u128, &'de [u8]);
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the dimensions and the payload of a tensor")
     }
 
-    #[inline]
+    #[inline(always)]
     fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<Self::Value, S::Error> {
-        let wrong = |at: usize| S::Error::invalid_length(at, &"dimensions and a payload");
-        let mut dims = [0; Shape::INLINE];
-        let mut rank = 0;
-        while seq.size_hint().is_some_and(|left| left > 1) {
-            let dim = dims.get_mut(rank).ok_or_else(|| wrong(rank))?;
-            *dim = seq.next_element()?.ok_or_else(|| wrong(rank))?;
-            rank += 1;
+        match (seq.next_element()?, seq.next_element()?) {
+            (Some(dims), Some(payload)) => Ok((dims, payload)),
+            _ => Err(S::Error::invalid_length(0, &self)),
         }
-        let payload = seq.next_element()?.ok_or_else(|| wrong(rank))?;
-        Ok((Shape::inline(rank, dims), payload))
     }
 }

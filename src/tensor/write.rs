@@ -19,12 +19,10 @@ pub fn serialize<T: ToTensor + ?Sized, S: Serializer>(
 ) -> Result<S::Ok, S::Error> {
     // A shortcut for most tensors. Writing such a tensor takes a third of the time with it.
     if writes_in_place::<S>()
-        && let Some(payload) = array.as_le_bytes()
-        && let meta = array.meta()
-        && meta.byte_len() == Some(payload.len())
-        && let Some(head) = ArrayHead::of(&meta, payload.len())
+        && let Some(block) = array.as_block()
+        && let Some(head) = ArrayHead::of(block.meta(), block.len())
     {
-        let whole = Whole { head: head.packed(), payload };
+        let whole = Whole { head: head.packed(), payload: block.payload() };
         return serializer.serialize_newtype_struct(name::WHOLE_TENSOR, &whole);
     }
     serialize_any(array, serializer)

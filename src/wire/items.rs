@@ -6,7 +6,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::sink::{Overflow, Sink};
 use crate::mem;
-use crate::meta::{Order, TensorMeta};
+use crate::meta::{Order, TensorMeta, UsualMeta};
 use crate::shape::Shape;
 
 /// The additional information for an argument of this width after the initial byte.
@@ -55,27 +55,22 @@ impl ArrayHead {
     /// The levels of nesting of the tensor: the tag, the array, and the shape or the inner tag.
     pub const LEVELS: usize = 3;
 
-    /// The same bytes as [`Sink::tensor_head`] writes, for small tensors: with a typed array of real numbers, in
-    /// row-major order, and with one to four dimensions of which none is 0. `None` for all others.
+    /// The same bytes as [`Sink::tensor_head`] writes, for a tensor of at least one dimension whose payload has `len`
+    /// bytes. `None` if there are too many.
     #[inline(always)]
-    pub fn of(meta: &TensorMeta, len: usize) -> Option<Self> {
-        let typed = meta.dtype.typed_array_tag().filter(|_| !meta.dtype.is_complex())?;
-        let rank @ 1..=Shape::INLINE = meta.shape.len() else { return None };
-        if meta.order != Order::C {
+    pub fn of(meta: UsualMeta, len: u32) -> Option<Self> {
+        let rank = meta.rank();
+        if !(1..=UsualMeta::MAX_RANK).contains(&rank) {
             return None;
         }
-        let mut head = (0, 0);
-        push(&mut head, head::TAG, tag::ROW_MAJOR)?;
-        push(&mut head, head::ARRAY, 2)?;
-        push(&mut head, head::ARRAY, rank as u64)?;
-        for &dim in &meta.shape {
-            if dim == 0 {
-                return None;
-            }
-            push(&mut head, head::UNSIGNED, dim as u64)?;
+        // The tag for row-major tensors, an array of two, and the array of dimensions.
+        let start = u32::from_le_bytes([0xd8, 40, 0x82, head::ARRAY << 5 | rank]);
+        let mut head = (start.into(), 4);
+        for number in 0..rank {
+            push(&mut head, head::UNSIGNED, meta.dim(number))?;
         }
-        push(&mut head, head::TAG, typed.into())?;
-        push(&mut head, head::BYTES, len as u64)?;
+        push(&mut head, head::TAG, meta.tag().into())?;
+        push(&mut head, head::BYTES, len)?;
         let (bytes, len) = head;
         Some(Self(bytes | (len as u128) << (8 * Self::MAX)))
     }
@@ -89,22 +84,22 @@ impl ArrayHead {
 
 /// Adds the head of an item, in the shortest form, to bytes and their number. `None` if there are too many.
 #[inline(always)]
-fn push((bytes, len): &mut (u128, usize), major: u8, arg: u64) -> Option<()> {
+fn push((bytes, len): &mut (u128, usize), major: u8, arg: u32) -> Option<()> {
     let major = major << 5;
     let (head, width) = if arg < 24 {
-        (u128::from(u64::from(major) | arg), 0)
+        (u64::from(major) | u64::from(arg), 0)
     } else {
-        // The additional information 24 to 27 means 1, 2, 4 or 8 bytes.
-        let class = u8::from(arg > 0xff) + u8::from(arg > 0xffff) + u8::from(arg > 0xffff_ffff);
+        // The additional information 24 to 26 means 1, 2 or 4 bytes.
+        let class = u8::from(arg > 0xff) + u8::from(arg > 0xffff);
         let width = 1usize << class;
         // Big-endian: the highest byte of the argument comes first.
-        let arg = (arg << (64 - 8 * width)).swap_bytes();
-        (u128::from(major | (ONE_BYTE + class)) | u128::from(arg) << 8, width)
+        let arg = (arg << (32 - 8 * width)).swap_bytes();
+        (u64::from(major | (ONE_BYTE + class)) | u64::from(arg) << 8, width)
     };
     if *len + 1 + width > ArrayHead::MAX {
         return None;
     }
-    *bytes |= head << (8 * *len);
+    *bytes |= u128::from(head) << (8 * *len);
     *len += 1 + width;
     Some(())
 }
@@ -342,26 +337,24 @@ mod tests {
         let mut found = 0;
         for dtype in [DType::U8, DType::F16, DType::F64, DType::BF16, DType::C64] {
             for shape in shapes {
-                for (order, len) in
-                    [(Order::C, 0), (Order::C, 0xff_ffff), (Order::C, usize::MAX), (Order::F, 300)]
-                {
-                    let meta = TensorMeta::new(dtype.clone(), shape, order);
+                for len in [0, 23, 0xff_ffff, u32::MAX] {
                     let mut sink = Sink::new(Vec::new(), Memory::growing());
-                    sink.tensor_head(&meta.dtype, &meta.shape, meta.order, len).unwrap();
+                    sink.tensor_head(&dtype, &Shape::from(shape), Order::C, len as usize).unwrap();
                     let expected = sink.into_parts().0;
-                    let Some(head) = ArrayHead::of(&meta, len) else {
+                    let usual = UsualMeta::of(&dtype, shape);
+                    let Some(head) = usual.and_then(|meta| ArrayHead::of(meta, len)) else {
                         let unusual = expected.len() > ArrayHead::MAX
-                            || order == Order::F && shape.len() > 1
                             || !(1..=4).contains(&shape.len())
                             || shape.contains(&0)
+                            || shape.iter().any(|&dim| dim > u32::MAX as usize)
                             || !matches!(dtype, DType::U8 | DType::F16 | DType::F64);
-                        assert!(unusual, "{meta:?}");
+                        assert!(unusual, "{dtype} {shape:?}");
                         continue;
                     };
                     found += 1;
                     let mut packed = Sink::new(Vec::new(), Memory::growing());
                     packed.array_head(head.packed()).unwrap();
-                    assert_eq!(packed.into_parts().0, expected, "{meta:?}");
+                    assert_eq!(packed.into_parts().0, expected, "{dtype} {shape:?}");
                 }
             }
         }

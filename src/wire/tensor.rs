@@ -9,7 +9,7 @@ use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::io::source::Read;
 use crate::mem;
-use crate::meta::{Order, TensorMeta};
+use crate::meta::{Order, TensorMeta, UsualMeta};
 use crate::number::Number;
 use crate::shape::Shape;
 use crate::wire::number::Numeric;
@@ -68,15 +68,15 @@ impl<'de, R: Read<'de>> Reader<R> {
     /// A fast path for tensors in the form that this crate usually writes: reads the tensor up to its
     /// payload, and returns its metadata and the length of the payload. If the tensor has another
     /// form, or not all of it is in the window, reads nothing and returns `None`.
-    #[inline]
-    pub fn common_tensor(&mut self) -> Option<Common> {
-        let (common, head_len) = common(self.src.window())?;
+    #[inline(always)]
+    pub fn usual_tensor(&mut self) -> Option<(UsualMeta, usize)> {
+        let (usual, len, head_len) = usual(self.src.window())?;
         // Three levels: the tag, the array, and the shape or the tag of the typed array.
-        if !self.has_levels(3) || common.rank > self.max_rank() {
+        if !self.has_levels(3) || usize::from(usual.rank()) > self.max_rank() {
             return None;
         }
         self.src.advance(head_len);
-        Some(common)
+        Some((usual, len))
     }
 
     /// The dtype and byte order of a typed array, and whether it is big-endian. `tag` is the tag of the
@@ -453,78 +453,52 @@ pub fn element_of(number: Numeric) -> Option<Number> {
     }
 }
 
-/// Parses the start of a row-major tensor in the usual form: up to four dimensions (as many as a shape
-/// stores without an allocation), none of them 0, little-endian, and all lengths definite. Returns the
-/// metadata, the length of the payload, and the number of bytes before the payload.
-#[inline]
-fn common(window: &[u8]) -> Option<(Common, usize)> {
-    let [0xd8, 40, 0x82, rank, rest @ ..] = window else { return None };
-    let rank = usize::from(rank ^ head::ARRAY << 5);
-    let mut rest = rest;
-    let mut dims = [0; Shape::INLINE];
-    let mut count = 1usize;
-    for dim in dims.get_mut(..rank)? {
-        (*dim, rest) = argument(rest, head::UNSIGNED)?;
-        count = count.checked_mul(*dim)?;
-    }
-    let &[0xd8, tag, ref rest @ ..] = rest else { return None };
-    let (len, rest) = argument(rest, head::BYTES)?;
-    let (dtype, big_endian) = DType::from_typed_array_tag(tag.into())?;
-    // Dimensions of 0 are unusual too: the general code reads them.
-    let fits = !big_endian && count != 0 && dtype.byte_len(count) == Some(len);
-    let common = Common { tag, rank, dims, len, word: dtype.word() };
-    fits.then_some((common, window.len() - rest.len()))
-}
-
-/// The argument of a head of this major type, and the bytes after the head. `None` if the head has
-/// another major type, an indefinite length, or an argument of 2^32 or more.
+/// Parses the start of a row-major tensor of the [usual form](UsualMeta), whose lengths are all definite. Returns the
+/// metadata, the length of the payload, and the number of bytes before the payload. `None` also for some tensors of a
+/// few bytes at the end of the input, which the general code reads.
 #[inline(always)]
-fn argument(bytes: &[u8], major: u8) -> Option<(usize, &[u8])> {
-    let (initial, rest) = bytes.split_first()?;
-    match initial.wrapping_sub(major << 5) {
-        small @ 0..24 => Some((small.into(), rest)),
-        24 => rest.split_first().map(|(&arg, rest)| (arg.into(), rest)),
-        25 => {
-            let (arg, rest) = rest.split_first_chunk()?;
-            Some((u16::from_be_bytes(*arg).into(), rest))
-        }
-        26 => {
-            let (arg, rest) = rest.split_first_chunk()?;
-            Some((usize::try_from(u32::from_be_bytes(*arg)).ok()?, rest))
-        }
-        _ => None,
+fn usual(window: &[u8]) -> Option<(UsualMeta, usize, usize)> {
+    let [0xd8, 40, 0x82, rank, ..] = window else { return None };
+    let rank = rank ^ head::ARRAY << 5;
+    if rank > UsualMeta::MAX_RANK {
+        return None;
     }
+    let mut at = 4;
+    let mut dims = 0u128;
+    for number in 0..rank {
+        dims |= u128::from(argument(window, &mut at, head::UNSIGNED)?) << (32 * number);
+    }
+    let &[0xd8, tag] = window.get(at..)?.first_chunk()? else { return None };
+    at += 2;
+    let len = argument(window, &mut at, head::BYTES)?;
+    let usual = UsualMeta { head: u16::from_le_bytes([tag, rank]), dims };
+    (usual.byte_len() == Some(len)).then_some((usual, usize::try_from(len).ok()?, at))
 }
 
-/// A tensor of the form that this crate writes most: see [`Reader::common_tensor`].
-#[derive(Clone, Copy, Debug)]
-pub struct Common {
-    /// The tag of the typed array.
-    pub tag: u8,
-    pub rank: usize,
-    /// The dimensions. Only the first `rank` count.
-    pub dims: [usize; Shape::INLINE],
-    /// The length of the payload in bytes.
-    pub len: usize,
-    /// The size in bytes of the unit that byte order and alignment apply to.
-    pub word: usize,
-}
-
-impl Common {
-    /// Dtype, shape and order.
-    pub fn meta(&self) -> Result<TensorMeta> {
-        let tag = self.tag;
-        let Some((dtype, _)) = DType::from_typed_array_tag(tag.into()) else {
-            return Err(Error::data(format!("tag {tag} is not the tag of a typed array")));
-        };
-        Ok(TensorMeta { dtype, shape: Shape::inline(self.rank, self.dims), order: Order::C })
+/// The argument of the head of this major type at this place, which is moved behind the head. `None` if the head has
+/// another major type, an indefinite length, or an argument of 2^32 or more, or if fewer than five bytes are there.
+#[inline(always)]
+fn argument(window: &[u8], at: &mut usize, major: u8) -> Option<u32> {
+    let &[initial, ref word @ ..] = window.get(*at..)?.first_chunk::<5>()?;
+    let info = initial ^ major << 5;
+    if info < 24 {
+        *at += 1;
+        return Some(info.into());
     }
+    // The additional information 24 to 26 means 1, 2 or 4 bytes.
+    let class = info - 24;
+    if class > 2 {
+        return None;
+    }
+    let width = 1u32 << class;
+    *at += 1 + width as usize;
+    Some(u32::from_be_bytes(*word) >> (32 - 8 * width))
 }
 
 impl TensorItem {
-    /// The tensor that [`Reader::common_tensor`] has read.
-    pub fn common(common: &Common, meta: TensorMeta) -> Self {
-        let payload = Payload::Block { len: common.len, big_endian: false };
+    /// The tensor that [`Reader::usual_tensor`] has read.
+    pub fn usual(meta: TensorMeta, len: usize) -> Self {
+        let payload = Payload::Block { len, big_endian: false };
         Self { meta, stated: true, payload, kind: Kind::Tensor, unclosed: false }
     }
 

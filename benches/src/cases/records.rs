@@ -187,12 +187,20 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
             buffer.extend_from_slice(bytemuck::cast_slice(record.embedding.as_slice().unwrap()));
         }
     });
+    // The same copy, with as many bytes before each tensor as the names, ids and labels take in tenarc's message.
+    let apart = Row::bare("memcpy", "each Tensor, 52 bytes between").encode(move |buffer| {
+        for record in tensors {
+            buffer.extend_from_slice(&[0; 52]);
+            buffer.extend_from_slice(bytemuck::cast_slice(record.embedding.as_slice().unwrap()));
+        }
+    });
     let cloned = Row::bare("clone", "Tensor").decode(move |_| timed(|| tensors.clone()));
 
     let mut rows = vec![
         floor,
         scattered,
         scattered_tensors,
+        apart,
         cloned,
         plain::<peers::Tenarc>(records),
         peers::row::<peers::TenarcTyped, _>("typed arrays", records),
