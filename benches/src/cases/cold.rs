@@ -78,7 +78,7 @@ pub fn run(large: &Path, effort: Effort, recorder: &mut Recorder, targets: &mut 
         tenarc::save(&small, &Tensor(Array2::from_shape_fn((ROWS, COLUMNS), number))).unwrap();
         &small
     };
-    let len = std::fs::metadata(path).unwrap().len();
+    let (_, len) = tenarc::open(path).unwrap().only().unwrap().buffers()[0];
     let load = |options| move || cold(path, || slices::load(path, options));
     let default = DecodeOptions::default();
     let prefetched = || {
