@@ -147,15 +147,27 @@ pub struct Effort {
     pub budget: Duration,
     pub least_rounds: usize,
     pub most_rounds: usize,
+    /// Whether cases may take minutes for files of 2 GB that are read from the drive again and again.
+    pub large_files: bool,
     /// Measure only the floor, copies, and peers with this text in their names.
     pub peer: Option<&'static str>,
 }
 
 impl Effort {
-    pub const FULL: Self =
-        Self { budget: Duration::from_millis(600), least_rounds: 15, most_rounds: 51, peer: None };
-    pub const QUICK: Self =
-        Self { budget: Duration::from_millis(120), least_rounds: 5, most_rounds: 15, peer: None };
+    pub const FULL: Self = Self {
+        budget: Duration::from_millis(600),
+        least_rounds: 15,
+        most_rounds: 51,
+        large_files: true,
+        peer: None,
+    };
+    pub const QUICK: Self = Self {
+        budget: Duration::from_millis(120),
+        least_rounds: 5,
+        most_rounds: 15,
+        large_files: false,
+        peer: None,
+    };
 }
 
 /// A case, ready to run.

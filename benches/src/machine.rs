@@ -28,6 +28,15 @@ fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
+/// How many bytes of memory programs can still get. `None` if the system does not tell.
+#[cfg(target_os = "linux")]
+pub fn available_memory() -> Option<u64> {
+    let meminfo = read("/proc/meminfo");
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib << 10)
+}
+
 /// The distribution and the first two numbers of the kernel's version. The rest of the version could identify a
 /// custom kernel.
 fn os() -> String {

@@ -8,11 +8,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use ndarray::{Array2, ArrayView2};
+use tenarc::de::DecodeOptions;
 use tenarc::{Map, Tensor};
 
 use super::slices;
 use crate::files::{self, Dir};
 use crate::harness::{Case, Column, Effort, Row, timed};
+use crate::machine;
 use crate::memory;
 use crate::recorder::Recorder;
 use crate::table::print_report;
@@ -21,8 +23,16 @@ use crate::targets::Targets;
 /// The column that this case uses.
 const LOAD: Column = Column::Decode;
 
-/// A tensor of 537 MB.
+/// Columns of a tensor of f32.
+const COLUMNS: usize = 1024;
+/// The rows of a tensor of 537 MB.
 const ROWS: usize = 131_072;
+
+/// Whether the machine has room for a file of `len` bytes in memory, as a tensor and in the page cache, and as much again
+/// for what [`cold`] uses before.
+fn has_room(len: u64) -> bool {
+    machine::available_memory().is_some_and(|bytes| bytes > 4 * len)
+}
 
 /// Removes a file from the page cache. It must be synced.
 fn evict(path: &Path) {
@@ -55,14 +65,22 @@ fn touch(bytes: &[u8]) -> u64 {
     bytes.iter().step_by(4096).map(|byte| u64::from(*byte)).sum()
 }
 
-pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
+/// `large` is a file with a tensor of 2 GB. It is measured in a full run, if there is memory for it. Otherwise, a tensor of
+/// 537 MB is.
+pub fn run(large: &Path, effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     let dir = Dir::new();
-    let path = &*dir.file("cold.tenarc");
-    let array = Array2::from_shape_fn((ROWS, 1024), |(row, column)| (row * 31 + column) as f32);
-    tenarc::save(path, &Tensor(array)).unwrap();
-    let load = |threads: usize, checksums: bool| {
-        move || cold(path, || slices::load(path, threads, checksums))
+    let small = dir.file("cold.tenarc");
+    let path = if effort.large_files && has_room(std::fs::metadata(large).unwrap().len()) {
+        File::open(large).unwrap().sync_all().unwrap();
+        large
+    } else {
+        let number = |(row, column): (usize, usize)| (row * 31 + column) as f32;
+        tenarc::save(&small, &Tensor(Array2::from_shape_fn((ROWS, COLUMNS), number))).unwrap();
+        &small
     };
+    let (_, len) = tenarc::open(path).unwrap().only().unwrap().buffers()[0];
+    let load = |options| move || cold(path, || slices::load(path, options));
+    let default = DecodeOptions::default();
     let prefetched = || {
         // SAFETY: only this program writes the file, and not while it is mapped.
         let map = unsafe { Map::open(path) }.unwrap();
@@ -74,14 +92,14 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
         Row::bare("floor", "").on(LOAD, move || cold(path, || read_through(path))),
         Row::bare("std::fs::read", "")
             .on(LOAD, move || cold(path, || std::fs::read(path).unwrap())),
-        Row::bare("tenarc", "load").on(LOAD, load(1, true)),
-        Row::bare("tenarc", "load, two threads").on(LOAD, load(2, true)),
-        Row::bare("tenarc", "load, unchecked").on(LOAD, load(1, false)),
+        Row::bare("tenarc", "load").on(LOAD, load(default)),
+        Row::bare("tenarc", "load, one thread").on(LOAD, load(slices::with_threads(1))),
+        Row::bare("tenarc", "load, unchecked").on(LOAD, load(default.with_checksums(false))),
         Row::bare("a map", "touched").on(LOAD, move || cold(path, || touch(&files::map(path)))),
         Row::bare("tenarc", "map, prefetched, touched").on(LOAD, move || cold(path, prefetched)),
     ];
     let report = Case {
-        title: "(o) a tensor of 537 MB that is not in the page cache".to_owned(),
+        title: format!("(o) a tensor of {:.0} MB that is not in the page cache", len as f64 / 1e6),
         heads: ["", "", "load", ""],
         floor: "reads the file from front to end into the same MiB of memory, as `dd` does",
         rows,

@@ -128,15 +128,17 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
 
     threads(path, effort, recorder, targets);
     #[cfg(target_os = "linux")]
-    super::cold::run(effort, recorder, targets);
+    super::cold::run(path, effort, recorder, targets);
 }
 
 /// Loads a whole tensor.
-pub fn load(path: &Path, threads: usize, checksums: bool) -> Tensor<Array2<f32>> {
-    let options = DecodeOptions::default()
-        .with_threads(NonZeroUsize::new(threads).expect("not 0"))
-        .with_checksums(checksums);
+pub fn load(path: &Path, options: DecodeOptions) -> Tensor<Array2<f32>> {
     tenarc::archive::load_with(path, options).unwrap()
+}
+
+/// The options that read with so many threads.
+pub fn with_threads(threads: usize) -> DecodeOptions {
+    DecodeOptions::default().with_threads(NonZeroUsize::new(threads).expect("not 0"))
 }
 
 /// Loads the whole tensor with one thread and with two. Before each run, as much memory is used as the tensor needs.
@@ -145,7 +147,7 @@ fn threads(path: &Path, effort: Effort, recorder: &mut Recorder, targets: &mut T
     let load = |threads: usize, checksums: bool| {
         move || {
             memory::warm(len);
-            timed(|| load(path, threads, checksums))
+            timed(|| load(path, with_threads(threads).with_checksums(checksums)))
         }
     };
     let read = move || {
