@@ -233,12 +233,31 @@ fn datasets_cannot_be_much_larger_than_the_file() {
     assert_eq!(error.category(), Category::Limit, "{error}");
 }
 
+/// In each of the three forms in which a group has its links. The crate lists none of the groups.
 #[test]
-fn a_virtual_dataset_is_refused_by_name() {
-    let error = hdf5::open(fixture("virtual.h5")).unwrap_err();
-    assert_eq!(error.category(), Category::Version, "{error}");
-    let message = error.to_string();
-    assert!(message.contains("joined") && message.contains("layout class 3"), "{message}");
+fn virtual_datasets_are_losses_beside_which_the_others_are_kept() {
+    for (name, more) in [("virtual_old.h5", 0), ("virtual_compact.h5", 0), ("virtual_dense.h5", 20)]
+    {
+        let (_dir, archive, losses) = converted(name, &Options::default().with_losses(true));
+        let mut lost: Vec<_> = losses.listed().iter().map(ToString::to_string).collect();
+        lost.sort();
+        let what = "a virtual dataset: its elements are those of other datasets";
+        let expected = [format!("`group/joined`: {what}"), format!("`joined`: {what}")];
+        assert_eq!((lost, losses.tensors()), (expected.to_vec(), 2), "{name}");
+        let mut notes = losses.notes().to_vec();
+        notes.sort();
+        let expected = [
+            "`group/nowhere`: a link that leads to no group and no dataset is left out",
+            "`group/type`: a named datatype is left out",
+        ];
+        assert_eq!(notes, expected, "{name}");
+        let segment = archive.only().unwrap();
+        assert_eq!(segment.tensors().unwrap().len(), 4 + more, "{name}");
+        for path in ["kept", "group.kept", "group.inner.deep", "group.tied"] {
+            let kept: Array1<f32> = segment.tensor(path).unwrap();
+            assert_eq!(kept.to_vec(), [0.0, 1.0], "{name}: {path}");
+        }
+    }
 }
 
 #[test]

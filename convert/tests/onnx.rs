@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use tenarc::de::Limits;
 use tenarc::error::Category;
 use tenarc::io::ReadAt;
-use tenarc::tensor::Order;
+use tenarc::tensor::{Order, TensorInfo};
 use tenarc::{DType, DynTensor, Value};
-use tenarc_convert::onnx::{self, Onnx, TensorEntry};
+use tenarc_convert::onnx::{self, Onnx};
 use tenarc_convert::{Format, Options, TensorFile as _};
 
 fn fixtures() -> PathBuf {
@@ -84,27 +84,31 @@ fn models_of_the_library_are_read() {
         let model = onnx::open_with_external(fixtures().join(file)).unwrap();
         let closed = onnx::open(fixtures().join(file)).unwrap();
         let expected = expected.as_array().unwrap();
-        assert_eq!(model.tensors().len(), expected.len(), "{file}");
-        for (entry, expected) in model.tensors().iter().zip(expected) {
+        let mut infos = model.tensors().into_iter();
+        for expected in expected {
             let name = expected["name"].as_str().unwrap();
-            assert_eq!(entry.name(), name);
             if let Some(texts) = expected.get("texts") {
-                assert!(entry.is_texts() && entry.dtype().is_none() && entry.refused().is_none());
                 assert_eq!(texts_of(&model, name), *texts, "{name}");
                 continue;
             }
             if let Some(why) = expected["refused"].as_str() {
-                assert!(entry.refused().unwrap().contains(why), "{name}");
-                assert!(entry.dtype().is_none() && model.dyn_tensor(name).is_err());
+                let loss = model.losses().listed().iter().find(|loss| loss.path() == name);
+                assert!(loss.unwrap().what().contains(why), "{name}: {loss:?}");
+                let error = model.dyn_tensor(name).unwrap_err();
+                assert!(error.to_string().contains(why), "{error}");
                 continue;
             }
+            let info = infos.next().unwrap();
+            assert_eq!(info.path(), name);
             let found = model.dyn_tensor(name).unwrap();
+            assert_eq!((info.dtype(), info.shape()), (found.dtype(), found.shape()), "{name}");
+            assert_eq!(info.byte_len(), found.le_bytes().len() as u64, "{name}");
             assert_eq!(found.dtype().name(), expected["dtype"].as_str().unwrap(), "{name}");
             assert_eq!(serde_json::json!(found.shape()), expected["shape"], "{name}");
             assert_eq!(*found.le_bytes(), hex(expected["hex"].as_str().unwrap()), "{name}");
-            assert_eq!(entry.is_external(), expected["external"] == true, "{name}");
-            assert_eq!(closed.dyn_tensor(name).is_ok(), !entry.is_external(), "{name}");
+            assert_eq!(closed.dyn_tensor(name).is_err(), expected["external"] == true, "{name}");
         }
+        assert!(infos.next().is_none(), "{file}");
     }
 }
 
@@ -263,7 +267,7 @@ fn truncations_and_changed_bytes_are_errors_or_other_tensors() {
             match Onnx::with_limits(changed, Limits::strict()) {
                 Ok(model) => {
                     for tensor in model.tensors() {
-                        let _ = model.dyn_tensor(tensor.name());
+                        let _ = model.dyn_tensor(tensor.path());
                     }
                 }
                 Err(_) => refused += 1,
@@ -386,12 +390,14 @@ fn archives_hold_the_tensors_and_the_graph_is_a_note() {
         Format::Onnx.to_archive(&from, &to, &Options::default().with_external(true)).unwrap();
         let (model, archive) =
             (onnx::open_with_external(&from).unwrap(), tenarc::open(&to).unwrap());
-        assert_eq!(archive.only().unwrap().keys("").unwrap().len(), model.tensors().len());
-        for tensor in model.tensors().iter().filter(|tensor| !tensor.is_texts()) {
-            let path = format!("/{}", tensor.name().replace('/', "~1"));
+        let value: BTreeMap<String, Value> =
+            tenarc::from_slice(&tenarc::to_vec(&model.flat().unwrap()).unwrap()).unwrap();
+        assert_eq!(archive.only().unwrap().keys("").unwrap().len(), value.len());
+        for tensor in model.tensors() {
+            let path = format!("/{}", tensor.path().replace('/', "~1"));
             assert_eq!(
                 archive.only().unwrap().dyn_tensor(&path).unwrap(),
-                model.dyn_tensor(tensor.name()).unwrap()
+                model.dyn_tensor(tensor.path()).unwrap()
             );
         }
     }
@@ -432,7 +438,8 @@ fn fields_of_nodes_are_read_in_any_order() {
         bytes(5, &weight),
     ];
     let model = Onnx::new(bytes(7, graph.concat())).unwrap();
-    let names: Vec<_> = model.tensors().iter().map(TensorEntry::name).collect();
+    let tensors = model.tensors();
+    let names: Vec<_> = tensors.iter().map(TensorInfo::path).collect();
     assert_eq!(names, ["w", "a", "b", "c", "d"]);
     let expected = made("i32", &[2], &[7, 0, 0, 0, 7, 0, 0, 0]);
     assert_eq!(model.dyn_tensor("a").unwrap(), expected);
@@ -527,16 +534,17 @@ fn texts_are_checked() {
 fn deferred_tensors_are_those_that_are_read() {
     for name in ["raw.onnx", "typed.onnx", "external.onnx"] {
         let model = onnx::open_with_external(fixtures().join(name)).unwrap();
-        for entry in model.tensors().iter().filter(|entry| entry.refused().is_none()) {
-            let deferred = model.deferred(entry.name()).unwrap();
+        for info in model.tensors() {
+            let deferred = model.deferred(info.path()).unwrap();
             let found = tenarc::to_vec(&tenarc::Tensor(deferred)).unwrap();
-            let expected = model.dyn_tensor(entry.name()).unwrap();
+            let expected = model.dyn_tensor(info.path()).unwrap();
             assert_eq!(found, tenarc::to_vec(&tenarc::Tensor(expected)).unwrap(), "{name}");
         }
         assert!(model.deferred("no such").is_err());
     }
     let model = onnx::open(fixtures().join("refused.onnx")).unwrap();
-    let refused = model.tensors().iter().find(|entry| entry.refused().is_some()).unwrap();
-    let error = model.deferred(refused.name()).unwrap_err();
-    assert!(error.to_string().contains(refused.refused().unwrap()), "{error}");
+    let lost = &model.losses().listed()[0];
+    let error = model.deferred(lost.path()).unwrap_err();
+    let why = lost.what().strip_suffix("; it is left out").unwrap();
+    assert!(error.to_string().contains(why), "{error}");
 }

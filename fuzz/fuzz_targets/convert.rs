@@ -3,14 +3,17 @@
 #![no_main]
 
 use std::fmt::Debug;
+use std::fs;
+use std::io::Write as _;
+use std::panic::{set_hook, take_hook};
 
 use libfuzzer_sys::{Corpus, fuzz_target};
 use tenarc::Archive;
 use tenarc::de::Limits;
 use tenarc::{DynTensor, OArchive, Tensor, Value};
 use tenarc_convert::{
-    Options, TensorFile as _, arrow, gguf, into_archive, json, msgpack, npy, onnx, safetensors,
-    tenbin, torch,
+    Options, TensorFile as _, arrow, gguf, hdf5, into_archive, json, msgpack, npy, onnx, parquet,
+    safetensors, tenbin, torch,
 };
 
 /// Dtype, shape and bytes of a tensor. Bytes are compared rather than elements, as a NaN equals nothing.
@@ -206,16 +209,76 @@ fn read_onnx(input: &[u8]) {
         let _ = OArchive::new(Vec::new()).expect("writing to memory").save(&value);
     }
     for tensor in model.tensors() {
-        let read = model.dyn_tensor(tensor.name());
-        let Ok(deferred) = model.deferred(tensor.name()) else { continue };
+        let read = model.dyn_tensor(tensor.path());
+        let Ok(deferred) = model.deferred(tensor.path()) else { continue };
         let mut out = OArchive::new(Vec::new()).expect("writing to memory");
         assert!(out.save(&Tensor(deferred)).is_err() || read.is_ok());
     }
 }
 
+fn read_hdf5(input: &[u8]) {
+    let limits = Limits::default().with_max_alloc(1 << 24);
+    let mut file = tempfile::tempfile().expect("a temporary file");
+    file.write_all(input).expect("writing a temporary file");
+    let Ok(file) = hdf5::Hdf5::with_limits(file, limits) else { return };
+    for info in file.tensors() {
+        let _ = file.dyn_tensor(info.path());
+    }
+    let mut out = OArchive::new(Vec::new()).expect("writing to memory");
+    let _ = into_archive(&file, &mut out, &Options::default().with_losses(true));
+}
+
+/// Reads a table, and writes it again. The crate that reads Parquet panics on some damaged files. The reader returns
+/// such a panic as an error, so here it must not end the run. A panic that the reader does not catch still ends it.
+fn read_parquet(input: &[u8]) {
+    let abort = take_hook();
+    set_hook(Box::new(|_| {}));
+    let limits = Limits::default().with_max_alloc(1 << 24);
+    let mut out = OArchive::new(Vec::new()).expect("writing to memory");
+    let options = Options::default().with_losses(true);
+    let read = parquet::ParquetFile::new(input.to_vec())
+        .and_then(|file| file.with_limits(limits).save_to(&mut out, "rows", &options));
+    set_hook(abort);
+    if read.is_err() {
+        return;
+    }
+    let archive = Archive::new(out.finish().expect("writing to memory")).expect("an archive");
+    let mut written = Vec::new();
+    if parquet::to_writer(&archive, &mut written, &options).is_ok() {
+        let again = parquet::ParquetFile::new(written).expect("reading what was written");
+        for group in 0..again.row_groups() {
+            again.rows(group).expect("reading what was written");
+        }
+    }
+}
+
+/// Reads a distributed checkpoint. Before the bytes of each file is their length: first the metadata, then the parts.
+fn read_distributed(mut input: &[u8]) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    for name in [".metadata", "__0_0.distcp", "__1_0.distcp", "__2_0.distcp", "__3_0.distcp"] {
+        let Some((len, rest)) = input.split_first_chunk() else { break };
+        let (bytes, rest) = rest.split_at(rest.len().min(u16::from_le_bytes(*len).into()));
+        fs::write(directory.path().join(name), bytes).expect("writing a temporary file");
+        input = rest;
+    }
+    let limits = Limits::default().with_max_alloc(1 << 24);
+    let Ok(file) = torch::open_distributed(&directory).map(|file| file.with_limits(limits)) else {
+        return;
+    };
+    for info in file.tensors() {
+        let read = file.dyn_tensor(info.path());
+        let Ok(deferred) = file.deferred(info.path()) else { continue };
+        let mut out = OArchive::new(Vec::new()).expect("writing to memory");
+        assert!(out.save(&Tensor(deferred)).is_err() || read.is_ok());
+    }
+    let _ = file.verify();
+    let mut out = OArchive::new(Vec::new()).expect("writing to memory");
+    let _ = into_archive(&file, &mut out, &Options::default().with_losses(true));
+}
+
 fuzz_target!(|input: &[u8]| -> Corpus {
     let Some((format, input)) = input.split_first() else { return Corpus::Reject };
-    match format % 10 {
+    match format % 13 {
         0 => read_npy(input),
         1 => read_npz(input),
         2 => read_safetensors(input),
@@ -229,6 +292,9 @@ fuzz_target!(|input: &[u8]| -> Corpus {
         7 => read_json(input),
         8 => read_msgpack(input),
         9 => read_onnx(input),
+        10 => read_hdf5(input),
+        11 => read_parquet(input),
+        12 => read_distributed(input),
         _ => return Corpus::Reject,
     }
     // Failing inputs are kept in the corpus: they may be steps on the way to a valid header.

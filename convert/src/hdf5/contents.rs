@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
+use hdf5_reader::error::Error as Hdf5Error;
 use hdf5_reader::group::Group;
 use hdf5_reader::messages::HdfMessage;
 use hdf5_reader::messages::layout::DataLayout;
@@ -12,11 +13,18 @@ use tenarc::{DType, Error, Result, Value};
 use super::attribute::{self, Budget};
 use super::datatype::{Array, Kind, Numbers, Text};
 use super::links::{self, Link};
-use super::{failed, lzf};
+use super::{failed, innermost, is_unsupported, lzf};
 use crate::Losses;
 
 /// The most levels of groups. Each is a level of nesting in an archive.
 const MAX_DEPTH: usize = 64;
+
+/// The most messages of headers that are searched for names in a file. To open a member by its name, the crate may have to
+/// search all messages of the group.
+const MAX_SEARCHED: usize = 1 << 27;
+
+/// The class of the layout of virtual datasets.
+const VIRTUAL: u8 = 3;
 
 /// The name of the root group.
 const ROOT: &str = "/";
@@ -72,6 +80,7 @@ impl Contents {
             groups: HashMap::new(),
             datasets: HashMap::new(),
             budget,
+            searched: MAX_SEARCHED,
         };
         let entries = walk.group(&root, "", MAX_DEPTH)?;
         let mut found = Self { root: entries, ..walk.found };
@@ -110,6 +119,8 @@ struct Walk<'a> {
     /// The addresses of the datasets that were read, and whether Keras marked their elements as bfloat16.
     datasets: HashMap<u64, bool>,
     budget: Budget,
+    /// The number of messages that may still be searched for names.
+    searched: usize,
 }
 
 impl Walk<'_> {
@@ -125,9 +136,14 @@ impl Walk<'_> {
         let resolve = |reference: &[u8]| group.resolve_vlen_reference_bytes(reference, 1);
         self.attributes(shown, raw, &resolve)?;
 
-        let (groups, datasets) = group.members().map_err(of_group)?;
-        let mut entries = Vec::new();
         let mut names = HashSet::new();
+        let (groups, datasets) = match group.members() {
+            Err(error) if is_unsupported(innermost(&error)) => {
+                self.one_by_one(group, path, &mut names, error)?
+            }
+            members => members.map_err(of_group)?,
+        };
+        let mut entries = Vec::new();
         let mut inside = Vec::new();
         for dataset in datasets {
             let path = self.join(path, dataset.name(), &mut names)?;
@@ -166,6 +182,50 @@ impl Walk<'_> {
             entries.push((inner.name().to_owned(), Entry::Group(inside)));
         }
         Ok(entries)
+    }
+
+    /// Opens the members of a group by their names, because the crate lists none of them if it does not know a part of
+    /// the header of one, such as the layout of a virtual dataset. This one is a loss. `error` is the error of the crate.
+    fn one_by_one(
+        &mut self,
+        group: &Group,
+        path: &str,
+        names: &mut HashSet<String>,
+        error: Hdf5Error,
+    ) -> Result<(Vec<Group>, Vec<Dataset>)> {
+        let of_group = |error| failed(error).in_field(if path.is_empty() { ROOT } else { path });
+        let header = self.file.get_or_parse_header(group.address()).map_err(of_group)?;
+        let mut links = Vec::new();
+        links::each(group, &header.messages, |name, _| links.push(name.to_owned()))
+            .map_err(of_group)?;
+        let steps = links.len().saturating_mul(header.messages.len());
+        let Some(left) = self.searched.checked_sub(steps) else { return Err(of_group(error)) };
+        self.searched = left;
+        let (mut groups, mut datasets) = (Vec::new(), Vec::new());
+        for name in links {
+            let opened = match group.group(&name) {
+                Err(Hdf5Error::GroupNotFound(_)) => group.dataset(&name).map(|dataset| {
+                    datasets.push(dataset);
+                }),
+                found => found.map(|inner| groups.push(inner)),
+            };
+            match opened {
+                // Links that lead nowhere, and named datatypes, are noted later.
+                Ok(()) | Err(Hdf5Error::DatasetNotFound(_)) => {}
+                Err(error) if is_unsupported(innermost(&error)) => {
+                    let path = self.join(path, &name, names)?;
+                    let what = match innermost(&error) {
+                        Hdf5Error::UnsupportedLayoutClass(VIRTUAL) => {
+                            "a virtual dataset: its elements are those of other datasets".to_owned()
+                        }
+                        other => format!("it cannot be read: {other}"),
+                    };
+                    self.found.losses.add_tensor(&path, what);
+                }
+                Err(error) => return Err(of_group(error)),
+            }
+        }
+        Ok((groups, datasets))
     }
 
     /// Returns the path of a member of a group. `names` are those of the members before it.

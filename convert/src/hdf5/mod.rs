@@ -22,7 +22,7 @@
 //!
 //! Chunks may be compressed with gzip, LZF, SZIP, n-bit, or scale and offset, and may be shuffled. Elements that were
 //! never written have the fill value of the dataset. Losses are: structs, enums' names, lists of different lengths,
-//! references, raw elements, other filters, elements in other files, and second links to a group. External links are not
+//! references, raw elements, other filters, elements in other files, virtual datasets, and second links to a group. External links are not
 //! followed. Soft links that lead nowhere, and named datatypes, are left out. Keras' raw elements of the dtype bfloat16
 //! are read as such.
 //!
@@ -313,10 +313,22 @@ fn failed(error: Hdf5Error) -> Error {
         Hdf5Error::Io(error) => Error::io(error),
         Hdf5Error::ResourceLimit(_) => Error::limit(message),
         Hdf5Error::InvalidMagic => Error::data(message),
-        // There are many variants for what the crate does not know. The file is not damaged then.
-        other if other.to_string().starts_with("unsupported") => unsupported(message),
+        other if is_unsupported(&other) => unsupported(message),
         _ => Error::damaged(message),
     }
+}
+
+/// Returns an error of the crate without the objects in which it occurred.
+fn innermost(mut error: &Hdf5Error) -> &Hdf5Error {
+    while let Hdf5Error::Context { source, .. } = error {
+        error = source;
+    }
+    error
+}
+
+/// Whether a file uses what the crate does not know. It is not damaged then. There are many variants for that.
+fn is_unsupported(error: &Hdf5Error) -> bool {
+    error.to_string().starts_with("unsupported")
 }
 
 /// The value of a file has a map for each group. Attributes are under `__metadata__`.

@@ -61,7 +61,7 @@ pub use super::options::Options;
 pub use archive::export;
 pub(crate) use archive::{Npy, NpzFiles};
 pub use file::NpyFile;
-pub use npz::{Npz, TensorEntry};
+pub use npz::Npz;
 pub use write::{Compression, NpzWriter, save_npz};
 
 pub use super::zip::Member;

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use tenarc::de::Limits;
 use tenarc::error::Category;
 use tenarc::io::{ReadAt, open_file};
-use tenarc::tensor::{Deferred, FromTensor, Order, TensorMeta};
+use tenarc::tensor::{Deferred, FromTensor, TensorInfo};
 use tenarc::{DType, DynTensor, Error, Result};
 
 use super::columns::{ByteOrder, Column, Elements};
@@ -39,8 +39,8 @@ pub const SUFFIX: &str = ".npy";
 /// let npz = Npz::new(&bytes[..])?;
 /// let bias: Array1<f32> = npz.tensor("layers/0/bias")?;
 /// assert_eq!(bias, array![1.0, 2.0]);
-/// for entry in npz.tensors()? {
-///     println!("{} {} {:?}", entry.name(), entry.dtype(), entry.shape());
+/// for tensor in npz.tensors()? {
+///     println!("{} {} {:?}", tensor.path(), tensor.dtype(), tensor.shape());
 /// }
 /// # Ok::<(), tenarc::Error>(())
 /// ```
@@ -75,41 +75,6 @@ struct Entry {
 impl<S> fmt::Debug for Npz<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Npz").field("members", &self.members).finish_non_exhaustive()
-    }
-}
-
-/// An array of an npz file, without its elements.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TensorEntry {
-    name: String,
-    meta: TensorMeta,
-    big_endian: bool,
-}
-
-impl TensorEntry {
-    /// Returns the name, without `.npy`. It can be any text, so it must not be used as a path of a file.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the type of the elements.
-    pub fn dtype(&self) -> &DType {
-        &self.meta.dtype
-    }
-
-    /// Returns the dimensions.
-    pub fn shape(&self) -> &[usize] {
-        &self.meta.shape
-    }
-
-    /// Returns the order of the elements: row-major or column-major.
-    pub fn order(&self) -> Order {
-        self.meta.order
-    }
-
-    /// Returns whether the elements are stored big-endian. Reading makes them little-endian.
-    pub fn is_big_endian(&self) -> bool {
-        self.big_endian
     }
 }
 
@@ -172,11 +137,12 @@ impl<S: ReadAt> Npz<S> {
         self.members.iter().filter_map(|member| member.name().strip_suffix(SUFFIX))
     }
 
-    /// Returns descriptions of all arrays. Reads the header of each.
+    /// Returns descriptions of all arrays. Reads the header of each. The path of each is its name without `.npy`, which can
+    /// be any text, so it must not be used as a path of a file.
     ///
     /// # Errors
     /// The error of [`info`](Self::info) for the first array that fails.
-    pub fn tensors(&self) -> Result<Vec<TensorEntry>> {
+    pub fn tensors(&self) -> Result<Vec<TensorInfo>> {
         self.names().map(|name| self.info(name)).collect()
     }
 
@@ -184,10 +150,11 @@ impl<S: ReadAt> Npz<S> {
     ///
     /// # Errors
     /// If there is no such array, its header is damaged, or it is not a tensor.
-    pub fn info(&self, name: &str) -> Result<TensorEntry> {
+    pub fn info(&self, name: &str) -> Result<TensorInfo> {
         let found = self.started(name).and_then(|(array, _)| {
-            let (_, meta, order) = array.tensor()?;
-            Ok(TensorEntry { name: name.to_owned(), meta, big_endian: order == ByteOrder::Big })
+            let (_, meta, _) = array.tensor()?;
+            let len = meta.byte_len().unwrap_or(0) as u64;
+            Ok(TensorInfo::new(name.to_owned(), meta, len))
         });
         found.map_err(|error| error.in_field(name))
     }

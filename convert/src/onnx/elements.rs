@@ -8,7 +8,7 @@ use tenarc::de::Limits;
 use tenarc::io::{ReadAt, open_file};
 use tenarc::{DType, Error, Result};
 
-use super::tensor::{External, Payload, TensorEntry};
+use super::tensor::{Entry, External, Payload};
 use super::wire::Wire;
 use crate::input::STEP;
 use crate::source;
@@ -46,7 +46,7 @@ impl Directory {
 
 /// Passes all elements to `put` as little-endian bytes, block by block. External files must be in `directory`.
 pub fn blocks<S: ReadAt + ?Sized>(
-    tensor: &TensorEntry,
+    tensor: &Entry,
     from: &S,
     directory: Option<&Directory>,
     put: &mut dyn FnMut(&[u8]) -> Result<()>,

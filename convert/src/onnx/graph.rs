@@ -7,7 +7,7 @@ use tenarc::io::ReadAt;
 use tenarc::{Error, Result};
 
 use super::model::{Beside, UNKNOWN_OF_GRAPH};
-use super::tensor::{self, Plain, TensorEntry};
+use super::tensor::{self, Entry, Plain};
 use super::wire::{Field, Wire};
 
 /// Returns the name of a field of a graph (`GraphProto` in `onnx.proto`).
@@ -31,7 +31,7 @@ const SPARSE_INITIALIZER: u64 = 15;
 
 /// A tensor, and its place in the model.
 pub struct Located {
-    pub tensor: TensorEntry,
+    pub tensor: Entry,
     /// The position of the tensor's message.
     pub at: u64,
     pub is_initializer: bool,
@@ -70,7 +70,7 @@ struct Attributes {
 
 /// A tensor in an attribute.
 struct InAttribute {
-    tensor: TensorEntry,
+    tensor: Entry,
     /// The position of the tensor's message.
     at: u64,
     /// The name of the attribute. If the attribute is a list of tensors, the number of this one follows.
@@ -150,7 +150,7 @@ impl<'a, S: ReadAt + ?Sized> Walk<'a, S> {
         Ok(())
     }
 
-    fn tensor(&mut self, message: &Range<u64>) -> Result<TensorEntry> {
+    fn tensor(&mut self, message: &Range<u64>) -> Result<Entry> {
         self.wire.charge(2 * size_of::<Located>())?;
         tensor::read(&mut self.wire, message, self.limits)
     }

@@ -5,7 +5,7 @@
 //!
 //! let model = onnx::open("model.onnx")?;
 //! for tensor in model.tensors() {
-//!     println!("{} {:?} {:?}", tensor.name(), tensor.dtype(), tensor.shape());
+//!     println!("{} {} {:?}", tensor.path(), tensor.dtype(), tensor.shape());
 //! }
 //! let bias = model.dyn_tensor("fc.bias")?;
 //!
@@ -39,8 +39,6 @@ use std::fmt;
 use std::fs::File;
 use std::path::Path;
 
-pub use tensor::TensorEntry;
-
 use super::{AsValue, Losses, Names, Options, TensorFile};
 use crate::as_value::Part;
 use crate::format::Codec;
@@ -49,8 +47,9 @@ use elements::Directory;
 use model::Found;
 use tenarc::de::Limits;
 use tenarc::io::{ReadAt, open_file};
-use tenarc::tensor::{Deferred, Order};
+use tenarc::tensor::{Deferred, Order, TensorInfo, TensorMeta};
 use tenarc::{DynTensor, Error, Result};
+use tensor::Entry;
 
 /// An opened model. Its tensors are read when they are requested.
 pub struct Onnx<S> {
@@ -111,10 +110,15 @@ impl<S: ReadAt> Onnx<S> {
         Ok(Self { source, found, limits, directory: None })
     }
 
-    /// All tensors, also those that cannot be read. Initializers come first, then the tensors in nodes, then those in
-    /// inner graphs and functions.
-    pub fn tensors(&self) -> &[TensorEntry] {
-        &self.found.tensors
+    /// Describes all tensors that can be read and whose elements are numbers. The path of each is its name, which can be
+    /// any text, so do not use it as the path of a file. Initializers come first, then the tensors in nodes, then those
+    /// in inner graphs and functions.
+    pub fn tensors(&self) -> Vec<TensorInfo> {
+        let info = |tensor: &Entry| {
+            let meta = TensorMeta::new(tensor.dtype.clone().ok()?, &*tensor.shape, Order::C);
+            Some(TensorInfo::new(tensor.name.clone(), meta, tensor.byte_len()? as u64))
+        };
+        self.found.tensors.iter().filter_map(info).collect()
     }
 
     /// The tensors of the model that cannot be read, and parts of it that are not known. A note lists the parts of the
@@ -126,21 +130,21 @@ impl<S: ReadAt> Onnx<S> {
     /// Reads a tensor.
     ///
     /// # Errors
-    /// If there is no tensor of this name, if it is [refused](TensorEntry::refused) or has
-    /// [texts](TensorEntry::is_texts), if its elements cannot be read, or if they do not fit its dtype and shape.
+    /// If there is no tensor of this name, if it is one of the [losses](Self::losses) or has texts, if its elements cannot
+    /// be read, or if they do not fit its dtype and shape.
     pub fn dyn_tensor(&self, name: &str) -> Result<DynTensor> {
         self.read(self.entry(name)?).map_err(|error| error.in_field(name))
     }
 
-    fn entry(&self, name: &str) -> Result<&TensorEntry> {
+    fn entry(&self, name: &str) -> Result<&Entry> {
         let number = self.found.by_name.get(name).copied();
         let tensor = number.and_then(|number| self.found.tensors.get(number));
         tensor.ok_or_else(|| Error::data("there is no tensor of this name").in_field(name))
     }
 
     /// Returns a tensor whose elements are read when it is written. `None` if it is refused or has texts.
-    fn deferred_of<'a>(&'a self, tensor: &'a TensorEntry) -> Option<Deferred<'a>> {
-        let dtype = tensor.dtype()?.clone();
+    fn deferred_of<'a>(&'a self, tensor: &'a Entry) -> Option<Deferred<'a>> {
+        let dtype = tensor.dtype.clone().ok()?;
         let (source, directory) = (&self.source, self.directory.as_ref());
         let deferred = Deferred::from_blocks(dtype, &tensor.shape, Order::C, move |put| {
             elements::blocks(tensor, source, directory, put)
@@ -148,7 +152,7 @@ impl<S: ReadAt> Onnx<S> {
         Some(deferred.with_byte_len(tensor.byte_len()?))
     }
 
-    fn read(&self, tensor: &TensorEntry) -> Result<DynTensor> {
+    fn read(&self, tensor: &Entry) -> Result<DynTensor> {
         let dtype = tensor.dtype.clone().map_err(Error::data)?;
         let mut left = alloc_budget(self.limits, false);
         let mut bytes = Vec::new();
@@ -169,13 +173,13 @@ impl<S: ReadAt> Onnx<S> {
 impl<S: ReadAt> TensorFile for Onnx<S> {
     fn value(&self, names: Names) -> Result<AsValue<'_>> {
         let mut parts = Vec::new();
-        for tensor in self.tensors() {
+        for tensor in &self.found.tensors {
             let part = match self.deferred_of(tensor) {
                 Some(deferred) => Part::Tensor(deferred),
                 None if tensor.is_texts() => Part::Texts(texts::of(tensor, &self.source)?),
                 None => continue,
             };
-            parts.push((tensor.name(), part));
+            parts.push((&*tensor.name, part));
         }
         let value = AsValue::flat(parts);
         value.with_losses(self.losses().clone()).named(names, false)

@@ -8,14 +8,14 @@ use tenarc::io::ReadAt;
 use tenarc::{Error, Result};
 
 use super::graph::Walk;
-use super::tensor::TensorEntry;
+use super::tensor::Entry;
 use super::wire::Field;
 use crate::Losses;
 
 /// The tensors of a model.
 #[derive(Debug, Default)]
 pub struct Found {
-    pub tensors: Vec<TensorEntry>,
+    pub tensors: Vec<Entry>,
     /// The index in `tensors` for each name.
     pub by_name: HashMap<String, usize>,
     pub losses: Losses,

@@ -10,28 +10,19 @@ use tenarc::{DType, Error, Result};
 use super::wire::{Field, Wire};
 use crate::texts::NO_SHAPE;
 
-/// A tensor, without its elements.
+/// A tensor, without its elements. It may have texts as elements, or be one that cannot be read.
 #[derive(Clone, Debug)]
-pub struct TensorEntry {
-    pub(super) name: String,
-    pub(super) dtype: Result<DType, &'static str>,
-    pub(super) shape: Shape,
-    pub(super) payload: Payload,
+pub struct Entry {
+    pub name: String,
+    /// The reason if there is no dtype.
+    pub dtype: Result<DType, &'static str>,
+    pub shape: Shape,
+    pub payload: Payload,
     /// The parts of the tensor's description that are lost.
-    pub(super) beside: Vec<&'static str>,
+    pub beside: Vec<&'static str>,
 }
 
-impl TensorEntry {
-    /// The name. It can be any text, so do not use it as the path of a file.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The dtype. `None` if the elements are texts, or if the tensor cannot be read.
-    pub fn dtype(&self) -> Option<&DType> {
-        self.dtype.as_ref().ok()
-    }
-
+impl Entry {
     /// The reason why the tensor cannot be read. `None` if it can.
     pub fn refused(&self) -> Option<&'static str> {
         let why = self.dtype.as_ref().err().copied();
@@ -44,23 +35,13 @@ impl TensorEntry {
     }
 
     /// The reason why the tensor has no dtype. Empty if it has one.
-    pub(super) fn why_not(&self) -> &'static str {
+    pub fn why_not(&self) -> &'static str {
         self.dtype.as_ref().err().copied().unwrap_or_default()
     }
 
     /// The length of all elements in bytes. `None` if the tensor has no dtype, or does not fit in memory.
-    pub(super) fn byte_len(&self) -> Option<usize> {
+    pub fn byte_len(&self) -> Option<usize> {
         byte_len(self.dtype.as_ref().ok()?, self.shape.element_count()?)
-    }
-
-    /// The shape.
-    pub fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-
-    /// Whether the elements are in an external file.
-    pub fn is_external(&self) -> bool {
-        matches!(self.payload, Payload::External(_))
     }
 }
 
@@ -153,7 +134,7 @@ pub fn read<S: ReadAt + ?Sized>(
     wire: &mut Wire<'_, S>,
     message: &Range<u64>,
     limits: Limits,
-) -> Result<TensorEntry> {
+) -> Result<Entry> {
     let mut parts = Parts::default();
     while let Some((number, field)) = wire.field(message.end)? {
         let next = field.range().end;
@@ -299,7 +280,7 @@ impl Parts {
         Ok(())
     }
 
-    fn finish(self, message: &Range<u64>) -> Result<TensorEntry> {
+    fn finish(self, message: &Range<u64>) -> Result<Entry> {
         let dims = self.dims.iter().map(|&dim| usize::try_from(dim).ok());
         // As `u64`, a negative dimension does not fit in a `usize`, or makes too many elements.
         let shape = dims.collect::<Option<Shape>>();
@@ -368,7 +349,7 @@ impl Parts {
                 return Err(Error::syntax(what));
             }
         }
-        Ok(TensorEntry { name: self.name, dtype, shape, payload, beside: self.beside })
+        Ok(Entry { name: self.name, dtype, shape, payload, beside: self.beside })
     }
 }
 
@@ -416,7 +397,7 @@ impl Plain {
 
     /// Returns the tensor that the numbers or texts are in a `Constant` node. `None` if this is not the name of an
     /// attribute that holds its value. The documentation of the operator lists these names.
-    pub fn of_constant(self, attribute: &str, message: &Range<u64>) -> Option<TensorEntry> {
+    pub fn of_constant(self, attribute: &str, message: &Range<u64>) -> Option<Entry> {
         let bytes: u64 = self.floats.iter().map(|range| range.end - range.start).sum();
         let float_count = usize::try_from(bytes / 4).ok()?;
         let (is_list, dtype, count, payload) = match attribute {
@@ -442,7 +423,7 @@ impl Plain {
         let dtype = if fits { dtype } else { Err("it does not have a value of its type") };
         let payload = if fits { payload } else { Payload::Plain(Vec::new()) };
         let (name, shape, beside) = (String::new(), Shape::from(shape), Vec::new());
-        Some(TensorEntry { name, dtype, shape, payload, beside })
+        Some(Entry { name, dtype, shape, payload, beside })
     }
 }
 

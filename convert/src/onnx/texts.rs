@@ -6,7 +6,7 @@ use tenarc::de::Limits;
 use tenarc::io::ReadAt;
 use tenarc::{Error, Result};
 
-use super::tensor::{Payload, TensorEntry};
+use super::tensor::{Entry, Payload};
 use super::wire::{Field, Wire};
 use crate::texts::Texts;
 
@@ -14,7 +14,7 @@ use crate::texts::Texts;
 ///
 /// # Errors
 /// If the elements of the tensor are not texts.
-pub fn of<'a, S: ReadAt>(tensor: &'a TensorEntry, source: &'a S) -> Result<Texts<'a>> {
+pub fn of<'a, S: ReadAt>(tensor: &'a Entry, source: &'a S) -> Result<Texts<'a>> {
     let Payload::Texts { message, field } = &tensor.payload else {
         return Err(Error::data("the elements of the tensor are not texts"));
     };

@@ -40,6 +40,7 @@ mod options;
 mod pages;
 mod read;
 mod source;
+mod thrift;
 mod write;
 
 use parquet::errors::ParquetError;
@@ -67,7 +68,8 @@ fn not_written(error: ParquetError) -> Error {
 fn converted(error: ParquetError, other: fn(String) -> Error) -> Error {
     match error {
         ParquetError::External(error) => match error.downcast::<std::io::Error>() {
-            Ok(error) => Error::io(*error),
+            // Errors of a header come through the reader, whose errors are of this type.
+            Ok(error) => error.downcast::<Error>().unwrap_or_else(Error::io),
             Err(error) => match error.downcast::<Error>() {
                 Ok(error) => *error,
                 Err(error) => other(error.to_string()),

@@ -15,13 +15,14 @@ use parquet::arrow::arrow_reader::{
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
-use parquet::file::reader::Length;
+use parquet::file::reader::{ChunkReader, Length};
 use tenarc::de::Limits;
 use tenarc::io::{ReadAt, open_file};
 use tenarc::{Error, OArchive, Result};
 
 use super::pages::Group;
-use super::source::Source;
+use super::source::{Pages, Source};
+use super::thrift::{self, FILE, Fault};
 use super::{Options, failed};
 use crate::Losses;
 use crate::records::{Groups, Plan, Rows, TABLE};
@@ -89,6 +90,7 @@ impl<S: ReadAt + Send + Sync + 'static> ParquetFile<S> {
     /// - If two columns, or two fields of a struct, have the same name.
     pub fn new(source: S) -> Result<Self> {
         let source = Source::new(source).map_err(Error::io)?;
+        check_footer(&source)?;
         let metadata = guarded(|| {
             ArrowReaderMetadata::load(&source, ArrowReaderOptions::new()).map_err(failed)
         })?;
@@ -203,7 +205,7 @@ impl<S: ReadAt + Send + Sync + 'static> ParquetFile<S> {
     fn reader(&self, group: usize) -> Result<ParquetRecordBatchReader> {
         let metadata = self.metadata.metadata();
         let groups = Group {
-            source: Arc::new(self.source.clone()),
+            source: Arc::new(Pages(self.source.clone())),
             metadata: Arc::clone(metadata),
             number: group,
         };
@@ -239,6 +241,21 @@ fn guarded<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
         Err(Error::damaged(format!("the Parquet file is damaged: {text}")))
+    })
+}
+
+/// Checks the footer. What is no Parquet file at all is left to the library.
+fn check_footer<S: ReadAt + Send + Sync>(source: &Source<S>) -> Result<()> {
+    // The length of the footer, and the bytes with which a file ends.
+    let Some(end) = Length::len(source).checked_sub(8) else { return Ok(()) };
+    let tail = source.get_bytes(end, 8).map_err(failed)?;
+    let Some((len, b"PAR1")) = tail.split_first_chunk() else { return Ok(()) };
+    let len = u32::from_le_bytes(*len);
+    let Some(start) = end.checked_sub(len.into()) else { return Ok(()) };
+    let footer = source.get_bytes(start, usize::try_from(len).unwrap_or(usize::MAX));
+    thrift::check(&footer.map_err(failed)?, FILE, start).map_err(|fault| match fault {
+        Fault::CutOff => Error::damaged("the footer ends inside of a struct").at(end),
+        Fault::Damage(error) => error,
     })
 }
 

@@ -9,7 +9,11 @@ use parquet::file::reader::{ChunkReader, Length};
 use tenarc::Error;
 use tenarc::io::ReadAt;
 
+use super::thrift::{self, Fault, PAGE};
 use crate::source::read_exact;
+
+/// The most bytes that the header of a page may have. It holds the least and the greatest value of the page.
+const MAX_HEADER: u64 = 128 << 20;
 
 /// A file, or bytes in memory. The library requests ranges that the file states. A range that exceeds the file is an
 /// error.
@@ -77,5 +81,63 @@ impl<S: ReadAt> Read for From<S> {
         let read = crate::support::read_some(out, |out| self.source.source.read_at(out, self.at))?;
         self.at += read as u64;
         Ok(read)
+    }
+}
+
+/// The same source for the pages of columns. Their headers are checked before the library reads them.
+pub struct Pages<S>(pub Source<S>);
+
+impl<S: Send + Sync> Length for Pages<S> {
+    fn len(&self) -> u64 {
+        self.0.len
+    }
+}
+
+impl<S: ReadAt + Send + Sync> ChunkReader for Pages<S> {
+    type T = io::BufReader<Header<S>>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T> {
+        let from = From { source: self.0.clone(), at: start };
+        Ok(io::BufReader::with_capacity(1 << 10, Header { from, is_checked: false }))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+        self.0.get_bytes(start, length)
+    }
+}
+
+/// A reader of the header of a page. The library also creates readers that it does not use, for example of a page whose
+/// header it has read. So the header is checked when the first byte is read.
+pub struct Header<S> {
+    from: From<S>,
+    is_checked: bool,
+}
+
+impl<S: ReadAt + Send + Sync> Read for Header<S> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if !self.is_checked {
+            check_page(&self.from.source, self.from.at).map_err(io::Error::other)?;
+            self.is_checked = true;
+        }
+        self.from.read(out)
+    }
+}
+
+/// Checks the header of the page at an offset.
+fn check_page<S: ReadAt + Send + Sync>(source: &Source<S>, start: u64) -> tenarc::Result<()> {
+    let left = source.len.saturating_sub(start).min(MAX_HEADER);
+    let mut len = 1 << 10;
+    loop {
+        let bytes = source.get_bytes(start, usize::try_from(left.min(len)).unwrap_or(usize::MAX));
+        match thrift::check(&bytes.map_err(super::failed)?, PAGE, start) {
+            Ok(()) => return Ok(()),
+            // Hardly any header is longer than the first piece.
+            Err(Fault::CutOff) if len < left => len *= 8,
+            Err(Fault::CutOff) => {
+                let what = format!("the header of a page does not end within {left} bytes");
+                return Err(Error::damaged(what).at(start));
+            }
+            Err(Fault::Damage(error)) => return Err(error),
+        }
     }
 }

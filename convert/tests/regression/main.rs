@@ -1,5 +1,7 @@
 //! Defects that were fixed stay fixed: one module for each.
 
+#[cfg(feature = "parquet")]
+mod counting_bools;
 mod digits_of_singles;
 #[cfg(feature = "arrow")]
 mod early_compression;
