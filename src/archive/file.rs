@@ -357,6 +357,9 @@ impl<S: ReadAt> Archive<S> {
     /// # Ok::<(), tenarc::Error>(())
     /// ```
     ///
+    /// Save a `Vec` or a slice, not an array: for serde, an array `[Event; 100]` is a tuple. It is stored as rows, and the
+    /// columns of its table have no dtype.
+    ///
     /// # Errors
     /// If no value has the name, one of them is not a sequence, or the archive is damaged.
     pub fn table(&self, name: &str) -> Result<Table<'_, S>> {
