@@ -255,6 +255,35 @@ def test_a_list_of_hashes_of_another_form_is_refused(path):
                     read(path)
 
 
+@pytest.mark.parametrize("compression", [None, "zstd"])
+def test_errors_of_checksums_name_path_chunk_and_bytes(path, compression):
+    zeros = np.zeros(3 * CHUNK // 4, "u4")
+    table = tenarc.Table({"id": np.arange(3 * CHUNK // 8) * 1000, "text": ["a" * 100] * (3 * CHUNK // 8)})
+    data = written(
+        {"layers": [{"w": zeros}, {"w": zeros + 1}], "blob": bytes(3 * CHUNK), "log": table},
+        compression=compression,
+    )
+    path.write_bytes(data)
+    with tenarc.open(path) as archive:
+        segment = archive.segment(0)
+        # The path of a part of columns is that of the sequence.
+        places = dict(zip(("layers.0.w", "layers.1.w", "blob", "log"), segment.buffers[:4], strict=True))
+        packed = [segment.compressed(number) for number in range(4)]
+    for number, (name, (at, length)) in enumerate(places.items()):
+        stored = packed[number]
+        assert length > 2 * CHUNK
+        at += CHUNK if stored is None else stored.starts[1]
+        damaged = bytearray(data)
+        damaged[at + 5] ^= 1
+        path.write_bytes(damaged)
+        said = f"chunk 1 of buffer {number}, which is its bytes {CHUNK}..{2 * CHUNK}, "
+        for read in (loaded, verified, streamed, skipped):
+            with pytest.raises(tenarc.Damaged, match=said) as caught:
+                read(path)
+            assert caught.value.path == name and caught.value.offset == at, read
+            assert f"at `{name}` (byte {at})" in str(caught.value)
+
+
 def test_without_checksums_the_list_is_empty(path):
     data = written(several(), checksums=False)
     path.write_bytes(data)

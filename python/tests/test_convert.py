@@ -21,6 +21,16 @@ class Kind(enum.Enum):
     SPARSE = 2
 
 
+@dataclass
+class Size:
+    width: int
+
+
+class Paper(Size, enum.Enum):
+    A4 = 210
+    A3 = 297
+
+
 class Pair(NamedTuple):
     first: int
     second: str = "b"
@@ -111,6 +121,8 @@ def read(value: Any, cls: Any) -> Any:
         ({1: [None]}, dict[int, list[str | None]], {1: [None]}),
         (tenarc.Tag(4242, [1]), list[int], [1]),
         ("SPARSE", Kind, Kind.SPARSE),
+        # A member that is a dataclass is written as its name too.
+        ("A4", Paper, Paper.A4),
         ("b", Literal["a", "b"], "b"),
         (3, np.int8, np.int8(3)),
         (np.complex64(1j), complex, 1j),

@@ -181,6 +181,20 @@ def test_rust_reads_the_messages_of_python(rust, tmp_path):
     assert rust.failed("check", tmp_path) == []
 
 
+def test_rust_reads_the_tensors_in_tables_of_python(rust, tmp_path):
+    files = []
+    values = [*samples.tensors(), ("some", tenarc.Some(None)), ("nested", tenarc.Some(tenarc.Some(None)))]
+    for name, value in values:
+        if isinstance(value, tenarc.Numbers):
+            continue  # In a column, Rust reads them as a list.
+        for kind, rows in (("all", [{"v": value}] * 3), ("some", [{"v": value}, {"v": None}])):
+            file = f"{name}-{kind}.cbor"
+            (tmp_path / file).write_bytes(tenarc.dumps(tenarc.Table(rows)))
+            files.append({"file": file, "value": describe(rows)})
+    write_manifest(tmp_path, {"writer": "Python", "files": files})
+    assert rust.failed("check", tmp_path) == []
+
+
 # Input that both refuse
 
 

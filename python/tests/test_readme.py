@@ -9,10 +9,14 @@ import pytest
 from conftest import ROOT
 
 
+def examples() -> list[str]:
+    text = (ROOT / "python" / "README.md").read_text()
+    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+
+
 def run(block: int, directory, monkeypatch) -> dict:
     """Runs one of the examples, and returns its variables."""
-    text = (ROOT / "python" / "README.md").read_text()
-    example = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[block]
+    example = examples()[block]
     monkeypatch.chdir(directory)
     # Dataclasses look up their module in `sys.modules`.
     monkeypatch.setitem(sys.modules, "readme", types.ModuleType("readme"))
@@ -54,6 +58,17 @@ def test_the_example_with_a_table_of_several_values_runs(tmp_path, monkeypatch, 
     assert names["row"] == {"step": 3, "loss": 0.2, "note": "last"} == names["last"][1]
     *steps, dtypes = capsys.readouterr().out.splitlines()
     assert steps == ["0", "1", "2", "3"] and dtypes == text_after("print(log.dtypes)  # ")
+
+
+def test_the_example_with_parts_runs(tmp_path, monkeypatch):
+    pytest.importorskip("zmq", reason="pyzmq is not installed")
+    names = run(5, tmp_path, monkeypatch)
+    assert np.array_equal(names["state"]["weight"], np.eye(64)) and not names["state"]["weight"].flags.owndata
+    assert len(names["buffers"]) == 1
+
+
+def test_all_examples_are_run():
+    assert len(examples()) == 6
 
 
 def text_after(start: str) -> str:

@@ -1,15 +1,18 @@
 """Tables: columns that stay columns when they are read, and rows that are written as columns (SPEC 3.1)."""
 
+import enum
 import io
 import random
+from dataclasses import dataclass
 from typing import Any
 
+import cbor2
 import numpy as np
 import pytest
 from columns_by_hand import KINDS, TEXT, TSOM, archived, columns, log, named, numbers, of, same, tensor, u8
 
 import tenarc
-from tenarc import Some, Table, Tag
+from tenarc import Raw, Simple, Some, Table, Tag
 from tenarc.tree import parse
 
 
@@ -144,10 +147,107 @@ def test_a_data_frame_is_made_in_one_line():
         ([np.array([[1], [2]], ">u2")] * 2, tensor([2, 2, 1], of("<u2", 69, 1, 2, 1, 2))),
         ([np.array([2, 0], "u1").view(bool)], named("bool", [1, 2], b"\1\0")),
         ([numbers([1], "u1"), numbers([2, 3], "u1")], ["list", u8(1, 2), u8(1, 2, 3)]),
+        ([Some(None), Some(None)], ["option", b"\3", ["option", b"\0", ["unit"]]]),
+        ([Some(5), Some(None)], ["option", b"\3", ["option", b"\1", u8(5)]]),
+        ([Some(5), Some(6)], u8(5, 6)),
+        ([Raw("bf16", (2,), b"abcd"), Raw("bf16", (2,), b"efgh", "F")], named("bf16", [2, 2], b"abcdefgh")),
+        ([Raw("f4", (2,), b"a"), None], ["option", b"\1", named("f4", [1, 2], b"a")]),
+        (
+            [[Raw("f6_e2m3", (4,), b"abc"), Raw("f6_e2m3", (4,), b"def")], []],
+            ["list", u8(2, 0), named("f6_e2m3", [2, 4], b"abcdef")],
+        ),
+        # These are not parts of one tensor.
+        (
+            [Raw("f4", (2,), b"a"), Raw("f4", (4,), b"ab")],
+            ["rows", [named("f4", [2], b"a"), named("f4", [4], b"ab")]],
+        ),
+        ([Raw("f4", (1, 2), b"a", "F")], ["rows", [named("f4", [1, 2], b"a", "F")]]),
+        ([Raw("odd", (2,), b"a")] * 2, ["rows", [named("odd", [2], b"a")] * 2]),
     ],
 )
 def test_values_are_written_as_the_column_that_fits(values, want):
     assert tenarc.dumps(Table([{"a": value} for value in values])) == columns(len(values), {"a": want})
+
+
+class Other(Raw):
+    """A class that a caller derives."""
+
+
+@dataclass
+class Point:
+    x: int
+    y: str
+
+
+class Corner(Point, enum.Enum):
+    LEFT = 1, "a"
+    RIGHT = 2, "b"
+
+
+VALUES = {
+    "raw": Raw("bf16", (2,), b"abcd"),
+    "raw of 128 bits": Raw("f128", (1,), bytes(range(16))),
+    "raw of 4 bits": Raw("f4", (4,), b"ab"),
+    "raw of a dtype that numpy has": Raw("f32", (1,), b"abcd"),
+    "raw without dimensions": Raw("bf16", (), b"ab"),
+    "raw without elements": Raw("bf16", (0, 1 << 61), b""),
+    "raw of an unknown dtype": Raw("odd", (3, 1 << 61), b"abcd"),
+    "raw of many dimensions": Raw("f128", (1,) * 64, bytes(16)),
+    "raw of order F": Raw("bf16", (2, 2), b"abcdefgh", "F"),
+    "raw of a derived class": Other("bf16", (2,), b"abcd"),
+    "array of many dimensions": np.ones((1,) * 32),
+    "some none": Some(None),
+    "some some none": Some(Some(None)),
+    "some undefined": Some(cbor2.undefined),
+    "some 5": Some(5),
+    "some raw": Some(Raw("bf16", (2,), b"abcd")),
+    "tag": Tag(99, [1, b"a"]),
+    "tag of some none": Tag(TSOM, None),
+    "tag around some none": Tag(99, Some(None)),
+    "simple": Simple(40),
+    "simple null": Simple(22),
+    "undefined": cbor2.undefined,
+    "numbers": numbers([1, 2], "f4"),
+    "numbers that are bools": numbers([True], bool),
+    "table": Table([{"a": 1}]),
+    "dataclass": Point(1, "a"),
+    "dataclass with others": Point(Raw("bf16", (2,), b"abcd"), Some(None)),
+    "member of an enum": Corner.LEFT,
+    "bytes": b"ab",
+    "memoryview": memoryview(b"ab"),
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values_of_every_class_come_back_as_from_a_list(name):
+    value = VALUES[name]
+    lists: list[list[Any]] = [
+        [value] * 3,
+        [value, None, value, None],
+        [None, value],
+        [value, 1, Some(None), "a"],
+        [value, 1, None, Some(None), cbor2.undefined],
+        [{"a": 1, "v": value}, {"a": 2}],
+    ]
+    for rows in (*lists, *([{"a": 1, "v": value} for value in values] for values in lists)):
+        for wrapped in (rows, [[row] for row in rows], [{"at": row} for row in rows]):
+            want = tenarc.loads(tenarc.dumps(wrapped))
+            assert same(tenarc.loads(tenarc.dumps(Table(wrapped))), want), wrapped
+            for options in ({"inline_below": 0}, {}):
+                data = io.BytesIO(archived(Table(wrapped), **options))
+                assert same(tenarc.Reader(data).load(), want), wrapped
+
+
+def test_a_column_of_raw_tensors_is_one():
+    table = Table([{"h": Raw("f4", (2, 2), bytes([n, n]))} for n in range(5)])
+    assert table["h"] == Raw("f4", (5, 2, 2), bytes([0, 0, 1, 1, 2, 2, 3, 3, 4, 4]))
+    assert table.dtypes == {"h": "f4[2, 2]"} and table[3]["h"] == Raw("f4", (2, 2), b"\3\3")
+    again = tenarc.loads(tenarc.dumps(table), tables=True)
+    assert again["h"] == table["h"] and again.rows() == table.rows()
+
+
+def test_a_subclass_of_raw_is_a_tensor():
+    assert tenarc.dumps([Other("f4", (2,), b"a")]) == tenarc.dumps([Raw("f4", (2,), b"a")])
 
 
 def test_what_cannot_be_written_is_said():

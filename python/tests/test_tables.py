@@ -297,6 +297,50 @@ def test_columns_that_rust_wrote(rust, tmp_path):
     assert compared >= 10
 
 
+@pytest.mark.parametrize("length", [1, 5000])
+@pytest.mark.parametrize("count", [3, 3000])
+@pytest.mark.parametrize("form", [Table, list])
+def test_byte_strings_in_tables_are_bytes_wherever_they_are_stored(form, count, length, opened):
+    if length * count > 1 << 20:
+        count = 100
+    rows = [{"id": n, "blob": b"%d" % (n % 10) * length, "at": {"list": [b"x" * length]}} for n in range(count)]
+    rows[1]["blob"] = None
+    archive = opened(archive_of((form(rows), "log"), (form(rows), "log")))
+    assert archive.segment(0).header.lengths or length * count < 2048 or (form is list and length < 2048)
+    table = archive.table("log")
+    found = [
+        table[:],
+        table.rows(),
+        [*table],
+        table[::-1][::-1],
+        [table[row] for row in range(len(table))],
+        [{"id": n % count, "blob": blob, "at": rows[n % count]["at"]} for n, blob in enumerate(table["blob"])],
+        [{**rows[n % count], "at": {"list": value}} for n, value in enumerate(table["at"]["list"])],
+        [{**row, "blob": blob} for row, blob in zip(rows * 2, table.columns()["blob"], strict=True)],
+    ]
+    for again in found:
+        assert again == rows * 2
+        blobs = [blob for row in again for blob in (row["blob"], *row["at"]["list"]) if blob is not None]
+        assert {*map(type, blobs)} == {bytes}
+    assert table["blob"][1] is None and type(table["0.blob"]) is bytes
+    if form is Table:
+        segment = archive.segment(0)
+        for found in (segment["2.blob"], segment.view()[2]["blob"], segment.view(tables=True)["blob"][2]):
+            assert type(found) is bytes and found == rows[2]["blob"]
+
+
+def test_rows_with_one_byte_string_count_as_copies_of_it(opened):
+    """Each row has a copy, so a short file cannot make the rows of a call take any amount of memory."""
+    rows = [{"a": bytes(1 << 20)} for _ in range(100)]
+    data = archive_of((rows, "log"), dedup=True)
+    assert len(data) < 2 << 20
+    table = opened(data, limits=tenarc.Limits(max_alloc=50 << 20)).table("log")
+    for read in (table.rows, lambda: [*table], lambda: table["a"], table.columns):
+        with pytest.raises(tenarc.Limit, match="lead to the same buffer"):
+            read()
+    assert table[99] == {"a": bytes(1 << 20)} and len(table[:40]) == 40
+
+
 def test_a_column_in_one_group_is_a_view_of_the_file(opened, tmp_path):
     count = 5000
     table = Table(

@@ -6,9 +6,10 @@ call together. What calls before it have read does not count: the caller decides
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import weakref
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -146,6 +147,15 @@ class Read:
         if self._found is None:
             self._found = self._number, self._index, *[step.key for step in self._trail]
         return self._found
+
+    @contextlib.contextmanager
+    def copying(self) -> Iterator[None]:
+        """Counts what the block takes, because it makes copies."""
+        before, self.is_counted = self.is_counted, True
+        try:
+            yield
+        finally:
+            self.is_counted = before
 
     def in_memory(self, buffer: int) -> Payload | None:
         """A buffer that another read of the call has taken, if it can be shared and is still in memory."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import compress
 from typing import Any
 
+import cbor2
 import numpy as np
 import numpy.typing as npt
 
 from . import dtypes
 from .columns import (
+    MAX_RANK,
     MAX_ROWS,
     BoolColumn,
     BytesColumn,
@@ -22,18 +26,22 @@ from .columns import (
     NumberColumn,
     OptionColumn,
     PresentColumn,
+    RawColumn,
     StructColumn,
     TensorColumn,
     TextColumn,
     UnitColumn,
     integer_type,
 )
-from .values import Numbers, Some
+from .tags import SOME
+from .values import Numbers, Raw, Simple, Some, Tag, is_none, is_record
 
 #: A group ends when its rows have this many bytes.
 _MAX_BYTES = 16 << 20
 # So many keys can be missing in some rows in any case.
 _FEW = 64
+# The types of values other than `None` that are read as `None`.
+_OTHER_NULLS = (Simple, type(cbor2.undefined))
 
 
 def groups_of(count: int, make: Callable[[int, int], Column]) -> Iterator[Column]:
@@ -76,10 +84,14 @@ def column_of(values: Any) -> Column:
         values = values.tolist() if values.dtype.kind in "OUS" else list(values)
     kinds = set(map(type, values))
     if type(None) in kinds:
+        there = [value is not None for value in values]
+        if not kinds.isdisjoint(_OTHER_NULLS):
+            there = [not is_none(value) for value in values]
+        some = list(compress(values, there))
         # The column has the content of each `Some`; around any other value, `Some` has no effect.
-        some = [value.value if type(value) is Some else value for value in values if value is not None]
-        bits = np.fromiter((value is not None for value in values), np.bool_, len(values))
-        return OptionColumn(bits, column_of(some))
+        if any(issubclass(kind, (Some, Tag)) for kind in kinds):
+            some = [_content(value) for value in some]
+        return OptionColumn(np.array(there), column_of(some))
     if len(kinds) != 1:
         return ItemColumn(values) if kinds else UnitColumn(0)
     (kind,) = kinds
@@ -107,12 +119,19 @@ def _column_of_kind(kind: type, values: list[Any]) -> Column | None:
         return _column_of_dicts(values)
     if kind in (list, tuple):
         return ListColumn(Lengths.of(values), column_of([item for row in values for item in row]))
-    if dataclasses.is_dataclass(kind) and dataclasses.fields(kind):
+    if kind is Some:
+        content = [value.value for value in values]
+        if any(is_none(value) or isinstance(value, Some) for value in content):
+            return OptionColumn(np.ones(len(values), np.bool_), column_of(content))
+        return column_of(content)
+    if kind is Raw:
+        return _column_of_raw(values)
+    if is_record(kind) and dataclasses.fields(kind):
         names = tuple(field.name for field in dataclasses.fields(kind))
         return StructColumn(
             len(values), {name: column_of([getattr(row, name) for row in values]) for name in names}
         )
-    if issubclass(kind, (np.generic, complex)):
+    if issubclass(kind, (np.generic, complex)) and not issubclass(kind, enum.Enum):
         return _column_of_array(np.array(values))
     if kind is Numbers and {(value.ndim, value.dtype) for value in values} == {(1, values[0].dtype)}:
         column = _column_of_array(np.concatenate([value.view(np.ndarray) for value in values]))
@@ -122,8 +141,28 @@ def _column_of_kind(kind: type, values: list[Any]) -> Column | None:
     }:
         is_tensor = all(dtypes.order_of(value) == "C" for value in values) and values[0].size
         known = dtypes.of_numpy(values[0].dtype)
-        return TensorColumn(np.stack(values)) if is_tensor and known else None
+        fits = values[0].ndim < MAX_RANK
+        return TensorColumn(np.stack(values)) if is_tensor and known and fits else None
     return None
+
+
+def _content(value: Any) -> Any:
+    """What a column of optional values has for a value that is there."""
+    return value.value if isinstance(value, Some) or (type(value) is Tag and value.tag == SOME) else value
+
+
+def _column_of_raw(values: list[Raw]) -> Column | None:
+    """The column for tensors of dtypes that numpy lacks, if they can be parts of one tensor."""
+    first = values[0]
+    if {(value.dtype, value.shape) for value in values} != {(first.dtype, first.shape)}:
+        return None
+    rank = len(first.shape)
+    if not first.data.nbytes or rank >= MAX_RANK or (rank > 1 and any(value.order != "C" for value in values)):
+        return None
+    if first.dtype not in dtypes.BY_NAME:
+        # How many bytes each of them needs is not known.
+        return None
+    return RawColumn(len(values), first.dtype, first.shape, np.concatenate([value.data for value in values]))
 
 
 def _column_of_array(values: npt.NDArray[Any]) -> Column | None:

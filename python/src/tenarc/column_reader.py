@@ -175,7 +175,7 @@ class ColumnReader:
             _check_total(found, payload.nbytes, "a column of bytes")
         if type(content) is bytes or self._resolver.owned:
             return BytesColumn(found, payload.tobytes())
-        # As byte strings in buffers: views are not copied.
+        # The column is not copied, only each row that is made of it.
         return BytesColumn(found, payload.data.toreadonly())
 
     def _option(self, node: Any, count: int) -> Column:

@@ -382,7 +382,8 @@ class BytesColumn(BaseColumn):
 
     def rows(self, start: int, stop: int) -> list[Any]:
         data = self._data
-        return [data[a:b] for a, b in pairwise(self._lengths.edges(start, stop))]
+        # The data of a view is a `memoryview`, but rows are `bytes` in any case.
+        return [bytes(data[a:b]) for a, b in pairwise(self._lengths.edges(start, stop))]
 
     def form(self) -> str:
         return "bytes"

@@ -17,7 +17,7 @@ from .errors import Fault, Mismatch, bounded_recursion
 from .table import Table
 from .tags import ELSEWHERE
 from .torch_arrays import to_torch
-from .values import Numbers, Raw, Some, Tag
+from .values import Numbers, Tag, is_record
 
 _NONE = type(None)
 _UNIONS = (typing.Union, types.UnionType)
@@ -186,7 +186,7 @@ def _is_optional(hint: Any) -> bool:
 
 
 def _class(value: Any, cls: type, tried: _Tried) -> Any:
-    if dataclasses.is_dataclass(cls) and cls not in (Some, Raw):
+    if is_record(cls):
         return _dataclass(value, cls, tried)
     if issubclass(cls, enum.Enum):
         fits = isinstance(value, str) and value in cls.__members__

@@ -289,12 +289,20 @@ class Resolver:
         assert found.buffer is not None
         if not self.elements:
             return self._passed(found.buffer)
-        payload = self._take(found.buffer)
         if found.is_bytes:
-            return payload.tobytes() if self.owned else payload.data.toreadonly()
+            return self._byte_string(found.buffer)
+        payload = self._take(found.buffer)
         if found.is_sequence:
             return self._numbers(dtypes.BY_NAME[found.dtype], payload)
         return self._array(found.dtype, found.shape, found.order, payload)
+
+    def _byte_string(self, number: int) -> bytes | memoryview:
+        if self.part is not None:
+            # In the rows of a table, byte strings are `bytes`, of whatever length and wherever they are stored.
+            with self.part.copying():
+                return self._take(number).tobytes()
+        payload = self._take(number)
+        return payload.tobytes() if self.owned else payload.data.toreadonly()
 
     def _referred(self, content: Any) -> Described:
         """Reads a reference to a buffer (SPEC 5.3). The buffer itself is not read, only its length is checked."""

@@ -38,7 +38,7 @@ from .tags import (
     SOME,
 )
 from .torch_arrays import from_torch
-from .values import Numbers, Raw, Simple, Some, Tag
+from .values import Numbers, Raw, Simple, Some, Tag, is_none, is_record
 
 # Lists and dicts of at least `_LONG` entries of these types only are encoded by cbor2, which is faster.
 _PLAIN = frozenset((int, str, bool, type(None)))
@@ -195,7 +195,7 @@ class Encoder:
 
     def write_some(self, value: Some, depth: int) -> None:
         content = value.value
-        if content is None or content is cbor2.undefined or type(content) is Some:
+        if is_none(content) or isinstance(content, Some):
             self.levels(depth)
             self.out.append(items.head(items.TAG, SOME))
             depth += 1
@@ -393,12 +393,12 @@ def _writer_of(value: Any) -> _Writer:
     # First, as an enum member may be an `int` or `str` too.
     if isinstance(value, enum.Enum):
         return Encoder.write_enum
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if is_record(type(value)):
         return Encoder.write_dataclass
     if isinstance(value, np.ndarray) and not np.ma.isMaskedArray(value):
         return Encoder.write_array
     # Also finds numpy's scalars: `np.float64` is a `float`, `np.str_` a `str`.
-    for base in (float, str, bytes, int, tuple, list):
+    for base in (float, str, bytes, int, tuple, list, Some, Raw):
         if isinstance(value, base):
             return _WRITERS[base]
     if isinstance(value, np.generic):

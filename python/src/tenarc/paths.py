@@ -298,6 +298,11 @@ def buffers(tree: Any) -> Iterator[tuple[int, Place]]:
             yield fields[-1], place
 
 
+def to_buffer(tree: Any, number: int) -> str | None:
+    """The path of the first value that refers to a buffer; `None` if no value with a path does."""
+    return next((place.path() for found, place in buffers(tree) if found == number), None)
+
+
 def keys(tree: Any) -> list[str]:
     """The paths of all tensors, columns and plain values, in the order of the metadata.
 

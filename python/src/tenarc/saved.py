@@ -646,7 +646,8 @@ class Segment:
     def _path_to(self, number: int) -> str | None:
         """The path of what is in a buffer, for an error; `None` if there is nothing with a path."""
         try:
-            return next((place.path() for found, place in paths.buffers(self._tree) if found == number), None)
+            with bounded_recursion():
+                return paths.to_buffer(self._tree, number)
         except Error:
             return None
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import enum
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
+import cbor2
 import numpy as np
 import numpy.typing as npt
 from cbor2 import CBORSimpleValue as Simple
@@ -123,3 +125,20 @@ class Raw:
         return same and np.array_equal(self.data, other.data)
 
     __hash__ = None  # type: ignore[assignment]
+
+
+# The simple values null and undefined.
+_NULLS = (22, 23)
+
+
+def is_record(kind: type) -> bool:
+    """Whether values of a class are written as the fields of a dataclass.
+
+    `Some` and `Raw` are dataclasses too, and a member of an enum can be one, but these are written in other ways.
+    """
+    return is_dataclass(kind) and not issubclass(kind, (Some, Raw, Tag, Simple, enum.Enum))
+
+
+def is_none(value: Any) -> bool:
+    """Whether a value is written as null or undefined, which are both read as `None`."""
+    return value is None or value is cbor2.undefined or (type(value) is Simple and value.value in _NULLS)

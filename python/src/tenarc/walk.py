@@ -14,7 +14,7 @@ from . import paths
 from .decode import value_of
 from .directory import MAGIC, TAIL_LEN, Directory, Entry
 from .dtypes import Payload
-from .errors import Damaged, Limit, Torn, Version
+from .errors import Damaged, Error, Limit, Torn, Version, bounded_recursion
 from .options import Limits
 from .segment import (
     END,
@@ -165,9 +165,26 @@ def read_body(file: Input, header: Header, seed: bytes, keep: list[Payload] | No
     at = file.at
     found = file.take(header.hashes_length(), "list of hashes")
     stored = read_hash_list(found, header, seed, at)
-    if stored is not None:
-        for number, computed in enumerate(hashes):
+    if stored is None:
+        return
+    for number, computed in enumerate(hashes):
+        try:
             stored.check(number, computed, base + places[number])
+        except Damaged as error:
+            error.path = _path_to(header, number, limits)
+            raise
+
+
+def _path_to(header: Header, number: int, limits: Limits) -> str | None:
+    """The path of what is in a buffer, for an error; `None` if there is nothing with a path.
+
+    The path of columns is that of their sequence.
+    """
+    try:
+        with bounded_recursion():
+            return paths.to_buffer(parse(header.metadata, 0, limits), number)
+    except Error:
+        return None
 
 
 def _unread(_: memoryview) -> None:
@@ -294,8 +311,7 @@ class Body:
             )
             return unpacker.read(0, unpacker.length)
         except (Damaged, Version) as error:
-            tree = parse(self.header.metadata, self.metadata_at, self.limits)
-            error.path = next((place.path() for found, place in paths.buffers(tree) if found == number), None)
+            error.path = _path_to(self.header, number, self.limits)
             raise
 
     def value(self, *, tables: bool = False) -> Any:

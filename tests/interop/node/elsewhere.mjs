@@ -29,6 +29,11 @@ check('SPEC.md', () => {
   const rows = [new Map([['id', 7], ['tag', 'ab']]), new Map([['id', 9], ['tag', 'c']])]
   assert.deepEqual(decoded(Buffer.from(EXAMPLE, 'hex')), rows)
 })
+// A column of tensors of bool.
+const UNREADABLE = 'da54434f4c8202a16168da54454e538464626f6f6c8202016143420100'
+check('a column of bool', () => {
+  assert.throws(() => decoded(Buffer.from(UNREADABLE, 'hex')), /a column that this program cannot read: tag 1413828179/)
+})
 for (const name of readdirSync(directory).filter(name => name.endsWith('.columns')).sort()) {
   check(name, () => {
     const columns = readFileSync(join(directory, name))
