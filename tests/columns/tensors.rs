@@ -199,8 +199,17 @@ fn small_elements_and_other_dtypes() {
     assert_eq!(found[0].0.as_slice::<bool>().unwrap(), [true, false]);
     let error = refuse::<Vec<Tensor<DynTensor>>>(&one(2, tens("f4", &[2, 1], &[1])));
     assert!(error.to_string().contains("do not take whole bytes"), "{error}");
-    let error = refuse::<Vec<Tensor<DynTensor>>>(&one(1, tens("posit8", &[1, 1], &[1])));
-    assert!(error.to_string().contains("do not take whole bytes"), "{error}");
+    // The payload of a dtype that is not known is cut into equal parts.
+    let odd = |rows, payload: &[u8]| one(rows, tens("odd", &[rows, 2], payload));
+    let found = decode::<Vec<Tensor<DynTensor>>>(&odd(2, &[1, 2, 3, 4, 5, 6]));
+    assert_eq!((found[1].0.dtype().name(), found[1].0.shape()), ("odd", &[2][..]));
+    assert_eq!(&found[1].0.le_bytes()[..], [4, 5, 6]);
+    assert!(decode::<Vec<Tensor<DynTensor>>>(&odd(2, &[]))[1].0.le_bytes().is_empty());
+    assert!(decode::<Vec<Tensor<DynTensor>>>(&odd(0, &[])).is_empty());
+    for document in [odd(2, &[1, 2, 3]), odd(0, &[1])] {
+        let error = refuse::<Vec<Tensor<DynTensor>>>(&document);
+        assert!(error.to_string().contains("do not take whole bytes"), "{error}");
+    }
     let error = refuse::<Vec<Tensor<DynTensor>>>(&one(1, tens("bool", &[1, 2], &[1, 2])));
     assert!(error.to_string().contains("the byte 2; it must be 0 or 1"), "{error}");
 }

@@ -54,7 +54,11 @@ impl<'de, R: Read<'de>> Reader<R> {
         check_rows(found, rows.all)?;
         let shape = Shape::from(dims);
         let dtype = item.meta.dtype.clone();
-        let len = shape.element_count().and_then(|count| dtype.byte_len(count));
+        let len = match dtype.bits() {
+            Some(_) => shape.element_count().and_then(|count| dtype.byte_len(count)),
+            // The size of an element is not known, but the rows are equally long.
+            None => equal_parts(item.payload.len(), rows.all),
+        };
         let Some(len) = len else {
             let what = format!("tensors of {dtype} of shape {shape:?} do not take whole bytes");
             return Err(Error::data(what));
@@ -260,6 +264,15 @@ impl<'de, R: Read<'de>> Reader<R> {
 
 fn plus(sum: Option<usize>, more: Option<usize>) -> Option<usize> {
     sum?.checked_add(more?)
+}
+
+/// The length of each of `count` equal parts. `None` if there are no such parts.
+fn equal_parts(len: usize, count: usize) -> Option<usize> {
+    match len.checked_rem(count) {
+        Some(0) => Some(len / count),
+        Some(_) => None,
+        None => (len == 0).then_some(0),
+    }
 }
 
 pub(super) fn check_rows(found: usize, expected: usize) -> Result<()> {
