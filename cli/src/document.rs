@@ -4,10 +4,12 @@ mod section;
 
 pub use section::{Compressed, Section};
 
-use std::ops::Range;
+use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::path::Path;
 
 use tenarc::archive::{SaveOptions, Segment};
+use tenarc::error::Category;
 use tenarc::io::ReadAt as _;
 use tenarc::{Archive, DType};
 use tenarc_convert::{Losses, Names, Opened, Stored as _};
@@ -48,6 +50,8 @@ pub struct Document {
     lost: Losses,
     /// The length of the file, if it was opened as an input.
     file_len: Option<u64>,
+    /// The numbers of the values that have the same name as others. They are found when they are first needed.
+    shared_names: OnceCell<HashMap<String, Vec<u64>>>,
 }
 
 enum Content {
@@ -83,6 +87,7 @@ impl Document {
             content: Content::Archive(Box::new(archive)),
             lost: Losses::default(),
             file_len: None,
+            shared_names: OnceCell::new(),
         }
     }
 
@@ -98,12 +103,14 @@ impl Document {
             content: Content::Messages(bytes, ends),
             lost: Losses::default(),
             file_len: None,
+            shared_names: OnceCell::new(),
         })
     }
 
     pub fn of_opened(name: String, format: Format, opened: Opened) -> Self {
         let lost = opened.losses().clone();
-        Self { name, format, content: Content::Opened(Box::new(opened)), lost, file_len: None }
+        let (content, shared_names) = (Content::Opened(Box::new(opened)), OnceCell::new());
+        Self { name, format, content, lost, file_len: None, shared_names }
     }
 
     /// Sets the content of the file that is not read.
@@ -185,7 +192,7 @@ impl Document {
         for section in self.sections(chosen)? {
             let section = section?;
             section.each_tensor(&mut |named| {
-                if globs.is_empty() || globs.matches(&named.path) {
+                if globs.is_empty() || globs.matches(section.name(), &named.path) {
                     let len = section.compressed(named.payload).map(|how| how.stored);
                     sum = sum.saturating_add(len.unwrap_or(named.payload.byte_len));
                 }
@@ -318,7 +325,7 @@ impl Document {
         Failure::new(format!("no value {number}: the file holds {count}"))
     }
 
-    /// Returns the chosen value, or all values if none is chosen.
+    /// Returns the chosen values, or all values if none is chosen: see [`numbers`](Self::numbers).
     ///
     /// # Errors
     /// If there is no value of the chosen name or number.
@@ -326,52 +333,93 @@ impl Document {
         &self,
         chosen: Option<&str>,
     ) -> Result<impl Iterator<Item = Result<Section<'_>>> + '_> {
-        Ok(self.numbers(chosen)?.map(|number| self.section(number)))
+        Ok(self.numbers(chosen)?.into_iter().map(|number| self.section(number)))
     }
 
-    /// Returns the number of the chosen value, or of all values.
+    /// Returns the numbers of the chosen values, or of all values. If several values have the chosen name and are
+    /// sequences, they are one table, and all of them are chosen. If they are not sequences, the last one is.
     ///
     /// # Errors
     /// If there is no value of the chosen name or number.
-    pub fn numbers(&self, chosen: Option<&str>) -> Result<Range<u64>> {
-        let Some(chosen) = chosen else { return Ok(0..self.len()) };
-        let number = self.number(chosen).of(&self.name)?;
-        Ok(number..number + 1)
+    pub fn numbers(&self, chosen: Option<&str>) -> Result<Vec<u64>> {
+        match chosen {
+            None => Ok((0..self.len()).collect()),
+            Some(chosen) => self.chosen(chosen).of(&self.name),
+        }
     }
 
     /// Returns the chosen value, or the only one.
     ///
     /// # Errors
-    /// If none is chosen and the file does not hold exactly one, or if there is no value of the chosen name
-    /// or number.
+    /// If none is chosen and the file does not hold exactly one, if there is no value of the chosen name or number, or if
+    /// several values of this name are one table.
     pub fn only(&self, chosen: Option<&str>) -> Result<Section<'_>> {
-        match (chosen, self.len()) {
-            (None, 1) => self.section(0),
-            (None, count) => {
-                let count = counted(count, "value");
+        let numbers = self.numbers(chosen)?;
+        match (chosen, &*numbers) {
+            (_, &[number]) => self.section(number),
+            (Some(chosen), numbers) => Err(several(chosen, numbers).of(&self.name)),
+            (None, numbers) => {
+                let count = counted(numbers.len() as u64, "value");
                 let what = format!("{}: holds {count}: choose one with --segment", self.name);
                 Err(Failure::new(what))
             }
-            (Some(chosen), _) => self.section(self.number(chosen).of(&self.name)?),
         }
     }
 
-    /// Returns the number of the value that is chosen by its name or its number. If several values have the name, it is
-    /// the last one.
-    fn number(&self, chosen: &str) -> Result<u64> {
+    fn chosen(&self, chosen: &str) -> Result<Vec<u64>> {
         if let Content::Archive(archive) = &self.content {
-            for number in (0..archive.len()).rev() {
+            let mut named = Vec::new();
+            for number in 0..archive.len() {
                 if archive.segment(number)?.name() == Some(chosen) {
-                    return Ok(number);
+                    named.push(number);
                 }
+            }
+            if let (Some(&last), true) = (named.last(), named.len() > 1) {
+                return match archive.table(chosen) {
+                    Ok(_) => Ok(named),
+                    // The values are not sequences.
+                    Err(error) if error.category() == Category::Data => Ok(vec![last]),
+                    Err(error) => Err(error.into()),
+                };
+            }
+            if !named.is_empty() {
+                return Ok(named);
             }
         }
         let number = chosen.parse().ok().filter(|&number: &u64| number < self.len());
-        number.ok_or_else(|| {
+        number.map(|number| vec![number]).ok_or_else(|| {
             let count = counted(self.len(), "value");
             Failure::new(format!("no value {}: the file holds {count}", quoted(chosen)))
         })
     }
+
+    /// Returns the numbers of the values that have this name. `None` if fewer than two have it.
+    pub fn with_same_name(&self, name: &str) -> Option<&[u64]> {
+        let shared = self.shared_names.get_or_init(|| {
+            let Content::Archive(archive) = &self.content else { return HashMap::new() };
+            let mut all: HashMap<String, Vec<u64>> = HashMap::new();
+            for number in 0..archive.len() {
+                // A damaged value is reported when it is read.
+                let Ok(segment) = archive.segment(number) else { continue };
+                if let Some(name) = segment.name().filter(|name| !name.is_empty()) {
+                    all.entry(name.to_owned()).or_default().push(number);
+                }
+            }
+            all.retain(|_, numbers| numbers.len() > 1);
+            all
+        });
+        shared.get(name).map(Vec::as_slice)
+    }
+}
+
+/// Returns the failure of a command that needs one value, if a name was given that several values have.
+pub fn several(name: &str, numbers: &[u64]) -> Failure {
+    let (count, name) = (counted(numbers.len() as u64, "value"), quoted(name));
+    let last = numbers.last().copied().unwrap_or_default();
+    Failure::new(format!(
+        "{count} have the name {name}, and are one table: choose one by its number, as in --segment {last}, or give \
+         the name in the path"
+    ))
 }
 
 /// Sets the chunk length of an archive, so that compressed tensors with this chunk length can be copied as they are

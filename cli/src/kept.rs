@@ -32,15 +32,17 @@ impl<'a> Walk<'a, '_> {
             Kind::Leaf => None,
             Kind::Payload(payload) => {
                 let path = self.paths.path(&self.steps).text;
-                (payload.is_listed() && self.globs.any(&path)).then_some(same)
+                (payload.is_listed() && self.matches(&path)).then_some(same)
             }
-            Kind::Columns(columns) if self.globs.any(&columns.path) => Some(same),
+            Kind::Columns(columns) if self.matches(&columns.path) => Some(same),
             Kind::Columns(columns) => {
                 let fields = self.section.fields(columns)?;
-                match fields.iter().find(|field| self.globs.any(&field.path)) {
+                match fields.iter().find(|field| self.matches(&field.path)) {
                     None => None,
                     Some(field) => {
-                        let (column, table) = (quoted(&field.path), quoted(&columns.path));
+                        let name = self.section.name().filter(|_| columns.path.is_empty());
+                        let table = quoted(name.unwrap_or(&columns.path));
+                        let column = quoted(&field.path);
                         let what = format!("{column} is a column: choose the whole table, {table}");
                         return Err(Failure::new(what));
                     }
@@ -67,6 +69,10 @@ impl<'a> Walk<'a, '_> {
                 list(found)
             }
         })
+    }
+
+    fn matches(&self, path: &str) -> bool {
+        self.globs.any_in(self.section.name(), path)
     }
 
     fn step(&mut self, step: &str, node: &'a Node) -> Result<Option<Written<'a>>> {

@@ -18,6 +18,7 @@ mod paths;
 mod payload;
 mod progress;
 mod rows;
+mod shared;
 mod slices;
 mod table;
 mod text;

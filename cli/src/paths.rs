@@ -342,20 +342,37 @@ impl Globs {
         Err(Failure::new(format!("nothing matches {}", patterns.join(" or "))))
     }
 
-    /// Returns whether one of the patterns matches. This does not mark the patterns as used.
-    pub fn matches(&self, path: &str) -> bool {
-        self.compiled.iter().any(|glob| glob.is_match(path))
+    /// Returns whether one of the patterns matches a path in a value, with or without the name of the value before it.
+    /// This does not mark the patterns as used.
+    pub fn matches(&self, name: Option<&str>, path: &str) -> bool {
+        let is_match = |path: &str| self.compiled.iter().any(|glob| glob.is_match(path));
+        let with_name = |name: &str| match path {
+            "" => is_match(name),
+            path => is_match(&format!("{name}.{path}")),
+        };
+        is_match(path) || name.is_some_and(with_name)
     }
 
-    /// Returns whether one of the patterns matches. A match marks the patterns as used.
+    /// Returns whether one of the patterns matches a path. A match marks the patterns as used.
     pub fn any(&self, path: &str) -> bool {
-        let found = self.matches(path);
+        self.any_in(None, path)
+    }
+
+    /// Returns whether one of the patterns matches a path in a value, with or without the name of the value before it. A
+    /// match marks the patterns as used.
+    pub fn any_in(&self, name: Option<&str>, path: &str) -> bool {
+        let found = self.matches(name, path);
         self.used.set(self.used.get() || found);
         found
     }
 
     /// Like [`any`](Self::any), but admits every path if there are no patterns.
     pub fn admits(&self, path: &str) -> bool {
-        self.is_empty() || self.any(path)
+        self.admits_in(None, path)
+    }
+
+    /// Like [`any_in`](Self::any_in), but admits every path if there are no patterns.
+    pub fn admits_in(&self, name: Option<&str>, path: &str) -> bool {
+        self.is_empty() || self.any_in(name, path)
     }
 }

@@ -365,7 +365,8 @@ fn recovers_the_complete_values() {
     assert_eq!(std::fs::read(dir.file("torn.tenarc")).unwrap(), torn, "stays as it is");
     let ran = run(&dir, &["recover", "--json", "torn.tenarc"]);
     let expected = json!({
-        "segments": 1, "damaged": 0, "dropped": 100, "salvaged": null, "mended": [], "lost": [],
+        "segments": 1, "damaged": 0, "damage": [], "dropped": 100, "salvaged": null, "mended": [],
+        "lost": [],
     });
     assert_eq!(ran.json(), expected);
     for name in ["torn.tenarc", "new.tenarc"] {
@@ -388,7 +389,7 @@ fn damaged_chunks_are_filled_if_that_is_asked_for() {
     let damaged = std::fs::read(&path).unwrap();
     // Not in place, and not by accident.
     run(&dir, &["recover", "a.tenarc", "--fill"]).failed(2, "--output");
-    run(&dir, &["recover", "a.tenarc", "-o", "b.tenarc"]).good();
+    assert_eq!(run(&dir, &["recover", "a.tenarc", "-o", "b.tenarc"]).status, 1);
     assert_eq!(run(&dir, &["verify", "b.tenarc"]).status, 1);
     let ran = run(&dir, &["recover", "a.tenarc", "--fill", "-o", "b.tenarc"]);
     let lines: Vec<&str> = ran.good().lines().collect();
@@ -410,6 +411,50 @@ fn damaged_chunks_are_filled_if_that_is_asked_for() {
     run(&dir, &["recover", "a.tenarc", "--fill", "-o", "b.tenarc", "--no-clobber"])
         .failed(2, "b.tenarc");
     assert!(std::fs::read(&path).unwrap() == damaged);
+}
+
+/// Damaged values are kept, so that what is whole in them is not lost. But this is not a success.
+#[test]
+fn recovering_tells_which_kept_values_are_damaged() {
+    let dir = Dir::new();
+    let value = BTreeMap::from([("one", ramp(&[600])), ("two", ramp(&[700]))]);
+    let values = [(Some("x"), &value), (None, &value), (Some("z"), &value)];
+    let path = dir.save_all("a.tenarc", &values);
+    run(&dir, &["recover", "a.tenarc", "-o", "b.tenarc"]).good();
+    let archive = tenarc::open(&path).unwrap();
+    let (start, _) = archive.segment(0).unwrap().buffers()[1];
+    let third = archive.segment(2).unwrap().offset();
+    flip(&path, start);
+    flip(&path, third + 20);
+    let damaged = std::fs::read(&path).unwrap();
+    for (args, file) in [
+        (&["recover", "a.tenarc", "-o", "b.tenarc"][..], "b.tenarc"),
+        (&["recover", "a.tenarc"], "a.tenarc"),
+    ] {
+        let ran = run(&dir, args);
+        assert_eq!(ran.status, 1, "{ran:?}");
+        let lines: Vec<&str> = ran.out().lines().collect();
+        let kept = format!("{file}: kept 3 values (2 of them damaged), dropped 0 B at the end");
+        assert_eq!((lines.len(), lines[0]), (3, &*kept), "{ran:?}");
+        assert!(lines[1].starts_with("value #0 (x) is damaged: checksum of buffer 1"), "{ran:?}");
+        assert!(lines[1].contains(" at `two`"), "{ran:?}");
+        assert!(lines[2].starts_with("value #2 is damaged: wrong checksum of a header"), "{ran:?}");
+        let what = "the kept values are damaged: `tenarc recover --fill -o NEW` writes zeros";
+        assert!(ran.err.starts_with(&format!("tenarc: {file}: {what}")), "{ran:?}");
+        assert!(std::fs::read(dir.file(file)).unwrap() == damaged);
+    }
+    let ran = run(&dir, &["recover", "a.tenarc", "-o", "b.tenarc", "--json"]);
+    assert_eq!(ran.status, 1, "{ran:?}");
+    let ran = ran.json();
+    assert_eq!((&ran["damaged"], &ran["damage"][0]["number"]), (&json!(2), &json!(0)));
+    assert_eq!((&ran["damage"][0]["name"], &ran["damage"][1]["name"]), (&json!("x"), &json!(null)));
+    // Between tensors, damage is in no value.
+    let path = dir.save("c.tenarc", &value);
+    let (start, len) = tenarc::open(&path).unwrap().segment(0).unwrap().buffers()[0];
+    flip(&path, start + len);
+    let ran = run(&dir, &["recover", "c.tenarc"]);
+    assert_eq!((ran.status, ran.out().lines().count()), (1, 2), "{ran:?}");
+    assert!(ran.out().contains("\ndamaged: "), "{ran:?}");
 }
 
 #[test]

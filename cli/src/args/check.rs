@@ -62,6 +62,10 @@ pub struct Digest {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Truncated archives: the complete values are kept, and with --output the complete tensors of the value that is cut. \
+Damaged archives: the values are kept with their damage, unless --fill is given. What is kept is verified: if it is damaged, \
+the damaged values are listed, and the exit status is 1.")]
 pub struct Recover {
     /// The archive to repair; without --output it is repaired in place
     pub file: PathBuf,

@@ -61,14 +61,16 @@ pub struct Inputs {
 /// The parts of a value that a command is for.
 #[derive(Args, Debug)]
 pub struct Patterns {
-    /// Take only tensors whose path matches this pattern, or one of several: -e '*.weight' -e 'layers.0.*'
+    /// Take only tensors whose path matches this pattern, or one of several: -e '*.weight' -e 'layers.0.*'. The name of the
+    /// value can come first: -e events.score
     #[arg(long = "pattern", short = 'e', value_name = "PATTERN")]
     pub patterns: Vec<String>,
 }
 
 #[derive(Args, Debug)]
 pub struct Choose {
-    /// Choose one value of an input that holds several, by its name or number (from 0)
+    /// Choose one value of an input that holds several, by its name or number (from 0). A name that several values have
+    /// chooses the table of all their rows, if they are sequences
     #[arg(long, short, value_name = "NAME")]
     pub segment: Option<String>,
 }

@@ -7,6 +7,7 @@ use crate::formats::{self, Format, Lossy, Valued, Values};
 use crate::kept::kept;
 use crate::output::Target;
 use crate::paths::Globs;
+use crate::written::Written;
 
 pub fn run(args: &Convert) -> Result<Status> {
     if args.to.is_none() && args.output.extension().is_none() {
@@ -61,9 +62,12 @@ fn matching<'d>(
 ) -> Result<Values<'d>> {
     let globs = Globs::new(patterns)?;
     let numbers = document.numbers(chosen)?;
-    let only = u64::from(numbers.end.saturating_sub(numbers.start) == 1);
+    if let Some(whole) = whole(document, &numbers, &globs).of(&document.name)? {
+        return Values::of_numbers(document, whole);
+    }
+    let only = u64::from(numbers.len() == 1);
     Ok(Values::new(only, move |put| {
-        for number in numbers.clone() {
+        for &number in &numbers {
             let section = document.section(number)?;
             if let Some(value) = kept(&section, &globs).of(&document.name)? {
                 put(Valued::Changed(section.name(), value)).of(&document.name)?;
@@ -71,4 +75,22 @@ fn matching<'d>(
         }
         globs.check().of(&document.name)
     }))
+}
+
+/// Returns the numbers of the values that match, if each of them matches as a whole. They are written as if they were
+/// chosen, so that tables stay tables.
+fn whole(document: &Document, numbers: &[u64], globs: &Globs) -> Result<Option<Vec<u64>>> {
+    if document.archive().is_none() {
+        return Ok(None);
+    }
+    let mut found = Vec::new();
+    for &number in numbers {
+        let section = document.section(number)?;
+        match kept(&section, globs)? {
+            None => {}
+            Some(Written::Same(_, node)) if node.range == section.root.range => found.push(number),
+            Some(_) => return Ok(None),
+        }
+    }
+    Ok((!found.is_empty()).then_some(found))
 }

@@ -93,7 +93,7 @@ fn matching(
         for section in document.sections(args.choose.segment.as_deref())? {
             let section = section?;
             section.each_tensor(&mut |named| {
-                if !globs.admits(&named.path) {
+                if !globs.admits_in(section.name(), &named.path) {
                     return Ok(());
                 }
                 let taken = take(&section, named.node, None).and_then(|taken| taken.cast(args));
@@ -113,7 +113,7 @@ fn matching(
             lines.end(writer)
         }
         _ => each_line(&mut |section, named, taken| {
-            let label = if several { section.label() + " " } else { String::new() };
+            let label = if several { document.label(section) + " " } else { String::new() };
             let Taken { dtype, shape, .. } = &taken;
             let (dtype, shape) = (escaped(dtype.name()), crate::text::shape(shape));
             writeln!(writer, "{label}{}: {dtype} {shape}", super::ls::shown(&named.path))?;

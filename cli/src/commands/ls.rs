@@ -14,6 +14,7 @@ use crate::inputs::{self, Headings};
 use crate::node::{Columns, Kind, Node, Payload};
 use crate::output::{FAINT, HEADING, JsonLines, Out};
 use crate::paths::{self, Globs, Listed, Named};
+use crate::shared::{Shared, Unit};
 use crate::table::{Align, Table};
 use crate::text::{bytes, counted, escaped, shape};
 use tree::Tree;
@@ -24,8 +25,12 @@ struct Row<'a> {
     /// The name of the file, if there are several files.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
-    segment: u64,
+    /// `None` for a table over several values.
+    segment: Option<u64>,
     name: Option<String>,
+    /// The number of values, for a table over several of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    values: Option<usize>,
     path: String,
     /// `None` if it is not a tensor.
     dtype: Option<String>,
@@ -75,11 +80,10 @@ impl Found<'_> {
         let file = self.headings.several().then_some(&*document.name);
         // Rows that need not be sorted are printed at once.
         let streams = args.json.json && args.sort == Sort::Stored && !args.reverse;
-        for section in document.sections(args.choose.segment.as_deref())? {
-            let section = section?;
+        document.each_unit(args.choose.segment.as_deref(), &mut |unit| {
             let mut each = |row: Row<'d>| {
                 let row = Row { file, ..row };
-                if !self.globs.admits(&row.path) {
+                if !self.globs.admits_in(row.name.as_deref(), &row.path) {
                     return Ok(());
                 }
                 if streams {
@@ -88,13 +92,18 @@ impl Found<'_> {
                 rows.push(row);
                 Ok(())
             };
+            let section = match unit {
+                Unit::Value(section) => section,
+                Unit::Table(shared) => return shared_table(&shared, &mut each),
+            };
+            let mut each = |row| each(Row { label: document.label(&section), ..row });
             section.each_listed(&mut |listed| match listed {
                 Listed::Tensor(Named { path, payload, .. }) => {
                     each(Row::of(&section, path, None, payload))
                 }
                 Listed::Columns(columns) => table(&section, columns, &mut each),
-            })?;
-        }
+            })
+        })?;
         match args.sort {
             Sort::Stored => {}
             Sort::Path => rows.sort_by(|a, b| natural(&a.path).cmp(&natural(&b.path))),
@@ -145,8 +154,9 @@ impl<'a> Row<'a> {
     ) -> Self {
         Self {
             file: None,
-            segment: section.number,
+            segment: Some(section.number),
             name: section.name().map(str::to_owned),
+            values: None,
             path,
             dtype: None,
             kind,
@@ -155,7 +165,7 @@ impl<'a> Row<'a> {
             bytes: None,
             codec: None,
             stored: None,
-            label: section.label(),
+            label: String::new(),
         }
     }
 
@@ -180,6 +190,44 @@ fn table<'a>(
             None => Row::without_tensor(section, path, kind, vec![len]),
         };
         each(row)?;
+    }
+    Ok(())
+}
+
+/// Lists a table over several values, and its columns.
+fn shared_table<'a>(
+    shared: &Shared<'_>,
+    each: &mut dyn FnMut(Row<'a>) -> Result<()>,
+) -> Result<()> {
+    let row = |path: &str, kind| Row {
+        file: None,
+        segment: None,
+        name: Some(shared.name.clone()),
+        values: Some(shared.parts.len()),
+        path: path.to_owned(),
+        dtype: None,
+        kind: Some(kind),
+        shape: vec![shared.rows],
+        order: "C",
+        bytes: None,
+        codec: None,
+        stored: None,
+        label: shared.label(),
+    };
+    each(row("", COLUMNS))?;
+    for column in &shared.columns {
+        let row = row(&column.path, column.kind);
+        each(match &column.tensor {
+            Some(tensor) => Row {
+                dtype: Some(tensor.dtype.name().to_owned()),
+                shape: tensor.shape.clone(),
+                bytes: Some(tensor.byte_len),
+                codec: column.compressed().map(|how| how.codec.to_owned()),
+                stored: column.compressed().map(|how| how.stored),
+                ..row
+            },
+            None => row,
+        })?;
     }
     Ok(())
 }
@@ -261,20 +309,35 @@ pub fn shown(path: &str) -> String {
 impl Found<'_> {
     fn tree(&mut self, document: &Document, args: &Ls, out: &mut Out) -> Result<()> {
         let mut begun = false;
-        for section in document.sections(args.choose.segment.as_deref())? {
-            let section = section?;
+        document.each_unit(args.choose.segment.as_deref(), &mut |unit| {
+            let section = match unit {
+                Unit::Value(section) => section,
+                Unit::Table(shared) => {
+                    let mut tree = Tree::new();
+                    for column in &shared.columns {
+                        if let Some(payload) = &column.tensor
+                            && self.globs.admits_in(Some(&shared.name), &column.path)
+                        {
+                            let path = Cow::Borrowed(&*column.path);
+                            tree.add(&[path], payload, column.compressed());
+                        }
+                    }
+                    return self.print_tree(&tree, document, &shared.label(), &mut begun, out);
+                }
+            };
             let mut tree = Tree::new();
             let names = paths::of(section.bytes())?;
+            let admits = |path: &str| self.globs.admits_in(section.name(), path);
             let mut failed = Ok(());
             paths::walk(&section.root, &mut Vec::new(), &mut |steps, node| match &node.kind {
                 Kind::Payload(payload)
-                    if payload.is_listed() && self.globs.admits(&names.path(steps).text) =>
+                    if payload.is_listed() && admits(&names.path(steps).text) =>
                 {
                     tree.add(steps, payload, section.compressed(payload));
                 }
                 Kind::Columns(columns) => match section.fields(columns) {
                     Ok(fields) => {
-                        for field in fields.iter().filter(|field| self.globs.admits(&field.path)) {
+                        for field in fields.iter().filter(|field| admits(&field.path)) {
                             let tensor = field.tensor.as_ref().and_then(Node::payload);
                             let Some(payload) = tensor else { continue };
                             let rest = field.path.get(columns.path.len()..).unwrap_or_default();
@@ -288,20 +351,31 @@ impl Found<'_> {
                 _ => {}
             });
             failed?;
-            if tree.is_empty() && !self.globs.is_empty() {
-                continue;
-            }
-            let is_only = document.len() == 1;
-            match (std::mem::replace(&mut begun, true), is_only) {
-                (true, _) => {}
-                (false, true) => self.headings.gap(out)?,
-                (false, false) => self.headings.print(&document.name, out)?,
-            }
-            let label =
-                if is_only { escaped(&document.name).into_owned() } else { section.label() };
-            writeln!(out, "{}  {}", out.styled(HEADING, &label), tree.summary(out))?;
-            tree.print(out)?;
+            self.print_tree(&tree, document, &document.label(&section), &mut begun, out)
+        })
+    }
+
+    /// Prints the tree of a value or a table. `begun` says whether one of the document was printed before.
+    fn print_tree(
+        &mut self,
+        tree: &Tree<'_>,
+        document: &Document,
+        label: &str,
+        begun: &mut bool,
+        out: &mut Out,
+    ) -> Result<()> {
+        if tree.is_empty() && !self.globs.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let is_only = document.len() == 1;
+        match (std::mem::replace(begun, true), is_only) {
+            (true, _) => {}
+            (false, true) => self.headings.gap(out)?,
+            (false, false) => self.headings.print(&document.name, out)?,
+        }
+        let name = escaped(&document.name);
+        let label = if is_only { &*name } else { label };
+        writeln!(out, "{}  {}", out.styled(HEADING, label), tree.summary(out))?;
+        tree.print(out)
     }
 }

@@ -42,7 +42,7 @@ pub fn run(args: &Show, out: &mut Out) -> Result<Status> {
         return part(&document, args, out);
     }
     let mut lines = JsonLines::default();
-    let listed = several && chosen.is_none();
+    let listed = several && (chosen.is_none() || document.numbers(chosen)?.len() > 1);
     for section in document.sections(chosen)? {
         let section = section?;
         if args.json.json {
@@ -55,7 +55,7 @@ pub fn run(args: &Show, out: &mut Out) -> Result<Status> {
             continue;
         }
         if several {
-            writeln!(out, "{}", out.styled(HEADING, &section.label()))?;
+            writeln!(out, "{}", out.styled(HEADING, &document.label(&section)))?;
         }
         value(&section, args, out)?;
     }
@@ -84,7 +84,7 @@ fn part(document: &Document, args: &Show, out: &mut Out) -> Result<Status> {
     match target {
         Meant::Value(section) => {
             if chosen.is_some() && !args.json.json && document.len() > 1 {
-                writeln!(out, "{}", out.styled(HEADING, &section.label()))?;
+                writeln!(out, "{}", out.styled(HEADING, &document.label(&section)))?;
             }
             if args.json.json {
                 AsJson { section: &section, node: &section.root, full: args.full }.print(out)?;

@@ -6,17 +6,19 @@ mod present;
 use serde::Serialize;
 use serde_json::Value as Json;
 use tenarc::DType;
+use tenarc::error::Category;
 
 use crate::args::Stats;
 use crate::commands::ls::shown;
 use crate::document::{Document, Section};
-use crate::elements;
+use crate::elements::{self, Cast};
 use crate::failure::{Of, Result, Status};
 use crate::inputs::{self, Headings};
-use crate::node::{Columns, Form, Optional, Payload};
+use crate::node::{Columns, Form, Node, Optional, Payload};
 use crate::output::{JsonLines, Out};
 use crate::paths::{Globs, Listed, Named};
 use crate::progress::Progress;
+use crate::shared::{Column, Shared, Unit, common};
 use crate::table::{Align, Table};
 use crate::text::{brief, escaped, quoted, shape};
 use measure::{Bins, Measure};
@@ -28,8 +30,12 @@ struct Row<'a> {
     /// The name of the file, if there are several files.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
-    segment: u64,
+    /// `None` for a table over several values.
+    segment: Option<u64>,
     name: Option<String>,
+    /// The number of values, for a table over several of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    values: Option<usize>,
     path: String,
     dtype: String,
     shape: Vec<usize>,
@@ -72,23 +78,53 @@ pub fn run(args: &Stats, out: &mut Out) -> Result<Status> {
         document.add_progress_to(&progress);
         let mut rows = Vec::new();
         let file = headings.several().then_some(&*document.name);
-        for section in document.sections(args.choose.segment.as_deref())? {
-            let section = section?;
-            each_column(&section, &mut |column| {
-                if !globs.admits(column.path()) {
+        document.each_unit(args.choose.segment.as_deref(), &mut |unit| {
+            let (number, name, label) = match &unit {
+                Unit::Value(section) => {
+                    (Some(section.number), section.name(), document.label(section))
+                }
+                Unit::Table(shared) => (None, Some(&*shared.name), shared.label()),
+            };
+            let values = match &unit {
+                Unit::Value(_) => None,
+                Unit::Table(shared) => Some(shared.parts.len()),
+            };
+            let mut each = |column: Measured<'_>| {
+                if !globs.admits_in(name, column.path()) {
                     return Ok(());
                 }
-                let row = column.measured(file, &section);
-                let Some(row) = row.of(&document.name).of(quoted(column.path()))? else {
+                let found = column.measured().of(&document.name).of(quoted(column.path()))?;
+                let Some(Found { dtype, shape, count, nulls, numbers }) = found else {
                     return Ok(());
+                };
+                let row = Row {
+                    file,
+                    segment: number,
+                    name: name.map(str::to_owned),
+                    values,
+                    path: column.path().to_owned(),
+                    dtype: dtype.name().to_owned(),
+                    shape,
+                    count,
+                    nulls,
+                    numbers,
+                    label: label.clone(),
                 };
                 if args.json.json {
                     return lines.line(out, &row);
                 }
                 rows.push(row);
                 Ok(())
-            })?;
-        }
+            };
+            match &unit {
+                Unit::Value(section) => each_column(section, &mut each),
+                Unit::Table(shared) => shared
+                    .columns
+                    .iter()
+                    .filter(|column| column.numbers.is_some() || column.tensor.is_some())
+                    .try_for_each(|column| each(Measured::Shared { shared, column })),
+            }
+        })?;
         if args.json.json || rows.is_empty() && !globs.is_empty() {
             return Ok(());
         }
@@ -102,10 +138,31 @@ pub fn run(args: &Stats, out: &mut Out) -> Result<Status> {
     Ok(status)
 }
 
-/// What is measured: a tensor, or a column of numbers in which rows can be null.
+/// What is measured: a tensor, a column of numbers in which rows can be null, or a column of a table over several values.
 enum Measured<'a> {
-    Tensor(Named<'a>),
-    Optional { path: &'a str, columns: &'a Columns, optional: &'a Optional },
+    Tensor {
+        section: &'a Section<'a>,
+        named: Named<'a>,
+    },
+    Optional {
+        section: &'a Section<'a>,
+        path: &'a str,
+        columns: &'a Columns,
+        optional: &'a Optional,
+    },
+    Shared {
+        shared: &'a Shared<'a>,
+        column: &'a Column,
+    },
+}
+
+/// The statistics of one tensor or column, and what it is.
+struct Found {
+    dtype: DType,
+    shape: Vec<usize>,
+    count: Option<usize>,
+    nulls: Option<u64>,
+    numbers: Option<Numbers>,
 }
 
 /// Calls `each` with all tensors and columns of numbers, in the order of the value.
@@ -113,16 +170,18 @@ enum Measured<'a> {
 /// # Errors
 /// If columns are damaged, or `each` fails.
 fn each_column<'s>(
-    section: &'s Section<'_>,
+    section: &'s Section<'s>,
     each: &mut dyn FnMut(Measured<'s>) -> Result<()>,
 ) -> Result<()> {
     section.each_listed(&mut |listed| match listed {
-        Listed::Tensor(named) => each(Measured::Tensor(named)),
+        Listed::Tensor(named) => each(Measured::Tensor { section, named }),
         Listed::Columns(columns) => section.fields(columns)?.iter().try_for_each(|field| {
             let path = &*field.path;
             let optional = field.optional.as_ref();
-            let optional = optional.map(|optional| Measured::Optional { path, columns, optional });
-            Named::of_field(field).map(Measured::Tensor).or(optional).map_or(Ok(()), &mut *each)
+            let optional =
+                optional.map(|optional| Measured::Optional { section, path, columns, optional });
+            let tensor = Named::of_field(field).map(|named| Measured::Tensor { section, named });
+            tensor.or(optional).map_or(Ok(()), &mut *each)
         }),
     })
 }
@@ -130,31 +189,16 @@ fn each_column<'s>(
 impl Measured<'_> {
     fn path(&self) -> &str {
         match self {
-            Self::Tensor(named) => &named.path,
+            Self::Tensor { named, .. } => &named.path,
             Self::Optional { path, .. } => path,
+            Self::Shared { column, .. } => &column.path,
         }
     }
 
     /// Returns the statistics. `None` if the column turns out not to be one of numbers.
-    fn measured<'f>(
-        &self,
-        file: Option<&'f str>,
-        section: &Section<'_>,
-    ) -> Result<Option<Row<'f>>> {
-        let row = |dtype: &DType, shape| Row {
-            file,
-            segment: section.number,
-            name: section.name().map(str::to_owned),
-            path: self.path().to_owned(),
-            dtype: dtype.name().to_owned(),
-            shape,
-            count: None,
-            nulls: None,
-            numbers: None,
-            label: section.label(),
-        };
+    fn measured(&self) -> Result<Option<Found>> {
         match self {
-            Self::Tensor(named) => {
+            Self::Tensor { section, named } => {
                 let Payload { dtype, shape, form, .. } = named.payload;
                 let is_measured = *form != Form::Bytes && elements::is_decoded(dtype);
                 let mut blocks = |each: &mut dyn FnMut(&[u8])| {
@@ -164,10 +208,10 @@ impl Measured<'_> {
                     })
                 };
                 let numbers = is_measured.then(|| numbers(dtype, &mut blocks)).transpose()?;
-                let count = named.payload.count();
-                Ok(Some(Row { count, numbers, ..row(dtype, shape.clone()) }))
+                let (count, dtype, shape) = (named.payload.count(), dtype.clone(), shape.clone());
+                Ok(Some(Found { dtype, shape, count, nulls: None, numbers }))
             }
-            Self::Optional { columns, optional: Optional { column, dtype }, .. } => {
+            Self::Optional { section, columns, optional: Optional { column, dtype }, .. } => {
                 let table = section.table(columns)?;
                 let rows = usize::try_from(table.len()).unwrap_or(usize::MAX);
                 let present: Present = table.column(column)?;
@@ -178,10 +222,95 @@ impl Measured<'_> {
                 };
                 let numbers = Some(numbers(dtype, &mut blocks)?);
                 let (count, nulls) = (Some(present.count()), Some(present.nulls));
-                Ok(Some(Row { count, nulls, numbers, ..row(dtype, vec![rows]) }))
+                Ok(Some(Found { dtype: dtype.clone(), shape: vec![rows], count, nulls, numbers }))
             }
+            Self::Shared { shared, column } => over_values(shared, column),
         }
     }
+}
+
+/// The elements of a column in one of several values.
+enum Piece<'a> {
+    Tensor(&'a Section<'a>, &'a Node, DType),
+    /// The numbers of the rows that are not null.
+    Held(Vec<u8>, DType),
+}
+
+impl Piece<'_> {
+    fn dtype(&self) -> &DType {
+        match self {
+            Self::Tensor(_, _, dtype) | Self::Held(_, dtype) => dtype,
+        }
+    }
+}
+
+/// Measures a column of a table over several values. `None` if it turns out not to be one of numbers.
+fn over_values(shared: &Shared<'_>, column: &Column) -> Result<Option<Found>> {
+    if let (Some(tensor), None) = (&column.tensor, &column.numbers) {
+        let (dtype, shape, count) = (tensor.dtype.clone(), tensor.shape.clone(), tensor.count());
+        return Ok(Some(Found { dtype, shape, count, nulls: None, numbers: None }));
+    }
+    let Some((initial, dims)) = &column.numbers else { return Ok(None) };
+    let (mut pieces, mut count, mut nulls) = (Vec::new(), 0usize, 0u64);
+    for part in shared.parts.iter().filter(|part| part.rows > 0) {
+        let field = part.field(&column.path)?;
+        let payload = field.and_then(|field| field.tensor.as_ref()).and_then(Node::payload);
+        if let (Some(payload), Some(node)) =
+            (payload, field.and_then(|field| field.tensor.as_ref()))
+        {
+            count = count.saturating_add(payload.count().unwrap_or(usize::MAX));
+            pieces.push(Piece::Tensor(&part.section, node, payload.dtype.clone()));
+            continue;
+        }
+        if part.is_columns && field.is_none() {
+            // No row of this value has the field.
+            nulls = nulls.saturating_add(part.rows as u64);
+            continue;
+        }
+        let Some(segment) = part.section.segment() else { return Ok(None) };
+        let optional = field.and_then(|field| field.optional.as_ref());
+        let path = optional.map_or(&*column.path, |optional| &*optional.column);
+        let present = match segment.table("")?.column::<Present>(path) {
+            Ok(present) => present,
+            // Rows that are not stored as columns may lack the field.
+            Err(error) if !part.is_columns && error.category() == Category::Data => {
+                return Ok(None);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let dtype = optional.map_or_else(|| present.dtype(), |optional| optional.dtype.clone());
+        let Some(elements) = present.elements(&dtype) else { return Ok(None) };
+        count = count.saturating_add(present.count());
+        nulls = nulls.saturating_add(present.nulls);
+        // Nulls have no dtype.
+        if !elements.is_empty() {
+            pieces.push(Piece::Held(elements, dtype));
+        }
+    }
+    let dtypes = pieces.iter().map(Piece::dtype);
+    let Some(dtype) = &common(dtypes.chain([initial])) else { return Ok(None) };
+    let mut blocks = |each: &mut dyn FnMut(&[u8])| {
+        pieces.iter().try_for_each(|piece| {
+            let from = piece.dtype();
+            let mut cast = (from != dtype).then(|| Cast::new(from, dtype)).transpose()?;
+            let mut put = |block: &[u8]| {
+                match &mut cast {
+                    Some(cast) => each(&cast.block(block)?),
+                    None => each(block),
+                }
+                Ok(())
+            };
+            match piece {
+                Piece::Tensor(section, node, _) => section.blocks(node, &mut put),
+                Piece::Held(elements, _) => put(elements),
+            }
+        })
+    };
+    let is_measured = elements::is_decoded(dtype);
+    let numbers = is_measured.then(|| numbers(dtype, &mut blocks)).transpose()?;
+    let shape = [&[shared.rows], &**dims].concat();
+    let nulls = (column.tensor.is_none()).then_some(nulls);
+    Ok(Some(Found { dtype: dtype.clone(), shape, count: Some(count), nulls, numbers }))
 }
 
 /// A function that calls its argument with blocks of elements, the same ones each time.

@@ -206,7 +206,8 @@ fn tensor_at(document: &Document, offset: u64) -> Option<String> {
             let payloads = section.payloads().ok()?;
             let named = payloads.into_iter().find(|named| named.payload.buffer == Some(buffer))?;
             let several = document.len() > 1;
-            let prefix = if several { format!("{} ", section.label()) } else { String::new() };
+            let prefix =
+                if several { format!("{} ", document.label(&section)) } else { String::new() };
             return Some(prefix + &named.path);
         }
     }

@@ -13,6 +13,7 @@ use crate::failure::{Failure, Kind, Of as _, Result};
 use crate::input::Source;
 use crate::limits::decoding;
 use crate::output::Target;
+use crate::text::quoted;
 use crate::written::Written;
 
 /// A value to be written.
@@ -38,32 +39,44 @@ pub struct Values<'s> {
     segments: Option<Vec<Segment<'s, Source>>>,
     /// Whether they are messages, the first of which looks like rows. Only such messages may be a table.
     are_rows: bool,
+    /// The name by which several values were chosen.
+    name: Option<String>,
 }
 
 impl<'s> Values<'s> {
     /// Creates values from a function that passes each of them to its argument. `at_least` is the least number of
     /// values.
     pub fn new(at_least: u64, each: impl FnMut(&mut Put<'_>) -> Result<()> + 's) -> Self {
-        Self { each: Box::new(each), at_least, segments: None, are_rows: false }
+        Self { each: Box::new(each), at_least, segments: None, are_rows: false, name: None }
     }
 
-    /// Returns the chosen value of a document, or all its values.
+    /// Returns the chosen values of a document, or all its values.
     ///
     /// # Errors
     /// If there is no such value.
     pub fn of(document: &'s Document, chosen: Option<&str>) -> Result<Self> {
         let numbers = document.numbers(chosen)?;
+        let name = chosen.filter(|_| numbers.len() > 1).map(str::to_owned);
+        Ok(Self { name, ..Self::of_numbers(document, numbers)? })
+    }
+
+    /// Returns the values of a document that have these numbers.
+    ///
+    /// # Errors
+    /// If there is no such value.
+    pub fn of_numbers(document: &'s Document, numbers: Vec<u64>) -> Result<Self> {
         let segments = document.archive().map(|archive| {
-            numbers.clone().map(|number| archive.segment(number)).collect::<tenarc::Result<_>>()
+            numbers.iter().map(|&number| archive.segment(number)).collect::<tenarc::Result<_>>()
         });
         let segments = segments.transpose().of(&document.name)?;
-        let at_least = numbers.end.saturating_sub(numbers.start);
+        let at_least = numbers.len() as u64;
         let values = Self::new(at_least, move |put| {
-            numbers.clone().try_for_each(|number| {
+            numbers.iter().try_for_each(|&number| {
                 put(Valued::Whole(&document.section(number)?)).of(&document.name)
             })
         });
-        Ok(Self { segments, are_rows: document.messages().is_some_and(starts_with_rows), ..values })
+        let are_rows = document.messages().is_some_and(starts_with_rows);
+        Ok(Self { segments, are_rows, ..values })
     }
 
     /// Calls `put` with each value.
@@ -89,7 +102,15 @@ impl<'s> Values<'s> {
     /// # Errors
     /// If there is no value, if there are several, or if `put` fails.
     pub fn only(&mut self, put: &mut dyn FnMut(&Section<'_>) -> Result<()>) -> Result<()> {
-        let one = || Failure::new("the output format holds one value: choose it with --segment");
+        let name = self.name.take();
+        let one = || {
+            let how = name.as_ref().map_or_else(String::new, |name| {
+                format!(" NUMBER, because several have the name {}", quoted(name))
+            });
+            Failure::new(format!(
+                "the output format holds one value: choose it with --segment{how}"
+            ))
+        };
         if self.at_least > 1 {
             return Err(one());
         }

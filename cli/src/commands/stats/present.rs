@@ -24,6 +24,15 @@ impl Present {
         self.floats.len() + self.integers.len() + self.large.len()
     }
 
+    /// Returns a dtype that holds the numbers, for rows that do not tell their own.
+    pub fn dtype(&self) -> DType {
+        match (self.floats.is_empty(), self.large.is_empty()) {
+            (false, _) => DType::F64,
+            (true, false) => DType::U64,
+            (true, true) => DType::I64,
+        }
+    }
+
     /// Returns the numbers as little-endian elements of `dtype`. `None` if a row is something else. Where rows did not fit
     /// into a column, a group holds them one by one, and does not say what they are.
     pub fn elements(&self, dtype: &DType) -> Option<Vec<u8>> {
