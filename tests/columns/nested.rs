@@ -67,7 +67,7 @@ const FIELDS: [&str; 14] = [
     "reply.any",
 ];
 
-#[allow(clippy::ref_option)]
+#[allow(clippy::ref_option, clippy::trivially_copy_pass_by_ref)]
 fn is_even(number: &Option<u32>) -> bool {
     number.is_some_and(|number| number.is_multiple_of(2))
 }
