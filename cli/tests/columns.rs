@@ -300,6 +300,63 @@ fn gets_optional_columns() {
     assert_eq!(get(&["--json"]).json(), json!([0.0, 0.5, null, 1.5, 2.0]));
 }
 
+/// A column does not say whether the field is null or the struct that it is in.
+#[test]
+fn columns_of_optional_fields_of_optional_structs_are_arrays_with_nulls() {
+    #[derive(Serialize)]
+    struct Row {
+        request: Option<Request>,
+    }
+    #[derive(Serialize)]
+    struct Request {
+        size: Option<u32>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tags: Vec<u16>,
+    }
+    let dir = Dir::new();
+    let request = |row: u16| Request {
+        size: row.is_multiple_of(4).then_some(row.into()),
+        tags: vec![row; usize::from(row) % 3],
+    };
+    let rows: Vec<Row> =
+        (0..6u16).map(|row| Row { request: row.is_multiple_of(2).then(|| request(row)) }).collect();
+    save(&dir, "o.tenarc", true, &[("log", &rows)]);
+    let get = |path| run(&dir, &["get", "o.tenarc", path, "--json"]).json();
+    assert_eq!(get("request.size"), json!([0, null, null, null, 4, null]));
+    assert_eq!(get("log.request.tags"), json!([null, null, [2, 2], null, [4], null]));
+    let stats = run(&dir, &["stats", "--json", "o.tenarc", "-e", "request.size"]).json();
+    assert_eq!((&stats[0]["count"], &stats[0]["nulls"]), (&json!(2), &json!(4)));
+    assert_eq!((&stats[0]["min"], &stats[0]["max"]), (&json!(0), &json!(4)));
+}
+
+#[test]
+fn damage_of_a_nested_column_does_not_concern_its_siblings() {
+    #[derive(Serialize)]
+    struct Row {
+        s: Pair,
+    }
+    #[derive(Serialize)]
+    struct Pair {
+        x: f64,
+        y: [f32; 4],
+    }
+    let dir = Dir::new();
+    let rows: Vec<Row> =
+        (0..4000u16).map(|row| Row { s: Pair { x: row.into(), y: [row.into(); 4] } }).collect();
+    save(&dir, "d.tenarc", true, &[("t", &rows)]);
+    let bytes = std::fs::read(dir.file("d.tenarc")).unwrap();
+    // The numbers of row 3000 are in `s.y` only.
+    let row = [3000f32; 4].map(f32::to_le_bytes).concat();
+    let at = bytes.windows(row.len()).position(|window| window == row).unwrap();
+    flip(&dir.file("d.tenarc"), at.try_into().unwrap());
+    assert_eq!(run(&dir, &["get", "d.tenarc", "t.s.x[1:3]"]).good(), "1.0 2.0\n");
+    assert_eq!(run(&dir, &["get", "d.tenarc", "s.x.3000"]).good(), "3000.0\n");
+    run(&dir, &["show", "d.tenarc", "t.s.x"]).good();
+    let stats = run(&dir, &["stats", "--json", "d.tenarc", "-e", "s.x"]).json();
+    assert_eq!((&stats[0]["min"], &stats[0]["max"]), (&json!(0.0), &json!(3999.0)));
+    run(&dir, &["show", "d.tenarc", "t.s"]).failed(1, "checksum");
+}
+
 #[test]
 fn columns_of_several_groups_are_one_tensor() {
     #[derive(Serialize)]

@@ -399,6 +399,22 @@ def test_one_column_is_read_without_the_buffers_of_others(opened, buffers_read):
     assert buffers_read == {4}
 
 
+def test_nulls_on_the_way_to_a_nested_field_are_one_null(opened):
+    rows = [
+        {"request": {"size": 0, "tags": [7]}, "twice": Some(None)},
+        {"request": None, "twice": None},
+        {"request": {"size": None}, "twice": {"size": 3}},
+        {"twice": {"size": None}},
+        {"request": {"size": 4, "tags": [1, 2]}},
+    ]
+    archive = opened(archive_of((Table(rows), "log")))
+    table = archive.table("log")
+    for column in (lambda path: list(table[path]), lambda path: list(archive.segment(0)[path])):
+        assert column("request.size") == [0, None, None, None, 4]
+        assert [tags if tags is None else list(tags) for tags in column("request.tags")] == [[7], None, None, None, [1, 2]]
+        assert column("twice.size") == [None, None, 3, None, None]
+
+
 def test_paths_that_lead_to_several_values_are_json_pointers(opened):
     one = np.ones(1, "u1")
     fields = {"a.b": u8(1), "a": {"b": u8(2), "": u8(3)}, "3.x": u8(4), "x": u8(5), "7": u8(6), "/s": u8(7)}

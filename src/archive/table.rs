@@ -24,7 +24,7 @@ use crate::segment::columns::{Outline, Target, Whole};
 use crate::segment::{decode, decode_with};
 use crate::steps::Steps;
 use crate::value::Value;
-use crate::wire::columns::Start;
+use crate::wire::columns::{Start, WantedFields};
 use crate::wire::reader::{Left, Reader};
 
 /// The rows of the sequences that were saved under one name, in the order in which they were saved:
@@ -147,7 +147,8 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
         self.rows == 0
     }
 
-    /// Loads one row. Only the columns that the type has fields for are read.
+    /// Loads one row. Only the columns that the type has fields for are read. A field that is a struct is read with all
+    /// its columns, even if its type has fewer fields.
     ///
     /// Checksums of columns are not verified, because that would read a chunk of 1 MiB of each column.
     /// [`rows`](Self::rows) verifies them, also for one row.
@@ -171,6 +172,7 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     }
 
     /// Loads the rows in a range. Only the columns that the type has fields for are read, and of them only these rows.
+    /// A field that is a struct is read with all its columns, even if its type has fewer fields.
     ///
     /// The checksums of all chunks with bytes of these rows are verified. For this, the rest of these chunks is read
     /// too. [`DecodeOptions::with_checksums`]`(false)` reads only the rows.
@@ -225,6 +227,11 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     }
 
     /// Loads a column: for each row, the value of a field. The path can go on into fields of the field: `request.size`.
+    /// No other field is read, and no sibling of such a nested field.
+    ///
+    /// Where a row has no value, the value in the column is null. It makes no difference whether the field is missing or
+    /// null, or a struct around it is: if both `request` and its field `size` are an `Option`, the column
+    /// `request.size` is a `Vec<Option<u32>>`.
     ///
     /// The type can be a `Vec` of the values. If the column is a tensor, it can also be [`Tensor`](crate::Tensor) of an
     /// array, whose first dimension is the row. Checksums are verified.
@@ -380,7 +387,8 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
             let is_wanted = |name: &str| fields.is_none_or(|fields| fields.contains(&name));
             let (base, item) = self.segment.item(self.range.clone())?;
             decode_with(item, base, buffers, options, |deserializer| {
-                deserializer.rows(Wanted { rows, fields: &is_wanted }, PhantomData)
+                deserializer
+                    .rows(Wanted { rows, fields: WantedFields::Of(&is_wanted) }, PhantomData)
             })
         })
     }

@@ -21,7 +21,7 @@ use super::Deserializer;
 use crate::error::{Error, Result};
 use crate::io::item_read::ItemRead;
 use crate::io::source::Read;
-use crate::wire::columns::{Allowance, Column, Items};
+use crate::wire::columns::{Allowance, Column, Items, WantedFields};
 use crate::wire::reader::{Left, Reader};
 
 impl<'de, R: Read<'de>> Deserializer<R> {
@@ -41,7 +41,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     fn groups<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
         let mut left = self.wire.groups()?;
         let allowance = self.wire.allowance();
-        let all = Wanted { rows: 0..u64::MAX, fields: &|_| true };
+        let all = Wanted { rows: 0..u64::MAX, fields: WantedFields::All };
         let mut groups = Groups::new(&mut self.wire, &mut left, &allowance, all);
         // The first group is read before the visitor asks for the number of rows.
         groups.next_group()?;
@@ -59,7 +59,7 @@ pub struct Wanted<'w> {
     /// The range of the wanted rows. Rows are counted through all groups.
     pub rows: Range<u64>,
     /// If the rows are structs, the fields that are read. The structs may have other fields.
-    pub fields: &'w dyn Fn(&str) -> bool,
+    pub fields: WantedFields<'w>,
 }
 
 /// The rows of all groups.
@@ -121,13 +121,13 @@ impl<'a, 'de, R: Read<'de>> Groups<'a, 'de, R> {
         let end = usize::try_from(end.saturating_sub(first)).unwrap_or(usize::MAX).min(rows);
         if row >= end {
             if rows == 0 {
-                self.wire.column_part(0, 0..0, self.wanted.fields)?;
+                self.wire.column_part(0, 0..0, &self.wanted.fields)?;
             } else {
                 self.wire.skip()?;
             }
             return Ok(Some(false));
         }
-        let part = self.wire.column_part(rows, row..end, self.wanted.fields)?;
+        let part = self.wire.column_part(rows, row..end, &self.wanted.fields)?;
         self.at = first + row as u64;
         self.current = Some(Current { column: part, row: 0, rows: end - row });
         Ok(Some(true))

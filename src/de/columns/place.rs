@@ -22,8 +22,9 @@ use crate::tensor::ToTensor as _;
 use crate::value::{self, Value};
 use crate::wire::columns::{
     Allowance, Column, ColumnTensor, Data, Items, Kind, Marks, Optional, Structs, Tensors,
-    tensor_of_groups,
+    WantedFields, tensor_of_groups,
 };
+use crate::wire::head;
 use crate::wire::reader::Reader;
 
 impl<'de, R: Read<'de>> Deserializer<R> {
@@ -36,11 +37,8 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         steps: Steps<'_>,
         seed: T,
     ) -> Result<T::Value> {
-        let is_wanted = |field: &str| match names.first() {
-            Some(name) => name == field,
-            None => steps.is_empty() || steps.next().after(field.as_bytes()).is_some(),
-        };
-        let wanted = Wanted { rows: row..row.saturating_add(1), fields: &is_wanted };
+        let fields = WantedFields::At(names, steps);
+        let wanted = Wanted { rows: row..row.saturating_add(1), fields };
         self.with_groups(wanted, |groups| {
             if !groups.next_group()? {
                 let rows = groups.passed;
@@ -74,8 +72,8 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         names: &[String],
         found: &mut ColumnOfGroups<'de>,
     ) -> Result<()> {
-        let is_wanted = |field: &str| names.first().is_none_or(|name| name == field);
-        self.with_groups(Wanted { rows: 0..u64::MAX, fields: &is_wanted }, |groups| {
+        let fields = WantedFields::At(names, Steps::of(""));
+        self.with_groups(Wanted { rows: 0..u64::MAX, fields }, |groups| {
             while groups.next_group()? {
                 if let Some(Current { column, rows, .. }) = groups.current.take() {
                     let column = field_of(column, rows, names, groups.allowance)?;
@@ -95,10 +93,10 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         names: &[String],
         found: &mut ColumnOfGroups<'de>,
     ) -> Result<()> {
-        let is_wanted = |field: &str| names.first().is_none_or(|name| name == field);
+        let fields = WantedFields::At(names, Steps::of(""));
         // The tag, and the array around the groups.
         self.wire.within(2, |wire| {
-            let column = wire.column_part(rows, 0..rows, &is_wanted)?;
+            let column = wire.column_part(rows, 0..rows, &fields)?;
             let allowance = wire.allowance();
             found.groups.push((rows, field_of(column, rows, names, &allowance)?));
             found.allowance.take_over(&allowance);
@@ -125,7 +123,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
 }
 
 /// Returns the nested field that these names lead to. The result has as many rows as `column`. A row is null if it has
-/// no such field.
+/// no such field, if a value on the way to the field is null, or if the field itself is null (`SPEC.md`, section 5.10).
 fn field_of<'de>(
     mut column: Column<'de>,
     rows: usize,
@@ -142,13 +140,15 @@ fn field_of<'de>(
             let Some(marks) = field.present else {
                 return field_of(field.column, rows, rest, allowance);
             };
-            let rows = marks.count(rows);
-            Ok(optional(at, marks, field_of(field.column, rows, rest, allowance)?))
+            let present = marks.count(rows);
+            let column = field_of(field.column, present, rest, allowance)?;
+            spread(at, marks, rows, column, allowance)
         }
         Kind::Optional(inner) => {
             let Optional { marks, column } = *inner;
-            let rows = marks.count(rows);
-            Ok(optional(at, marks, field_of(column, rows, names, allowance)?))
+            let present = marks.count(rows);
+            let column = field_of(column, present, names, allowance)?;
+            spread(at, marks, rows, column, allowance)
         }
         _ => {
             let mut items = Vec::new();
@@ -171,8 +171,56 @@ fn field_of<'de>(
     }
 }
 
-fn optional<'de>(at: u64, marks: Marks<'de>, column: Column<'de>) -> Column<'de> {
-    Column { at, kind: Kind::Optional(Box::new(Optional { marks, column })) }
+/// Returns a column of `rows` rows: those that are marked are the rows of `column`, and the others are null.
+///
+/// If rows of `column` can be null too, the result does not tell them from the others. So there is one level of
+/// options, not two.
+fn spread<'de>(
+    at: u64,
+    marks: Marks<'de>,
+    rows: usize,
+    column: Column<'de>,
+    allowance: &Allowance,
+) -> Result<Column<'de>> {
+    let kind = match column.kind {
+        Kind::Unit => Kind::Unit,
+        Kind::Optional(mut inner) => {
+            allowance.charge(rows.div_ceil(8) as u64)?;
+            inner.marks = marks.and(&inner.marks, rows);
+            Kind::Optional(inner)
+        }
+        Kind::Items(mut items) => {
+            let present = marks.count(rows);
+            if (0..present).any(|row| items.reads_as_none(row)) {
+                Kind::Items(spread_items(at, marks, rows, items, allowance)?)
+            } else {
+                let column = Column { at: column.at, kind: Kind::Items(items) };
+                Kind::Optional(Box::new(Optional { marks, column }))
+            }
+        }
+        kind => {
+            let column = Column { at: column.at, kind };
+            Kind::Optional(Box::new(Optional { marks, column }))
+        }
+    };
+    Ok(Column { at, kind })
+}
+
+/// Like [`spread`], for items of which some are null: items of nulls are added.
+fn spread_items<'de>(
+    at: u64,
+    mut marks: Marks<'de>,
+    rows: usize,
+    mut items: Items<'de>,
+    allowance: &Allowance,
+) -> Result<Items<'de>> {
+    let mut all = Vec::new();
+    for row in 0..rows {
+        let item = marks.inner(row).map_or(&[head::NULL][..], |row| items.item(row));
+        allowance.charge(item.len() as u64)?;
+        all.extend_from_slice(item);
+    }
+    Ok(Items::new(Data::Owned(Rc::new(all)), at, items.levels))
 }
 
 /// The same column of all groups: a sequence of all their rows, or a tensor.

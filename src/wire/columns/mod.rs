@@ -19,6 +19,7 @@ mod range;
 mod rows;
 mod structs;
 mod tensor;
+mod wanted;
 
 pub use self::allowance::{Allowance, Scope};
 pub use self::data::{Data, TextData};
@@ -29,6 +30,7 @@ pub use self::parse::Start;
 pub use self::rows::{Bits, Cuts, Enum, Items, Lengths, Marks, Optional, Tensors};
 pub use self::structs::{Field, Structs, is_derived};
 pub use self::tensor::{ColumnTensor, tensor_of_groups};
+pub use self::wanted::WantedFields;
 
 /// Rows, and the column with their content.
 pub struct Group<'de> {

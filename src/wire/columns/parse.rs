@@ -8,7 +8,8 @@ use super::blocks::{Block, check_rows};
 use super::heads::{definite, wrong};
 use super::range::Rows;
 use super::{
-    Column, Cuts, Data, Enum, Field, Group, Items, Kind, Maps, Marks, NumberType, Optional, Structs,
+    Column, Cuts, Data, Enum, Field, Group, Items, Kind, Maps, Marks, NumberType, Optional,
+    Structs, WantedFields,
 };
 use crate::error::{Error, Result};
 use crate::io::source::Read;
@@ -67,7 +68,7 @@ impl<'de, R: Read<'de>> Reader<R> {
     /// Reads the next group of rows. `None` after the last one.
     pub fn group(&mut self, left: &mut Left) -> Result<Option<Group<'de>>> {
         let Some(rows) = self.group_rows(left)? else { return Ok(None) };
-        let column = self.column_part(rows, 0..rows, &|_| true)?;
+        let column = self.column_part(rows, 0..rows, &WantedFields::All)?;
         Ok(Some(Group { rows, column }))
     }
 
@@ -98,38 +99,36 @@ impl<'de, R: Read<'de>> Reader<R> {
     }
 
     /// Reads part of the column of a group of `rows` rows. The column that is returned has only the rows in `part`.
-    /// If it is a struct, it has only the fields that `is_wanted` takes. What is left out is not read and not checked.
+    /// Its structs have only the wanted fields. What is left out is not read and not checked.
     pub fn column_part(
         &mut self,
         rows: usize,
         part: Range<usize>,
-        is_wanted: &dyn Fn(&str) -> bool,
+        wanted: &WantedFields<'_>,
     ) -> Result<Column<'de>> {
-        let at = self.offset();
         let rows = Rows { all: rows, start: part.start, end: part.end };
-        match self.peek_head()? {
-            Some((head, len)) if head.major() == head::MAP => {
-                self.charge(size_of::<Column>() as u64)?;
-                self.src.advance(len);
-                let kind = self.within(1, |wire| wire.structs(head, rows, is_wanted, at));
-                Ok(Column { at, kind: kind.map_err(|error| error.at(at))? })
-            }
-            _ => self.column(rows, None),
-        }
+        self.part_of_column(rows, None, wanted)
+    }
+
+    fn column(&mut self, rows: Rows) -> Result<Column<'de>> {
+        self.part_of_column(rows, None, &WantedFields::All)
     }
 
     /// Reads a column. `present` is for a value of a struct: it is set if some rows do not have it.
-    fn column(
+    fn part_of_column(
         &mut self,
         rows: Rows,
         present: Option<&mut Option<Marks<'de>>>,
+        wanted: &WantedFields<'_>,
     ) -> Result<Column<'de>> {
         self.charge(size_of::<Column>() as u64)?;
         let at = self.offset();
         let head = self.head()?;
         let kind = match head.major() {
-            head::MAP => self.within(1, |wire| wire.structs(head, rows, &|_| true, at)),
-            head::ARRAY => self.within(1, |wire| wire.named_column(head, rows, present, at)),
+            head::MAP => self.within(1, |wire| wire.structs(head, rows, wanted, at)),
+            head::ARRAY => {
+                self.within(1, |wire| wire.named_column(head, rows, present, wanted, at))
+            }
             head::TAG if tag::is_array(head.arg) => self.block_column(head.arg, rows, at),
             head::TAG => {
                 let what = format!("expected a column, found tag {}", head.arg);
@@ -144,7 +143,7 @@ impl<'de, R: Read<'de>> Reader<R> {
         &mut self,
         head: Head,
         rows: Rows,
-        is_wanted: &dyn Fn(&str) -> bool,
+        wanted: &WantedFields<'_>,
         at: u64,
     ) -> Result<Kind<'de>> {
         let len = definite(head, at)?;
@@ -155,12 +154,12 @@ impl<'de, R: Read<'de>> Reader<R> {
         for _ in 0..len {
             self.charge(size_of::<Field>() as u64)?;
             let name = self.name(rows)?;
-            if !is_wanted(&name) {
+            let Some(wanted) = wanted.within(&name) else {
                 self.skip()?;
                 continue;
-            }
+            };
             let mut present = None;
-            match self.column(rows, Some(&mut present)) {
+            match self.part_of_column(rows, Some(&mut present), &wanted) {
                 Ok(column) => fields.push(Field { name, present, column }),
                 Err(error) => return Err(error.in_field(name)),
             }
@@ -178,6 +177,7 @@ impl<'de, R: Read<'de>> Reader<R> {
         head: Head,
         rows: Rows,
         present: Option<&mut Option<Marks<'de>>>,
+        wanted: &WantedFields<'_>,
         at: u64,
     ) -> Result<Kind<'de>> {
         let len = definite(head, at)?;
@@ -218,7 +218,7 @@ impl<'de, R: Read<'de>> Reader<R> {
             "option" => {
                 takes(3)?;
                 let (bits, inner) = self.marked(rows)?;
-                let column = self.column(inner, None)?;
+                let column = self.part_of_column(inner, None, wanted)?;
                 let marks = Marks::new(bits);
                 Ok(Kind::Optional(Box::new(Optional { marks, column })))
             }
@@ -229,21 +229,21 @@ impl<'de, R: Read<'de>> Reader<R> {
                     return Err(Error::data(what).at(kind_at));
                 };
                 let (bits, inner) = self.marked(rows)?;
-                let column = self.column(inner, None)?;
+                let column = self.part_of_column(inner, None, wanted)?;
                 *present = Some(Marks::new(bits));
                 Ok(column.kind)
             }
             "list" => {
                 takes(3)?;
                 let (lengths, inner) = self.lengths(rows, |len| len == 0)?;
-                let column = self.column(inner, None)?;
+                let column = self.column(inner)?;
                 Ok(Kind::Lists(Box::new((Cuts::new(lengths), column))))
             }
             "map" => {
                 takes(4)?;
                 let (lengths, inner) = self.lengths(rows, |len| len == 0)?;
-                let keys = self.column(inner, None)?;
-                let values = self.column(inner, None)?;
+                let keys = self.column(inner)?;
+                let values = self.column(inner)?;
                 Ok(Kind::Maps(Box::new(Maps { cuts: Cuts::new(lengths), keys, values })))
             }
             "tuple" => {
@@ -278,7 +278,7 @@ impl<'de, R: Read<'de>> Reader<R> {
         }
         let mut columns = Vec::new();
         for index in 0..len {
-            let column = self.column(rows, None);
+            let column = self.column(rows);
             columns.push(column.map_err(|error| error.in_index(index))?);
         }
         Ok(Kind::Tuples(columns))
@@ -366,7 +366,7 @@ impl<'de, R: Read<'de>> Reader<R> {
                 self.src.advance(1);
                 columns.push(None);
             } else {
-                let column = self.column(count, None);
+                let column = self.column(count);
                 columns.push(Some(column.map_err(|error| error.in_field(&**name))?));
             }
         }

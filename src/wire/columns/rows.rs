@@ -216,6 +216,18 @@ impl<'de> Marks<'de> {
         self.bits.count(0..rows)
     }
 
+    /// The marks of those of the first `rows` rows whose row in the inner column is marked in `inner`.
+    pub fn and(&self, inner: &Marks<'_>, rows: usize) -> Self {
+        let mut bytes = vec![0u8; rows.div_ceil(8)];
+        let marked = (0..rows).filter(|&row| self.get(row));
+        for (_, row) in marked.enumerate().filter(|&(number, _)| inner.get(number)) {
+            if let Some(byte) = bytes.get_mut(row / 8) {
+                *byte |= 1 << (row % 8);
+            }
+        }
+        Self::new(Bits(Data::from(Bytes::Owned(bytes))))
+    }
+
     /// The row of the inner column, if this row has one.
     #[inline]
     pub fn inner(&mut self, row: usize) -> Option<usize> {
@@ -390,6 +402,14 @@ impl<'de> Items<'de> {
         }
         let start = self.start;
         (self.data.part(start..self.data.len()), self.base + start as u64)
+    }
+
+    /// Returns the item of a row.
+    pub fn item(&mut self, row: usize) -> &[u8] {
+        self.at(row);
+        let start = self.start;
+        self.at(row + 1);
+        self.data.as_slice().get(start..self.start).unwrap_or_default()
     }
 
     /// Reports that the item of a row took this many bytes, so that it need not be skipped.
