@@ -13,6 +13,7 @@ mod hostile_buffers;
 mod kinds;
 mod large;
 mod limits;
+mod located;
 mod paths;
 mod rows;
 mod same_as_rows;
