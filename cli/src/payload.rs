@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+use tenarc::archive::Segment;
+use tenarc::io::ReadAt;
+use tenarc::tensor::AxisSlice;
 use tenarc::{DynTensor, Tensor, Value};
 use tenarc_convert::Stored as _;
 
@@ -65,8 +68,12 @@ impl Section<'_> {
             return Err(beyond());
         }
         let Some(number) = payload.buffer else {
-            let bytes = self.inline(node, payload)?;
-            return Ok(bytes.get(start..end).ok_or_else(beyond)?.to_vec());
+            let (bytes, first) = match (&payload.column, self.segment()) {
+                (Some(path), Some(segment)) => rows_around(segment, path, payload, start..end)?,
+                _ => (self.inline(node, payload)?, 0),
+            };
+            let wanted = start.saturating_sub(first)..end.saturating_sub(first);
+            return Ok(bytes.get(wanted).ok_or_else(beyond)?.to_vec());
         };
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(len).map_err(|error| Failure::new(error.to_string()))?;
@@ -116,4 +123,23 @@ impl Section<'_> {
         let Tensor(tensor) = tenarc::from_slice::<Tensor<DynTensor>>(item)?;
         Ok(tensor.le_bytes().into_owned())
     }
+}
+
+/// Reads the rows of a column that have these bytes of it. Returns their bytes, and the number of bytes before them.
+fn rows_around<S: ReadAt + ?Sized>(
+    segment: &Segment<'_, S>,
+    path: &str,
+    payload: &Payload,
+    bytes: Range<usize>,
+) -> Result<(Vec<u8>, usize)> {
+    let rows = payload.shape.first().copied().unwrap_or_default();
+    let len = usize::try_from(payload.byte_len).unwrap_or(usize::MAX);
+    let Some(row_len) = len.checked_div(rows).filter(|&row_len| row_len > 0) else {
+        return Ok((Vec::new(), 0));
+    };
+    let first = bytes.start / row_len;
+    let mut slices = vec![AxisSlice::from(first..bytes.end.div_ceil(row_len))];
+    slices.resize(payload.shape.len(), AxisSlice::from(..));
+    let read: DynTensor = segment.slice(path, slices)?;
+    Ok((read.le_bytes().into_owned(), first * row_len))
 }

@@ -666,3 +666,44 @@ fn damaged_columns_are_reported() {
         assert!(ran.err.contains("checksum"), "{args:?} {ran:?}");
     }
 }
+
+/// Damage is named with its segment, column and rows. A slice reads only the groups that it is in.
+#[test]
+fn damage_in_a_column_is_named() {
+    #[derive(Serialize)]
+    struct Row {
+        id: u64,
+        x: f32,
+    }
+    let rows: Vec<Row> = (0..70_000).map(|row| Row { id: (row + 1) << 20, x: 0.5 }).collect();
+    let dir = Dir::new();
+    save(&dir, "a.tenarc", true, &[("t", rows)]);
+    let bytes = std::fs::read(dir.file("a.tenarc")).unwrap();
+    let needle = (69_000u64 << 20).to_le_bytes();
+    let at = bytes.windows(8).position(|window| window == needle).unwrap();
+    flip(&dir.file("a.tenarc"), at as u64);
+    let report = run(&dir, &["verify", "--json", "a.tenarc"]).json()[0].clone();
+    assert_eq!(report["path"], json!("id"), "{report}");
+    let error = report["error"].as_str().unwrap();
+    assert!(error.starts_with("segment 0 (`t`): rows 65536..70000: "), "{report}");
+    run(&dir, &["get", "a.tenarc", "id[0:5]"]).good();
+    run(&dir, &["get", "a.tenarc", "id[65530:65540]"]).failed(1, "65536.id");
+}
+
+/// A sequence misses several buffers if the file was cut in front of them.
+#[test]
+fn recover_names_a_missing_sequence_once() {
+    let dir = Dir::new();
+    let log: Vec<Event> = (0..2000).map(event).collect();
+    let first = Tensor(vec![0.5f32; 5000]);
+    save(&dir, "a.tenarc", true, &[("run", (first, log))]);
+    let bytes = std::fs::read(dir.file("a.tenarc")).unwrap();
+    let buffers = tenarc::open(dir.file("a.tenarc")).unwrap();
+    let (start, len) = buffers.segment(0).unwrap().buffers()[0];
+    assert!(buffers.segment(0).unwrap().buffers().len() > 3);
+    dir.write("cut.tenarc", &bytes[..usize::try_from(start + len).unwrap() + 10]);
+    let ran = run(&dir, &["recover", "cut.tenarc", "-o", "b.tenarc", "--json"]);
+    assert_eq!(ran.json()["salvaged"]["missing"], json!(["1"]), "{ran:?}");
+    let ran = run(&dir, &["recover", "cut.tenarc", "-o", "b.tenarc"]);
+    assert!(ran.good().contains("1 missing:\n  1\n"), "{ran:?}");
+}

@@ -28,12 +28,12 @@ use crate::mem::{self, Arena};
 use crate::options::DecodeOptions;
 use crate::parts::{Buffer, Parts};
 use crate::segment::buffers::{Lending, Seen};
-use crate::segment::columns::{Target, Whole};
+use crate::segment::columns::Target;
 use crate::segment::decode;
 use crate::segment::find;
 use crate::segment::format::Place;
 use crate::segment::header::Header;
-use crate::segment::locate::{Found, in_columns};
+use crate::segment::locate::{Found, Inside, in_columns};
 use crate::segment::path;
 use crate::tensor::{DynTensor, FromTensor, RawTensor, SharedTensor, Slices, Tensor, TensorInfo};
 use crate::wire::tensor::Payload;
@@ -149,11 +149,10 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// # Errors
     /// If there is no such value, it cannot be read or is damaged, or it does not fit the type.
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
-        let value = match self.locate(path)? {
-            Found::Item(range) => self.decode(range),
-            Found::InColumns(range, target) => self.decode_in(range, &target),
-        };
-        value.map_err(|error| error.under(path))
+        match self.locate(path)? {
+            Found::Item(range) => self.decode(range).map_err(|error| error.under(path)),
+            Found::InColumns(range, inside) => self.decode_in(range, &inside),
+        }
     }
 
     /// Loads the tensor at `path` as an array of ndarray, a `Vec`, a [`DynTensor`], or any other type that
@@ -202,6 +201,8 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// For `s![10..20, 3]` of a row-major matrix, rows 10 to 19 are read as one block, and column 3 is taken from them.
     /// For a column-major matrix, all of column 3 is read.
     ///
+    /// Of a column in several groups, only the groups with rows of the slice are read.
+    ///
     /// The checksums of all chunks with bytes of the slice are verified. For this, the rest of these chunks is read
     /// too. This is less than two chunks for each run of bytes. [`DecodeOptions::with_checksums`]`(false)` reads only
     /// the slice.
@@ -216,11 +217,12 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         slices: impl Into<Slices>,
     ) -> Result<T> {
         let slices = slices.into();
-        let part = match self.locate(path)? {
-            Found::Item(range) => self.slice_at(range, &slices),
-            Found::InColumns(range, target) => self.slice_in(range, &target, &slices),
-        };
-        part.map_err(|error| error.in_field(path))
+        match self.locate(path)? {
+            Found::Item(range) => {
+                self.slice_at(range, &slices).map_err(|error| error.in_field(path))
+            }
+            Found::InColumns(range, inside) => self.slice_in(range, &inside, &slices),
+        }
     }
 
     fn slice_at<T: for<'de> FromTensor<'de>>(
@@ -267,7 +269,8 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     }
 
     /// Verifies the checksums of the tensors, numbers and byte strings in the value at `path`, without keeping them.
-    /// The path `""` is the whole value. So a [view](Self::view_at) can be verified before it is used.
+    /// The path `""` is the whole value. So a [view](Self::view_at) can be verified before it is used. For a column, only
+    /// the bytes of this column are verified. For a row of columns, its group is verified, which has at most 65,536 rows.
     ///
     /// ```
     /// use tenarc::{Archive, OArchive, Tensor};
@@ -302,16 +305,15 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// The numbers of the buffers that the value at `path` refers to.
     fn numbers_at(&self, path: &str) -> Result<BTreeSet<u64>> {
         let range = match self.locate(path)? {
-            Found::InColumns(_, Target::Column(Whole { buffer: Some(number), .. })) => {
-                return Ok(BTreeSet::from([number]));
+            Found::Item(range) => range,
+            Found::InColumns(range, Inside { target, .. }) => {
+                if let Target::InRow { row, .. } = target {
+                    let mut table = Table::default();
+                    table.add(self.clone(), range.clone())?;
+                    table.check_row(row).map_err(|error| error.in_field(path))?;
+                }
+                return self.numbers_in(range, &target);
             }
-            Found::InColumns(range, Target::InRow { row, .. }) => {
-                let mut table = Table::default();
-                table.add(self.clone(), range.clone())?;
-                table.check_row(row).map_err(|error| error.in_field(path))?;
-                range
-            }
-            Found::Item(range) | Found::InColumns(range, Target::Column(_)) => range,
         };
         let item = self.metadata()?.get(range).unwrap_or_default();
         let mut numbers = BTreeSet::new();
@@ -367,11 +369,11 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
             Found::Item(range) => {
                 let (base, item) = self.item(range)?;
                 let found = path::tensor_at(item, base, self.header(), self.options.limits);
-                found.map(|(item, _)| TensorInfo::of(path.to_owned(), &item))
+                let info = found.map(|(item, _)| TensorInfo::of(path.to_owned(), &item));
+                info.map_err(|error| error.under(path))
             }
-            Found::InColumns(range, target) => self.info_in(range, &target, path),
+            Found::InColumns(range, inside) => self.info_in(range, &inside),
         }
-        .map_err(|error| error.under(path))
     }
 
     /// The rows of the sequence at `path` as a table. The path `""` is the whole value.
@@ -577,10 +579,14 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     ) -> Result<T> {
         let value = match self.locate(path)? {
             Found::Item(range) => self.lend(range, share),
-            Found::InColumns(range, target) => {
-                self.lending(range, share, |metadata, base, buffers| {
-                    in_columns(metadata, base, buffers, self.options, &target)
-                })
+            Found::InColumns(range, inside) => {
+                let value = self.lending(range, share, |metadata, base, buffers| {
+                    Ok(in_columns(metadata, base, buffers, self.options, &inside))
+                });
+                match value {
+                    Ok(value) => return value,
+                    Err(error) => Err(error),
+                }
             }
         };
         value.map_err(|error| error.under(path))

@@ -1,6 +1,7 @@
 //! Finds out which bytes of a tensor a slice needs, and takes the slice from them.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::meta::{Order, TensorMeta};
@@ -177,6 +178,22 @@ impl Part {
         }
         (self.meta, Cow::Owned(bytes))
     }
+}
+
+/// The range of rows that a slice takes of a tensor with `rows` rows, and the slice that takes the same of these rows
+/// alone. Rows are the indices along the first axis.
+pub fn rows_of(slices: &Slices, rows: usize) -> Result<(Range<usize>, Slices)> {
+    let mut slices = slices.as_slice().to_vec();
+    let Some(first) = slices.iter_mut().find(|slice| **slice != AxisSlice::NewAxis) else {
+        return Ok((0..rows, slices.into()));
+    };
+    let Taken { from, to, .. } = Taken::of(*first, rows)?;
+    match first {
+        AxisSlice::Index(at) => *at = 0,
+        AxisSlice::Range { start, end, .. } => (*start, *end) = (0, None),
+        AxisSlice::NewAxis => {}
+    }
+    Ok((from..to, slices.into()))
 }
 
 /// The indices that a slice selects along an axis: every `step`-th index from `from` up to, not including, `to`.

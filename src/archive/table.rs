@@ -1,4 +1,8 @@
 //! The rows of all sequences with one name.
+//!
+//! The path of an error starts with the number of a row, counted through the whole table. The code that reads a
+//! sequence adds it, because only this code knows the row. What reads a column as a value puts the path of the column in
+//! front of errors of that value.
 
 mod views;
 
@@ -18,7 +22,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::io::source::SliceRead;
-use crate::options::DecodeOptions;
+use crate::options::{DecodeOptions, Limits};
 use crate::segment::buffers::Spent;
 use crate::segment::columns::{Outline, Target, Whole};
 use crate::segment::{decode, decode_with};
@@ -208,8 +212,7 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
                 let options = part.segment.options;
                 let options = options.with_checksums(verify && options.checksums);
                 let wanted = from - part.first..to - part.first;
-                let read: Vec<T> =
-                    part.rows(wanted, options, &mut spent).map_err(|error| error.in_index(from))?;
+                let read: Vec<T> = part.rows(wanted, options, &mut spent)?;
                 if rows.is_empty() {
                     rows = read;
                 } else {
@@ -256,19 +259,22 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     /// # Errors
     /// If there is no such column, it cannot be read or is damaged, or it does not fit the type.
     pub fn column<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
-        let column = self.column_of(path).and_then(|column| T::deserialize(column));
-        column.map_err(|error| error.in_field(path))
+        let names = self.whole(path).map_err(|error| error.in_field(path))?.names;
+        let column = self.column_of(&names)?;
+        T::deserialize(column).map_err(|error| error.in_field(path))
     }
 
-    fn column_of(&self, path: &str) -> Result<ColumnOfGroups<'_>> {
-        let names = self.whole(path)?.names;
-        let limits = self.parts.first().map(|part| part.segment.options.limits);
-        let mut column = ColumnOfGroups::new(limits.unwrap_or_default());
+    fn column_of(&self, names: &[String]) -> Result<ColumnOfGroups<'_>> {
+        let mut column = ColumnOfGroups::new(self.limits());
         let mut spent = Spent::default();
         for part in self.parts.iter().filter(|part| part.rows > 0) {
-            part.column(&names, &mut column, &mut spent)?;
+            part.column(names, &mut column, &mut spent)?;
         }
         Ok(column)
+    }
+
+    fn limits(&self) -> Limits {
+        self.parts.first().map(|part| part.segment.options.limits).unwrap_or_default()
     }
 
     /// The columns, in the order of the fields. The columns of a field that is a struct follow it.
@@ -387,8 +393,9 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
             let is_wanted = |name: &str| fields.is_none_or(|fields| fields.contains(&name));
             let (base, item) = self.segment.item(self.range.clone())?;
             decode_with(item, base, buffers, options, |deserializer| {
-                deserializer
-                    .rows(Wanted { rows, fields: WantedFields::Of(&is_wanted) }, PhantomData)
+                let fields = WantedFields::Of(&is_wanted);
+                let wanted = Wanted { rows, before: self.first, fields };
+                deserializer.rows(wanted, PhantomData)
             })
         })
     }
@@ -405,7 +412,7 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
             let Stored::Items(places) = &self.stored else {
                 let (base, item) = self.segment.item(self.range.clone())?;
                 return decode_with(item, base, buffers, options, |deserializer| {
-                    deserializer.column(names, column)
+                    deserializer.column(names, 0..u64::MAX, column)
                 });
             };
             let rows = (0..self.rows).map(|row| self.row(places, row, options, buffers));
@@ -426,8 +433,11 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
         options: DecodeOptions,
         buffers: &mut Positioned<'s, S>,
     ) -> Result<T> {
-        let (base, item) = self.segment.item(self.item(places, row)?)?;
-        decode(PhantomData, item, base, buffers, options)
+        let mut read = || {
+            let (base, item) = self.segment.item(self.item(places, row)?)?;
+            decode(PhantomData, item, base, buffers, options)
+        };
+        read().map_err(|error: Error| error.in_index(self.first.saturating_add(row)))
     }
 
     /// Returns the range of a row's item in the metadata. Fills `places` if they are not known yet.
@@ -508,7 +518,6 @@ impl<S: ReadAt + ?Sized, T: DeserializeOwned> Iterator for Rows<'_, '_, S, T> {
             }
             // The memory of the rows that were given out is freed before the next ones are read.
             self.ready = Vec::new().into_iter();
-            let first = part.first + self.next;
             let group = part.group(self.next);
             self.next = group.end;
             match part.rows(group, part.segment.options, &mut Spent::default()) {
@@ -516,7 +525,7 @@ impl<S: ReadAt + ?Sized, T: DeserializeOwned> Iterator for Rows<'_, '_, S, T> {
                 Err(error) => {
                     // Nothing is known about the rows that follow, so the iterator ends.
                     self.part = usize::MAX;
-                    return Some(Err(error.in_index(first)));
+                    return Some(Err(error));
                 }
             }
         }

@@ -16,10 +16,16 @@ pub fn verify<S: ReadAt + ?Sized>(
     options: DecodeOptions,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<()> {
+    let mut segments = 0u64;
     let scan = scan(source, len, |segment| {
-        segment.hashes(source)?;
-        references(source, segment, options.limits)?;
-        body(source, segment, options, &mut |at| progress(at, len))
+        let number = segments;
+        segments += 1;
+        let mut verify = || {
+            segment.hashes(source)?;
+            references(source, segment, options.limits)?;
+            body(source, segment, options, &mut |at| progress(at, len))
+        };
+        verify().map_err(|error| in_segment(error, number, segment.header.name.as_deref()))
     })?;
     match scan.fault {
         None if scan.is_finished() => {}
@@ -28,6 +34,17 @@ pub fn verify<S: ReadAt + ?Sized>(
     }
     progress(len, len);
     Ok(())
+}
+
+/// Says which segment is damaged. The only value of an archive has neither a name nor another number than 0.
+#[cold]
+fn in_segment(error: Error, number: u64, name: Option<&str>) -> Error {
+    match name {
+        _ if error.category() != Category::Damaged => error,
+        Some(name) => error.meaning(&format!("segment {number} (`{}`)", name.escape_debug())),
+        None if number > 0 => error.meaning(&format!("segment {number}")),
+        None => error,
+    }
 }
 
 /// Checks that the metadata is one item, that its references match the buffers, and that every buffer

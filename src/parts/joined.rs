@@ -439,9 +439,9 @@ pub fn decode<'a, T: Deserialize<'a>, B: AsRef<[u8]>>(
     let (Found::Item(range) | Found::InColumns(range, _)) = &found;
     let base = header.metadata_offset() + range.start as u64;
     let item = item.get(range.clone()).unwrap_or_default();
-    let value = match &found {
-        Found::Item(_) => crate::segment::decode(PhantomData, item, base, &mut lending, options),
-        Found::InColumns(_, target) => in_columns(item, base, &mut lending, options, target),
-    };
-    value.map_err(|error| error.under(path))
+    match &found {
+        Found::Item(_) => crate::segment::decode(PhantomData, item, base, &mut lending, options)
+            .map_err(|error| error.under(path)),
+        Found::InColumns(_, inside) => in_columns(item, base, &mut lending, options, inside),
+    }
 }

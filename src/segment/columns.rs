@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, DefaultHasher, Hasher as _, RandomState};
+use std::iter::Peekable;
 use std::ops::Range;
+use std::vec;
 
 use super::form::{self, Fields, Form, Present};
 use super::header::Header;
@@ -30,6 +32,8 @@ pub struct Outline<'m> {
     group: u64,
     /// The number of groups that have rows.
     filled: usize,
+    /// The groups that have rows.
+    groups: Vec<Span>,
     /// Whether some rows are not stored as columns.
     has_items: bool,
     /// The number of columns that are stored as tensors, plus the number of tensors in rows that are stored as items.
@@ -56,6 +60,8 @@ pub struct Outlined<'m> {
     buffer: Option<(u64, usize)>,
     /// Its payloads that are whole buffers.
     pub pieces: Vec<Piece>,
+    /// Where it is in each group that has it.
+    spans: Vec<Span>,
     /// The number of groups that have the column.
     groups: usize,
     /// The number of columns stored as tensors that it consists of, in all groups together.
@@ -69,6 +75,15 @@ pub struct Piece {
     pub buffer: u64,
     /// The rows of all groups that are in it.
     pub rows: Range<u64>,
+}
+
+/// The place of a column in one group, or of the whole group.
+#[derive(Clone, Debug)]
+struct Span {
+    /// The range of its item, in offsets of the archive.
+    item: Range<u64>,
+    /// The rows of the group.
+    rows: Range<u64>,
 }
 
 /// A whole column.
@@ -148,11 +163,19 @@ impl<'m> Outline<'m> {
                 wire.skip()?;
             } else {
                 self.filled += 1;
+                let start = wire.offset();
                 let form = form::column(wire, Some(Fields::of_rows(self)))?;
                 self.tensors += form.all_tensors;
+                let item = start..wire.offset();
+                self.groups.push(Span { item, rows: self.rows_of_group() });
             }
         }
         Ok(())
+    }
+
+    /// The rows of the current group.
+    fn rows_of_group(&self) -> Range<u64> {
+        self.rows.saturating_sub(self.group)..self.rows
     }
 
     /// Dtype and shape of each row of a column, if it is a tensor.
@@ -281,6 +304,48 @@ impl<'m> Outline<'m> {
         !self.names(number).iter().any(|name| row_of(Steps::Dotted(name)).is_some())
     }
 
+    /// Finds out which columns items are in.
+    pub fn holders(&self) -> Holders<'_> {
+        let columns = self.columns.iter().enumerate();
+        let columns = columns
+            .flat_map(|(number, column)| column.spans.iter().map(move |span| (Some(number), span)));
+        let groups = self.groups.iter().map(|span| (None, span));
+        let mut spans: Vec<_> = groups.chain(columns).collect();
+        // A column in a column starts behind it. Rows that are a column start where it starts, and come first.
+        spans.sort_by_key(|(_, span)| span.item.start);
+        Holders { spans: spans.into_iter().peekable(), open: Vec::new() }
+    }
+
+    /// Which items belong to a target.
+    pub fn wanted(&self, target: &Target<'_>) -> Belongs {
+        let (names, row) = match target {
+            Target::Column(whole) => (&whole.names, None),
+            Target::InRow { names, row, .. } => (names, Some(*row)),
+        };
+        // What is in a column around the target, but in no field of it, are marks of rows, or numbers of several fields.
+        let mut columns = vec![false; self.columns.len()];
+        let mut target = None;
+        for name in names {
+            let mut all = self.columns.iter();
+            target = all.position(|column| column.parent == target && column.name == **name);
+            if let Some(around) = target.and_then(|number| columns.get_mut(number)) {
+                *around = true;
+            }
+        }
+        // Without a name, all fields are wanted. A column comes after the one that it is in.
+        let mut inside: Vec<bool> = Vec::with_capacity(columns.len());
+        for (number, (column, wanted)) in self.columns.iter().zip(&mut columns).enumerate() {
+            let is_inside = match (target, column.parent) {
+                (None, _) => true,
+                (Some(target), _) if target == number => true,
+                (_, parent) => parent.is_some_and(|parent| inside.get(parent) == Some(&true)),
+            };
+            *wanted |= is_inside;
+            inside.push(is_inside);
+        }
+        Belongs { columns, row }
+    }
+
     /// What a path leads to.
     ///
     /// # Errors
@@ -351,6 +416,7 @@ impl<'m> Outline<'m> {
                 present: Present::Unknown,
                 buffer: None,
                 pieces: Vec::new(),
+                spans: Vec::new(),
                 groups: 0,
                 tensors: 0,
             });
@@ -360,10 +426,13 @@ impl<'m> Outline<'m> {
 
     /// Takes over what is known about a column of another group.
     pub(super) fn merge(&mut self, number: usize, form: Form) {
+        let rows = self.rows_of_group();
         let Some(column) = self.columns.get_mut(number) else { return };
         if let Some((buffer, _)) = form.buffer {
-            let rows = self.rows.saturating_sub(self.group)..self.rows;
-            column.pieces.push(Piece { buffer, rows });
+            column.pieces.push(Piece { buffer, rows: rows.clone() });
+        }
+        if let Some(item) = &form.item {
+            column.spans.push(Span { item: item.clone(), rows });
         }
         if column.groups == 0 {
             (column.kind, column.buffer) = (form.kind, form.buffer);
@@ -379,6 +448,56 @@ impl<'m> Outline<'m> {
         column.is_optional |= form.optional.is_some() || form.kind == "unit";
         let known = std::mem::replace(&mut column.present, Present::Unknown);
         column.present = known.and(form.present());
+    }
+}
+
+/// The column and the rows that an item is in.
+pub struct Holder {
+    /// The number of the column. `None` if the item is in no column with a name.
+    pub column: Option<usize>,
+    /// The rows of the group.
+    pub rows: Range<u64>,
+}
+
+/// Finds out which columns items are in. The items must be in ascending order.
+pub struct Holders<'o> {
+    /// The columns and groups that start later, in ascending order.
+    spans: Peekable<vec::IntoIter<(Option<usize>, &'o Span)>>,
+    /// Those that have started and have not ended. Each one is in the one before.
+    open: Vec<(Option<usize>, &'o Span)>,
+}
+
+impl Holders<'_> {
+    /// The innermost column with the byte at this offset of the archive. `None` if the byte is in no group.
+    pub fn at(&mut self, offset: u64) -> Option<Holder> {
+        while let Some(next) = self.spans.next_if(|(_, span)| span.item.start <= offset) {
+            self.close(next.1.item.start);
+            self.open.push(next);
+        }
+        self.close(offset);
+        let &(column, span) = self.open.last()?;
+        Some(Holder { column, rows: span.rows.clone() })
+    }
+
+    fn close(&mut self, offset: u64) {
+        while self.open.pop_if(|(_, span)| span.item.end <= offset).is_some() {}
+    }
+}
+
+/// Which items belong to a target in columns.
+pub struct Belongs {
+    /// Whether the items of each column do, if they are in no column in it.
+    columns: Vec<bool>,
+    /// If the target is in a row, its number.
+    row: Option<u64>,
+}
+
+impl Belongs {
+    /// Whether an item with this holder belongs to the target.
+    pub fn takes(&self, holder: Option<Holder>) -> bool {
+        let Some(Holder { column, rows }) = holder else { return false };
+        let in_column = |column: usize| self.columns.get(column) == Some(&true);
+        self.row.is_none_or(|row| rows.contains(&row)) && column.is_none_or(in_column)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Reads the form of a column from the metadata, without its content (`SPEC.md`, sections 3.1 and 5.10).
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use super::columns::Outline;
 use crate::dtype::DType;
@@ -27,6 +28,8 @@ pub struct Form {
     /// The number of columns stored as tensors that it contains at any depth, plus the number of tensors in rows that
     /// are stored as items.
     pub all_tensors: usize,
+    /// The range of its item, in offsets of the archive, if the column has an item of its own.
+    pub item: Option<Range<u64>>,
 }
 
 /// What the rows of a column have, apart from those that are null.
@@ -51,7 +54,15 @@ impl Present {
 
 impl Form {
     fn other(kind: &'static str) -> Self {
-        Self { kind, tensor: None, optional: None, buffer: None, tensors: 0, all_tensors: 0 }
+        Self {
+            kind,
+            tensor: None,
+            optional: None,
+            buffer: None,
+            tensors: 0,
+            all_tensors: 0,
+            item: None,
+        }
     }
 
     /// What the rows have that are not null.
@@ -99,7 +110,8 @@ impl<'o, 'm> Fields<'o, 'm> {
         let form = read(Fields { outline: self.outline, parent: Some(number), are_optional })?;
         let tensors = form.all_tensors;
         let form = if are_optional {
-            Form { kind: form.kind, tensors: form.tensors, ..form.into_optional() }
+            let item = form.item.clone();
+            Form { kind: form.kind, tensors: form.tensors, item, ..form.into_optional() }
         } else {
             form
         };
@@ -121,7 +133,11 @@ pub fn column<'m, R: Read<'m>>(
             while wire.more(&mut left)? {
                 let name = name(wire)?;
                 all_tensors += match &mut fields {
-                    Some(fields) => fields.add(name, |fields| column(wire, Some(fields)))?,
+                    Some(fields) => fields.add(name, |fields| {
+                        let start = wire.offset();
+                        let form = column(wire, Some(fields))?;
+                        Ok(Form { item: Some(start..wire.offset()), ..form })
+                    })?,
                     None => column(wire, None)?.all_tensors,
                 };
             }

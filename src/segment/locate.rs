@@ -13,13 +13,27 @@ use crate::de::ColumnOfGroups;
 use crate::error::Result;
 use crate::io::buffers::Buffers;
 use crate::options::{DecodeOptions, Limits};
+use crate::steps::Steps;
 
 /// Where the value at a path is.
 pub enum Found<'p> {
     /// The value is the item in this range of the metadata.
     Item(Range<usize>),
     /// The value is in the columns that are the item in this range.
-    InColumns(Range<usize>, Target<'p>),
+    InColumns(Range<usize>, Inside<'p>),
+}
+
+/// A value in columns, and how errors name it.
+#[derive(Clone)]
+pub struct Inside<'p> {
+    pub target: Target<'p>,
+    /// If the target is a column, the rows of it that are read.
+    pub rows: Range<u64>,
+    /// The path of the sequence that is stored as columns. It is in front of errors of the columns, whose path starts
+    /// with a row.
+    pub sequence: &'p str,
+    /// The path of the value. It is in front of errors of the value.
+    pub path: &'p str,
 }
 
 /// Returns where the value at `path` is in the metadata of a segment.
@@ -36,30 +50,40 @@ pub fn locate<'p>(
         Place::Item(range) => return Ok(Found::Item(range)),
         Place::InColumns(range, steps) => (range, steps),
     };
+    let sequence = path.get(..path.len().saturating_sub(steps.len())).unwrap_or_default();
+    let sequence = match steps {
+        Steps::Dotted(_) => sequence.strip_suffix('.').unwrap_or(sequence),
+        Steps::Pointer(_) => sequence,
+    };
+    let found = |target| {
+        Found::InColumns(range.clone(), Inside { target, rows: 0..u64::MAX, sequence, path })
+    };
     if let (Some(row), Some(rest)) = steps.index() {
-        return Ok(Found::InColumns(range, Target::InRow { names: Vec::new(), row, rest }));
+        return Ok(found(Target::InRow { names: Vec::new(), row, rest }));
     }
     let base = header.metadata_offset() + range.start as u64;
     let mut outline = Outline::default();
     let item = metadata.get(range.clone()).unwrap_or_default();
     let target = outline.add(item, base, header, limits).and_then(|()| outline.target(steps));
-    target.map(|target| Found::InColumns(range, target)).map_err(|error| error.in_field(path))
+    target.map(found).map_err(|error| error.in_field(path))
 }
 
-/// Decodes a value in columns.
+/// Decodes a value in columns. Errors have their whole path.
 pub fn in_columns<'de, T: Deserialize<'de>>(
     metadata: &'de [u8],
     base: u64,
     buffers: &mut dyn Buffers<'de>,
     options: DecodeOptions,
-    target: &Target<'_>,
+    inside: &Inside<'_>,
 ) -> Result<T> {
-    decode_with(metadata, base, buffers, options, |deserializer| match target {
+    let read = decode_with(metadata, base, buffers, options, |deserializer| match &inside.target {
         Target::InRow { names, row, rest } => deserializer.in_row(*row, names, *rest, PhantomData),
         Target::Column(whole) => {
             let mut column = ColumnOfGroups::new(options.limits);
-            deserializer.column(&whole.names, &mut column)?;
-            T::deserialize(column)
+            deserializer.column(&whole.names, inside.rows.clone(), &mut column)?;
+            Ok(T::deserialize(column))
         }
-    })
+    });
+    let value = read.map_err(|error| error.under(inside.sequence))?;
+    value.map_err(|error| error.under(inside.path))
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 
 use super::columns::Outline;
 use super::find::find_item;
@@ -154,6 +155,60 @@ pub fn in_buffers_at(
                 usize::try_from(*number).ok().and_then(|number| found.get_mut(number))
         {
             *first = Some(describe(None)?.info);
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// What is in a buffer, for errors.
+pub struct Content {
+    pub path: String,
+    /// The rows of a column that are in the buffer.
+    pub rows: Option<Range<u64>>,
+}
+
+/// The first thing that a buffer holds: a tensor, a byte string, or part of a column. `None` if nothing refers to the
+/// buffer.
+pub fn content_of(
+    metadata: &[u8],
+    header: &Header,
+    limits: Limits,
+    buffer: u64,
+) -> Result<Option<Content>> {
+    let (base, buffers) = (header.metadata_offset(), &header.layout.buffers);
+    let is_it = |item: &TensorItem| match item.payload {
+        Payload::Buffer { number, .. } => number == buffer,
+        _ => false,
+    };
+    let mut found = None;
+    inform(metadata, base, buffers, limits, &mut |place, seen, describe| {
+        match seen {
+            _ if found.is_some() => {}
+            Seen::Payload(item) if !place.in_columns && is_it(item) => {
+                let path = describe(None)?.info.path().to_owned();
+                found = Some(Content { path, rows: None });
+            }
+            Seen::Payload(_) => {}
+            Seen::Columns(at) => {
+                let start = usize::try_from(at - base).unwrap_or(usize::MAX);
+                let item = metadata.get(start..).unwrap_or_default();
+                let mut offset = None;
+                references_at(item, at, buffers, limits, &mut |end, item| {
+                    if is_it(item) {
+                        offset.get_or_insert(end.saturating_sub(1));
+                    }
+                })?;
+                let Some(offset) = offset else { return Ok(()) };
+                let outline = Outline::of_groups(item, at, buffers, limits)?;
+                let holder = outline.holders().at(offset);
+                let column = holder.as_ref().and_then(|holder| holder.column);
+                let sequence = place.path.text();
+                let names = column.map(|number| outline.names(number)).unwrap_or_default();
+                let steps = (!sequence.is_empty()).then_some(&*sequence).into_iter().chain(names);
+                let path = steps.collect::<Vec<_>>().join(".");
+                found = Some(Content { path, rows: holder.map(|holder| holder.rows) });
+            }
         }
         Ok(())
     })?;

@@ -13,6 +13,7 @@ mod hostile_buffers;
 mod kinds;
 mod large;
 mod limits;
+mod located;
 mod nested;
 mod paths;
 mod rows;

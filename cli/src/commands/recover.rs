@@ -1,5 +1,6 @@
 //! `recover`: repairs a truncated or damaged archive.
 
+use std::collections::HashSet;
 use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
@@ -109,7 +110,7 @@ fn as_json(recovered: &Recovered, found: &[Damage]) -> Json {
         json!({
             "name": salvaged.name,
             "tensors": paths(&salvaged.tensors),
-            "missing": paths(&salvaged.missing),
+            "missing": places(&salvaged.missing),
         })
     });
     let range = |range: &Range<u64>| json!([range.start, range.end]);
@@ -201,7 +202,8 @@ fn print(recovered: &Recovered, found: &[Damage], file: &str, out: &mut Out) -> 
         }
     }
     if let Some(salvaged) = &recovered.salvaged {
-        let (kept, missing) = (salvaged.tensors.len() as u64, salvaged.missing.len() as u64);
+        let (kept, missing) =
+            (salvaged.tensors.len() as u64, places(&salvaged.missing).len() as u64);
         let name = salvaged
             .name
             .as_deref()
@@ -211,7 +213,7 @@ fn print(recovered: &Recovered, found: &[Damage], file: &str, out: &mut Out) -> 
             out,
             "kept {kept}{name} of the cut value, without verifying them; {missing} missing:"
         )?;
-        for path in paths(&salvaged.missing) {
+        for path in places(&salvaged.missing) {
             writeln!(out, "  {}", ls::shown(path))?;
         }
     }
@@ -220,6 +222,12 @@ fn print(recovered: &Recovered, found: &[Damage], file: &str, out: &mut Out) -> 
 
 fn named(name: Option<&str>) -> String {
     name.map_or_else(String::new, |name| format!(" ({})", escaped(name)))
+}
+
+/// The paths of what is missing. A sequence that is stored as columns misses several buffers, and is named once.
+fn places(missing: &[TensorInfo]) -> Vec<&str> {
+    let mut seen = HashSet::new();
+    paths(missing).into_iter().filter(|path| seen.insert(*path)).collect()
 }
 
 fn paths(tensors: &[TensorInfo]) -> Vec<&str> {

@@ -126,8 +126,11 @@ fn check(document: &Document, report: &mut Report) -> Result<()> {
         let len = archive.byte_len();
         let progress = Progress::new(len, what);
         if let Err(error) = archive.verify_with(|done, _| progress.set(done)) {
+            let path = Some(error.path()).filter(|path| !path.is_empty());
             report.fail(&error.into());
-            report.path = report.offset.and_then(|offset| tensor_at(document, offset));
+            // The path of a value that is one tensor is empty, and so is that of an error of the whole archive.
+            let at_offset = || report.offset.and_then(|offset| tensor_at(document, offset));
+            report.path = path.or_else(at_offset);
         } else if let Some(unfinished) = unfinished(archive) {
             // A truncated copy of an archive looks the same as an unfinished append, so this is not reported as good.
             report.offset = Some(len);

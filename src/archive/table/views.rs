@@ -12,35 +12,42 @@ use crate::io::at::ReadAt;
 use crate::segment::buffers::Seen;
 use crate::segment::columns::Target;
 use crate::segment::decode_with;
-use crate::segment::locate::in_columns;
+use crate::segment::locate::{Inside, in_columns};
 
 impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     /// Views a column in an archive in memory, such as a [`Map`](crate::Map): for example as a
     /// `Tensor<ArrayView2<f32>>` whose first dimension is the row. Checksums are not verified.
     ///
     /// Rows of several values are in several places, and so are more than 65,536 rows of one value, which are several
-    /// groups. [`views`](Self::views) gives a view of each.
+    /// groups. [`views`](Self::views) gives a view of each. Without rows, the view is an
+    /// empty sequence, but no tensor, because no dtype is stored.
     ///
     /// # Errors
     /// If the archive is not in memory, there is no such column, the rows are in several values, the column is a tensor in
     /// several groups, or it does not fit the type.
     pub fn view_column<T: Deserialize<'a>>(&self, path: &str) -> Result<T> {
-        let view = || {
-            let filled: Vec<_> = self.parts.iter().filter(|part| part.rows > 0).collect();
-            let [part] = &*filled else {
+        let filled: Vec<_> = self.parts.iter().filter(|part| part.rows > 0).collect();
+        let part = match &*filled {
+            [] => {
+                let empty = ColumnOfGroups::new(self.limits());
+                return T::deserialize(empty).map_err(|error| error.in_field(path));
+            }
+            [part] => part,
+            _ => {
                 let what = format!(
                     "the column is in {} values: Table::views gives a view of each of its groups",
                     filled.len()
                 );
-                return Err(Error::data(what));
-            };
-            let column = Target::Column(self.whole(path)?);
-            let options = part.segment.options;
-            part.segment.lending(part.range.clone(), None, |metadata, base, buffers| {
-                in_columns(metadata, base, buffers, options, &column)
-            })
+                return Err(Error::data(what).in_field(path));
+            }
         };
-        view().map_err(|error: Error| error.in_field(path))
+        let whole = self.whole(path).map_err(|error| error.in_field(path))?;
+        let target = Target::Column(whole);
+        let inside = Inside { target, rows: 0..u64::MAX, sequence: "", path };
+        let options = part.segment.options;
+        part.segment.lending(part.range.clone(), None, |metadata, base, buffers| {
+            in_columns(metadata, base, buffers, options, &inside)
+        })
     }
 
     /// Views a column in an archive in memory group by group: each item is a view of the rows of one group, which has at
@@ -100,24 +107,24 @@ struct Place<'t, 'a, S: ?Sized> {
 }
 
 impl<'a, S: ReadAt + ?Sized> Place<'_, 'a, S> {
-    /// Returns a view of the rows. `seen` is what was read of the same segment.
-    fn view<T: Deserialize<'a>>(&self, names: &[String], seen: &mut Seen) -> Result<T> {
+    /// Returns a view of the rows of the column at `path`, to which the names lead. `seen` is what was read of the same segment.
+    fn view<T: Deserialize<'a>>(&self, path: &str, names: &[String], seen: &mut Seen) -> Result<T> {
         let Self { part, group } = *self;
         let Some(group) = group else {
             let what = "the rows are stored one by one, not as columns; load the column instead";
-            return Err(Error::data(what).in_index(part.first));
+            return Err(Error::data(what).in_index(part.first).in_field(path));
         };
         let options = part.segment.options;
         let first = self.first_row();
         let mut column = ColumnOfGroups::starting_at(first, options.limits);
         let range = part.range.start.saturating_add(group.at)..part.range.end;
-        let lent = part.segment.lending_after(range, None, seen, |metadata, base, buffers| {
-            decode_with(metadata, base, buffers, options, |deserializer| {
+        part.segment.lending_after(range, None, seen, |metadata, base, buffers| {
+            let read = decode_with(metadata, base, buffers, options, |deserializer| {
                 deserializer.column_of_group(group.rows, names, &mut column)
-            })
-        });
-        lent.map_err(|error| error.in_index(first))?;
-        T::deserialize(column)
+            });
+            read.map_err(|error| error.in_index(first))
+        })?;
+        T::deserialize(column).map_err(|error| error.in_field(path))
     }
 
     /// The number of the first row in the table.
@@ -155,8 +162,7 @@ impl<'a, S: ReadAt + ?Sized, T: Deserialize<'a>> Iterator for Views<'_, 'a, S, T
             Some((of, seen)) if std::ptr::eq(*of, part) => seen,
             seen => &mut seen.insert((part, Seen::new(part.segment.options.limits))).1,
         };
-        let view = place.view(&self.names, seen);
-        Some(view.map_err(|error| error.in_field(&self.path)))
+        Some(place.view(&self.path, &self.names, seen))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -1,5 +1,9 @@
 //! Reads sequences that were written as columns (`SPEC.md`, section 3.1). A row gives the same values as the item
 //! that it stands for.
+//!
+//! An error names its place in the sequence of rows: the number of the row, then the fields. An error that concerns a
+//! whole group has the number of the first of its rows that was asked for. So callers put nothing but the path of the
+//! sequence in front.
 
 mod access;
 mod deserializer;
@@ -41,7 +45,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     fn groups<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
         let mut left = self.wire.groups()?;
         let allowance = self.wire.allowance();
-        let all = Wanted { rows: 0..u64::MAX, fields: WantedFields::All };
+        let all = Wanted { rows: 0..u64::MAX, before: 0, fields: WantedFields::All };
         let mut groups = Groups::new(&mut self.wire, &mut left, &allowance, all);
         // The first group is read before the visitor asks for the number of rows.
         groups.next_group()?;
@@ -58,6 +62,8 @@ impl<'de, R: Read<'de>> Deserializer<R> {
 pub struct Wanted<'w> {
     /// The range of the wanted rows. Rows are counted through all groups.
     pub rows: Range<u64>,
+    /// The number of rows before these columns in the table that they are part of. Errors count them too.
+    pub before: u64,
     /// If the rows are structs, the fields that are read. The structs may have other fields.
     pub fields: WantedFields<'w>,
 }
@@ -99,7 +105,7 @@ impl<'a, 'de, R: Read<'de>> Groups<'a, 'de, R> {
         self.wire.resume(self.allowance);
         while self.passed < self.wanted.rows.end {
             let first = self.passed;
-            let found = self.read_group().map_err(|error| error.in_index(first));
+            let found = self.read_group().map_err(|error| self.in_group(first, error));
             self.allowance.take_over(&self.wire.allowance());
             match found? {
                 Some(true) => return Ok(true),
@@ -108,6 +114,21 @@ impl<'a, 'de, R: Read<'de>> Groups<'a, 'de, R> {
             }
         }
         Ok(false)
+    }
+
+    /// Adds the number of a row to an error of the group that starts with the row `first`.
+    #[cold]
+    fn in_group(&self, first: u64, error: Error) -> Error {
+        let wanted = self.wanted.rows.start;
+        // A group that ends before the wanted rows, or whose length is not known, has none of them.
+        let row = if (first..self.passed).contains(&wanted) { wanted } else { first };
+        self.in_row(row, error)
+    }
+
+    /// Adds the number of a row to an error in it.
+    #[cold]
+    fn in_row(&self, row: u64, error: Error) -> Error {
+        error.in_index(self.wanted.before.saturating_add(row))
     }
 
     /// Reads the next group. Returns whether it has wanted rows, or `None` after the last group.
@@ -175,7 +196,7 @@ impl<'de, R: Read<'de>> de::SeqAccess<'de> for &mut Groups<'_, 'de, R> {
                 let at = column.at;
                 return match seed.deserialize(Row::new(column, number, self.allowance)) {
                     Ok(value) => Ok(Some(value)),
-                    Err(error) => Err(error.at(at).in_index(self.at - 1)),
+                    Err(error) => Err(self.in_row(self.at - 1, error.at(at))),
                 };
             }
             if !self.next_group()? {

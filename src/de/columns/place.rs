@@ -1,5 +1,6 @@
 //! Reads parts of columns: a value in a row, some of the rows, or one column (`SPEC.md`, section 5.10).
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use serde::de::{self, DeserializeSeed, Visitor};
@@ -30,24 +31,30 @@ use crate::wire::reader::Reader;
 impl<'de, R: Read<'de>> Deserializer<R> {
     /// Reads a value in a row of columns, which are the next item. The names lead to a field of the row, and the
     /// steps to a value in this field.
+    ///
+    /// # Errors
+    /// The outer error is one of the columns. It has a path from the rows on. The inner error is one of the value, and
+    /// has a path from the value on.
     pub(crate) fn in_row<T: DeserializeSeed<'de>>(
         &mut self,
         row: u64,
         names: &[String],
         steps: Steps<'_>,
         seed: T,
-    ) -> Result<T::Value> {
+    ) -> Result<Result<T::Value>> {
         let fields = WantedFields::At(names, steps);
-        let wanted = Wanted { rows: row..row.saturating_add(1), fields };
+        let wanted = Wanted { rows: row..row.saturating_add(1), before: 0, fields };
         self.with_groups(wanted, |groups| {
             if !groups.next_group()? {
                 let rows = groups.passed;
-                return Err(Error::data(format!("there is no row {row}: there are {rows} rows")));
+                let what = format!("there is no row {row}: there are {rows} rows");
+                return Ok(Err(Error::data(what)));
             }
             let allowance = groups.allowance;
-            let Some(group) = groups.current.take() else { return Err(nothing_there()) };
-            let mut column = field_of(group.column, group.rows, names, allowance)?;
-            read_in_row(&mut column, group.row, steps, allowance, seed)
+            let Some(group) = groups.current.take() else { return Ok(Err(nothing_there())) };
+            let column = field_of(group.column, group.rows, names, allowance);
+            Ok(column
+                .and_then(|mut column| read_in_row(&mut column, group.row, steps, allowance, seed)))
         })
     }
 
@@ -66,14 +73,16 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     }
 
     /// Reads one column of the columns that are the next item. The first name is a field of the rows, the second name a
-    /// field of that field, and so on. Adds the rows of each group to `found`.
+    /// field of that field, and so on. Adds those of these rows that are in each group to `found`.
     pub(crate) fn column(
         &mut self,
         names: &[String],
+        rows: Range<u64>,
         found: &mut ColumnOfGroups<'de>,
     ) -> Result<()> {
         let fields = WantedFields::At(names, Steps::of(""));
-        self.with_groups(Wanted { rows: 0..u64::MAX, fields }, |groups| {
+        let before = found.first.saturating_add(found.rows() as u64);
+        self.with_groups(Wanted { rows, before, fields }, |groups| {
             while groups.next_group()? {
                 if let Some(Current { column, rows, .. }) = groups.current.take() {
                     let column = field_of(column, rows, names, groups.allowance)?;
