@@ -411,7 +411,13 @@ def test_nulls_on_the_way_to_a_nested_field_are_one_null(opened):
     table = archive.table("log")
     for column in (lambda path: list(table[path]), lambda path: list(archive.segment(0)[path])):
         assert column("request.size") == [0, None, None, None, 4]
-        assert [tags if tags is None else list(tags) for tags in column("request.tags")] == [[7], None, None, None, [1, 2]]
+        assert [tags if tags is None else list(tags) for tags in column("request.tags")] == [
+            [7],
+            None,
+            None,
+            None,
+            [1, 2],
+        ]
         assert column("twice.size") == [None, None, 3, None, None]
 
 
