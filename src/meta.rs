@@ -167,13 +167,21 @@ impl UsualMeta {
         true
     }
 
-    /// The same metadata in general form. `None` if it is not of the usual form.
-    pub fn general(self) -> Option<TensorMeta> {
-        let (dtype, _) = DType::from_typed_array_tag(self.tag().into())?;
+    /// The same metadata in general form.
+    ///
+    /// # Errors
+    /// If it is not of the usual form.
+    #[inline(never)]
+    pub fn general(self) -> Result<TensorMeta> {
+        let dtype = DType::from_typed_array_tag(self.tag().into());
         let mut dims = [0; Self::MAX_RANK as usize];
-        let dims = dims.get_mut(..self.rank().into())?;
-        self.dims_into(dims);
-        Some(TensorMeta { dtype, shape: Shape::from(&*dims), order: Order::C })
+        match (dtype, dims.get_mut(..self.rank().into())) {
+            (Some((dtype, _)), Some(dims)) => {
+                self.dims_into(dims);
+                Ok(TensorMeta { dtype, shape: Shape::from(&*dims), order: Order::C })
+            }
+            _ => Err(Error::data("expected a tensor of the usual form")),
+        }
     }
 }
 
@@ -188,14 +196,14 @@ mod tests {
     #[test]
     fn usual_metadata_in_general_form() {
         let three = usual(85, 3, 2 | 3 << 32 | 5 << 64);
-        assert_eq!(three.general(), Some(TensorMeta::new(DType::F32, [2, 3, 5], Order::C)));
+        assert_eq!(three.general().ok(), Some(TensorMeta::new(DType::F32, [2, 3, 5], Order::C)));
         assert_eq!((three.rank(), three.byte_len()), (3, Some(120)));
         assert_eq!(UsualMeta::of(&DType::F32, &[2, 3, 5]), Some(three));
         let mut dims = [0; 3];
         assert!(three.dims_into(&mut dims) && !three.dims_into(&mut dims[..2]));
         assert_eq!(dims, [2, 3, 5]);
         let single = usual(86, 0, 0);
-        assert_eq!(single.general(), Some(TensorMeta::new(DType::F64, [], Order::C)));
+        assert_eq!(single.general().ok(), Some(TensorMeta::new(DType::F64, [], Order::C)));
         assert_eq!(single.byte_len(), Some(8));
     }
 
@@ -203,7 +211,7 @@ mod tests {
     fn other_forms_are_not_usual() {
         let len = |tag, rank, dims| usual(tag, rank, dims).byte_len();
         assert_eq!(len(85, 5, u128::MAX), None);
-        assert_eq!(usual(85, 5, 1).general(), None);
+        assert_eq!(usual(85, 5, 1).general().ok(), None);
         assert_eq!(UsualMeta::of(&DType::F32, &[1; 5]), None);
         assert_eq!(UsualMeta::of(&DType::F32, &[2, 0]), None);
         // With pointers of 32 bits, no dimension is that large.

@@ -114,11 +114,10 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         at: u64,
         expected: &dyn de::Expected,
     ) -> Result<Head> {
-        let mut item = found;
-        if matches!(found, Item::Tag(tag::SOME) | Item::Within(_)) {
-            let levels = self.some_tags(found)?;
-            item = self.below(levels, |de| de.wire.item())?;
-        }
+        let item = match self.some_tags(found)? {
+            0 => found,
+            levels => self.below(levels, |de| de.wire.item())?,
+        };
         match item {
             Item::Head(head) => Ok(head),
             item => Err(Self::wrong_item(at, item, expected)),
@@ -126,7 +125,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     }
 
     /// If `found` is the tag `TSOM` or a tag without a meaning, passes over all such tags that follow, and returns the
-    /// number of these tags.
+    /// number of these tags. Otherwise reads nothing and returns 0.
     #[cold]
     pub(super) fn some_tags(&mut self, found: Item) -> Result<usize> {
         let first = match found {
@@ -330,12 +329,12 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         visitor: V,
     ) -> Result<V::Value> {
         if self.wire.src.remaining().is_none() {
-            return self.hand_over(TensorItem::usual(general(meta)?, len), visitor);
+            return self.hand_over(TensorItem::usual(meta.general()?, len), visitor);
         }
         let size = DType::size_of_little_endian(meta.tag()).unwrap_or(1);
         match self.wire.payload_block(size, len)? {
             Bytes::Borrowed(bytes) => visitor.visit_enum(WholeTensor::new(meta, bytes)),
-            bytes => show(general(meta)?, true, Held::Nothing, bytes, visitor),
+            bytes => show(meta.general()?, true, Held::Nothing, bytes, visitor),
         }
     }
 
@@ -605,11 +604,6 @@ pub(super) fn visit_bytes<'de, V: Visitor<'de>>(
         Bytes::Copied(bytes) => visitor.visit_bytes(bytes),
         Bytes::Owned(bytes) => visitor.visit_byte_buf(bytes),
     }
-}
-
-#[inline(never)]
-fn general(meta: UsualMeta) -> Result<TensorMeta> {
-    meta.general().ok_or_else(|| Error::data("expected a tensor of the usual form"))
 }
 
 /// Passes the bytes of a tensor to this crate's own visitor.

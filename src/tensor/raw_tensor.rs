@@ -70,13 +70,8 @@ impl<'de> Block<'de> {
     #[inline(never)]
     pub(super) fn general(self) -> Result<RawTensor<'de, 'de>> {
         let Self { meta, payload, cast } = self;
-        match meta.general() {
-            Some(meta) => {
-                let data = Data::Borrowed(payload);
-                Ok(RawTensor { meta, stated: true, cast, data, shared: None })
-            }
-            None => Err(Error::data("expected a tensor of the usual form")),
-        }
+        let (meta, data) = (meta.general()?, Data::Borrowed(payload));
+        Ok(RawTensor { meta, stated: true, cast, data, shared: None })
     }
 }
 
