@@ -2,19 +2,17 @@
 
 use std::ops::Range;
 
-use super::source;
+use super::source::{self, PIECE};
 use crate::error::Result;
 use crate::io::at::ReadAt;
-use crate::io::checksum::{self, Hasher, STEP};
+use crate::io::checksum::{self, Hasher};
 use crate::io::chunks::ChunkLen;
-use crate::io::parallel::{in_parallel, one_a_core};
+use crate::io::parallel::{Spare, in_parallel, one_a_core};
 use crate::options::DecodeOptions;
 use crate::segment::buffers::{Stored, stored_range};
 use crate::segment::format::Place;
 use crate::segment::packed::Packed;
 
-/// The number of bytes that a thread reads at once. With less, a drive is slower if the system reads little ahead.
-const PIECE: usize = 2 << 20;
 /// The number of bytes that are verified before progress is shown.
 const GROUP: u64 = 16 << 20;
 /// Fewer bytes are read by one thread: starting another costs as much as reading some hundred KiB.
@@ -44,34 +42,26 @@ pub fn read<S: ReadAt + ?Sized>(
     options: DecodeOptions,
 ) -> Result<()> {
     // Each piece has whole chunks.
-    let chunk = stored.map_or(STEP, |(stored, _)| in_memory(stored.chunk_len().get()));
+    let chunk = stored.map_or(PIECE, |(stored, _)| in_memory(stored.chunk_len().get()));
     let piece = PIECE.next_multiple_of(chunk);
-    let numbers = |at: usize| stored.map_or(0, |(_, first)| first) + (at / chunk) as u64..;
-    let in_steps = |at: usize, out: &mut [u8]| {
-        let (numbers, mut at) = (numbers(at), offset + at as u64);
-        for (index, chunk) in numbers.zip(out.chunks_mut(chunk)) {
-            match stored {
-                None => source::read_exact(source, chunk, at)?,
-                Some((stored, _)) => stored.check(index, read_and_hash(source, at, chunk)?)?,
-            }
-            at += chunk.len() as u64;
+    let read_piece = |(number, out): (usize, &mut [u8])| {
+        let at = offset + (number * piece) as u64;
+        let Some((stored, first)) = stored else {
+            return source::read_exact(source, out, at);
+        };
+        let index = first + (number * (piece / chunk)) as u64;
+        if chunk > PIECE {
+            return stored.check(index, read_and_hash(source, at, out)?);
         }
-        Ok(())
-    };
-    let at_once = |at: usize, out: &mut [u8]| {
-        source::read_exact(source, out, offset + at as u64)?;
-        let Some((stored, _)) = stored else { return Ok(()) };
-        let mut chunks = numbers(at).zip(out.chunks(chunk));
+        source::read_exact(source, out, at)?;
+        let mut chunks = (index..).zip(out.chunks(chunk));
         chunks.try_for_each(|(index, chunk)| stored.check(index, checksum::of(chunk, 0)))
     };
-    let out_len = out.len() as u64;
-    if out_len < MIN_PARALLEL as u64 {
-        return in_steps(0, out);
+    if out.len() <= piece {
+        return read_piece((0, out));
     }
-    let pieces = out.chunks_mut(piece).enumerate().map(|(number, out)| (number * piece, out));
-    in_parallel(pieces, threads(out_len, options), |(at, out)| {
-        if piece == PIECE { at_once(at, out) } else { in_steps(at, out) }
-    })
+    let threads = threads(out.len() as u64, options);
+    in_parallel(out.chunks_mut(piece).enumerate(), threads, read_piece)
 }
 
 /// Reads all bytes of a buffer as they are stored, and verifies them if the buffer has checksums. Calls `progress` with
@@ -84,12 +74,12 @@ pub fn verify<S: ReadAt + ?Sized>(
     progress: &mut dyn FnMut(u64),
 ) -> Result<()> {
     let len = place.stored_len();
-    let steps = || ChunkLen::new(STEP as u64).unwrap_or_default();
-    let chunk_len = stored.map_or_else(steps, |stored| stored.chunk_len());
+    let chunk_len = stored.map_or_else(ChunkLen::default, |stored| stored.chunk_len());
     let range = |index: u64| stored_range(place, chunk_len, index);
-    let read_chunk = |index: u64| match stored {
-        Some(stored) => stored.check(index, hash(source, range(index))?),
-        None => source::in_steps(source, range(index), |_| Ok(())),
+    let memory = Spare::default();
+    let read_chunk = |index: u64| {
+        let computed = memory.lend(|memory| hash(source, range(index), memory))?;
+        stored.map_or(Ok(()), |stored| stored.check(index, computed))
     };
     let chunks = place.packed().map_or_else(|| chunk_len.count(len), Packed::chunks);
     let threads = threads(len, options);
@@ -106,11 +96,15 @@ pub fn verify<S: ReadAt + ?Sized>(
     Ok(())
 }
 
-/// Reads these bytes of an archive and returns their hash.
-pub fn hash<S: ReadAt + ?Sized>(source: &S, range: Range<u64>) -> Result<u64> {
+/// Reads these bytes of an archive and returns their hash. Copies are made in `memory`.
+pub fn hash<S: ReadAt + ?Sized>(
+    source: &S,
+    range: Range<u64>,
+    memory: &mut Vec<u8>,
+) -> Result<u64> {
     let mut hasher = Hasher::new();
-    source::in_steps(source, range, |step| {
-        hasher.update(step);
+    source::in_pieces(source, range, memory, |piece| {
+        hasher.update(piece);
         Ok(())
     })?;
     Ok(hasher.finish())
@@ -118,16 +112,12 @@ pub fn hash<S: ReadAt + ?Sized>(source: &S, range: Range<u64>) -> Result<u64> {
 
 /// Reads bytes into `out` and returns their hash.
 fn read_and_hash<S: ReadAt + ?Sized>(source: &S, offset: u64, out: &mut [u8]) -> Result<u64> {
-    if out.len() <= STEP {
-        source::read_exact(source, out, offset)?;
-        return Ok(checksum::of(out, 0));
-    }
-    // Small steps: the bytes are still in the cache when they are hashed.
+    // Piece by piece, so that the bytes are still in the cache when they are hashed.
     let (mut hasher, mut at) = (Hasher::new(), offset);
-    for step in out.chunks_mut(STEP) {
-        source::read_exact(source, step, at)?;
-        hasher.update(step);
-        at += step.len() as u64;
+    for piece in out.chunks_mut(PIECE) {
+        source::read_exact(source, piece, at)?;
+        hasher.update(piece);
+        at += piece.len() as u64;
     }
     Ok(hasher.finish())
 }

@@ -55,7 +55,7 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
             }
         };
         let mut checker = self.loaded.checker(self.source, number as u64, self.options)?;
-        source::in_steps(self.source, start..start + len, |block| {
+        source::in_pieces(self.source, start..start + len, &mut Vec::new(), |block| {
             if let Some(checker) = &mut checker {
                 checker.update(block)?;
             }
@@ -93,7 +93,7 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
         let hashing = expected.is_some() || with_hash.is_some();
         let mut hasher = hashing.then(Hasher::new);
         let range = stored_range(place, self.header().chunk_len, index);
-        source::in_steps(self.source, range, |block| {
+        source::in_pieces(self.source, range, &mut Vec::new(), |block| {
             if let Some(hasher) = &mut hasher {
                 hasher.update(block);
             }

@@ -10,7 +10,7 @@ use super::source;
 use crate::error::Result;
 use crate::io::at::ReadAt;
 use crate::io::chunks::Hashes;
-use crate::io::parallel::in_parallel;
+use crate::io::parallel::{Spare, in_parallel};
 use crate::meta::Order;
 use crate::options::DecodeOptions;
 use crate::segment::buffers::{chunk_of, no_such, stored_range};
@@ -121,8 +121,9 @@ fn computed<S: ReadAt + ?Sized>(
     // The stored hashes were read into memory, which are as many.
     let mut hashes = vec![0; source::in_memory(layout.chunks, layout.body_end)?];
     let threads = chunked::threads(layout.body_end - layout.body_start, options);
+    let memory = Spare::default();
     in_parallel(hashes.iter_mut().zip(chunks), threads, |(hash, chunk)| {
-        *hash = chunked::hash(source, chunk)?;
+        *hash = memory.lend(|memory| chunked::hash(source, chunk, memory))?;
         Ok(())
     })?;
     Ok(Hashes::new(hashes, header.lengths().into_iter(), chunk_len))

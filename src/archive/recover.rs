@@ -116,7 +116,8 @@ pub fn recover_to_with(
     let mut out = AtomicFile::create(new)?;
     let failed = |error| Error::io_at(error, "cannot write", new);
     let kept = repair.scan.as_ref().map_or(len, |scan| scan.end);
-    source::in_steps(&file, 0..kept, |bytes| out.write_all(bytes).map_err(failed))?;
+    let write = |bytes: &[u8]| out.write_all(bytes).map_err(failed);
+    source::in_pieces(&file, 0..kept, &mut Vec::new(), write)?;
     if let Some(scan) = repair.scan {
         out.write_all(&scan.missing).map_err(failed)?;
         let position = scan.mark();

@@ -23,8 +23,8 @@ use crate::io::at::ReadAt;
 use crate::io::buffers::Buffers;
 use crate::io::checksum::STEP;
 use crate::io::parallel::in_parallel;
+use crate::mem::Arena;
 use crate::mem::shared_bytes::SharedBytes;
-use crate::mem::{self, Arena};
 use crate::options::DecodeOptions;
 use crate::parts::{Buffer, Parts};
 use crate::segment::buffers::{Lending, Seen};
@@ -303,7 +303,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     }
 
     /// The numbers of the buffers that the value at `path` refers to.
-    fn numbers_at(&self, path: &str) -> Result<BTreeSet<u64>> {
+    pub(super) fn numbers_at(&self, path: &str) -> Result<BTreeSet<u64>> {
         let range = match self.locate(path)? {
             Found::Item(range) => range,
             Found::InColumns(range, Inside { target, .. }) => {
@@ -323,31 +323,6 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
             }
         })?;
         Ok(numbers)
-    }
-
-    /// Asks the operating system to read the tensors, numbers and byte strings in the value at `path` from the drive.
-    /// The path `""` is the whole value. The archive must be a [`Map`](crate::Map).
-    ///
-    /// A mapped file is read when its bytes are used for the first time. How fast this is depends on how far the system
-    /// reads ahead by itself: 128 KiB by default on Linux, which is much slower than the drive. After this call, the
-    /// drive reads all bytes one after the other. The call returns as soon as the system has accepted all requests, and
-    /// does not wait for the bytes. For many bytes, this can take half of the time that it takes to read them. If the
-    /// bytes are in memory already, or the system does not support it, nothing happens.
-    ///
-    /// If the system is configured to read several MiB ahead, reading all bytes at once needs no prefetch, and is faster
-    /// without it.
-    ///
-    /// # Errors
-    /// If the archive is not in memory, or there is no such value.
-    pub fn prefetch(&self, path: &str) -> Result<()> {
-        let contents = self.contents()?;
-        for number in self.numbers_at(path)? {
-            let place = self.loaded.buffer(number, self.options)?;
-            let (start, len) =
-                (place.start(), source::in_memory(place.stored_len(), place.start())?);
-            mem::read_ahead(source::slice(contents, start, len)?);
-        }
-        Ok(())
     }
 
     /// Lists all tensors with their paths, in the order of the value's fields. Tensors inside map keys have no

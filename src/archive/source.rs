@@ -5,7 +5,6 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
-use crate::io::checksum::STEP;
 use crate::io::source::read_some;
 use crate::segment::format::{self, MAX_RECORD_HEAD};
 
@@ -69,17 +68,21 @@ pub fn bytes_in<'b, S: ReadAt + ?Sized>(
     Ok(memory)
 }
 
-/// Calls `each` with these bytes in steps, so that they are still in the cache when they are hashed. The caller has
-/// checked that the archive is long enough.
-pub fn in_steps<S: ReadAt + ?Sized>(
+/// The most bytes that are read at once. With less, a drive is slower if the system reads little ahead.
+pub const PIECE: usize = 2 << 20;
+
+/// Calls `each` with these bytes, piece by piece. Copies are made in `memory`, which may have been used before. The caller
+/// has checked that the archive is long enough.
+pub fn in_pieces<S: ReadAt + ?Sized>(
     source: &S,
     Range { start: mut at, end }: Range<u64>,
+    memory: &mut Vec<u8>,
     mut each: impl FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
     while at < end {
-        let step = bytes(source, at, (STEP as u64).min(end - at))?;
-        each(&step)?;
-        at += step.len() as u64;
+        let piece = bytes_in(source, at, (PIECE as u64).min(end - at), memory)?;
+        each(piece)?;
+        at += piece.len() as u64;
     }
     Ok(())
 }

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
 use super::chunked::{self, MIN_PARALLEL};
 use super::loaded::Loaded;
@@ -12,7 +11,7 @@ use crate::error::{Category, Error, Result};
 use crate::io::at::ReadAt;
 use crate::io::checksum;
 use crate::io::chunks::ChunkLen;
-use crate::io::parallel::{in_parallel, one_a_core};
+use crate::io::parallel::{Spare, in_parallel, one_a_core};
 use crate::io::source::reserve;
 use crate::options::DecodeOptions;
 use crate::segment::buffers::{Stored, check_unpacked, chunk_of, stored_range};
@@ -130,8 +129,7 @@ pub struct Unpack<'a, S: ?Sized> {
     options: DecodeOptions,
     /// The number of bytes of the segment that are present.
     input: u64,
-    /// The workers that no thread uses.
-    workers: Mutex<Vec<Worker>>,
+    workers: Spare<Worker>,
     /// The number and the bytes of the last chunk that was read for a part of it.
     held: Option<(u64, Vec<u8>)>,
 }
@@ -147,7 +145,7 @@ impl<'a, S: ReadAt + ?Sized> Unpack<'a, S> {
         let input = loaded.present_bytes();
         let chunks = Chunks::new(&loaded.header, number, place, options, input)?;
         let hashes = loaded.stored(source, number, options)?;
-        let workers = Mutex::default();
+        let workers = Spare::default();
         Ok(Self { source, chunks, hashes, options, input, workers, held: None })
     }
 
@@ -195,16 +193,13 @@ impl<'a, S: ReadAt + ?Sized> Unpack<'a, S> {
                 self.options.with_threads(std::num::NonZeroUsize::MIN),
             );
         }
-        let free = || self.workers.lock().unwrap_or_else(PoisonError::into_inner);
-        let waiting = free().pop();
-        let mut worker = waiting.unwrap_or_default();
-        let stored = source::bytes_in(self.source, start, end - start, &mut worker.stored)?;
-        if let Some(hashes) = self.hashes {
-            hashes.check(index, checksum::of(stored, 0))?;
-        }
-        self.chunks.decode(&mut worker.decoder, index, stored, out)?;
-        free().push(worker);
-        Ok(())
+        self.workers.lend(|Worker { decoder, stored }| {
+            let stored = source::bytes_in(self.source, start, end - start, stored)?;
+            if let Some(hashes) = self.hashes {
+                hashes.check(index, checksum::of(stored, 0))?;
+            }
+            self.chunks.decode(decoder, index, stored, out)
+        })
     }
 
     /// The bytes of a chunk.

@@ -55,6 +55,22 @@ pub fn in_parallel<I: Send>(
     failed.map_or(Ok(()), |(_, error)| Err(error))
 }
 
+/// Memory that the threads of one piece of work use one after the other, so that it is allocated once for each thread.
+#[derive(Default)]
+pub struct Spare<T>(Mutex<Vec<T>>);
+
+impl<T: Default> Spare<T> {
+    /// Calls `work` with something that no other thread uses.
+    pub fn lend<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
+        let free = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = free().pop();
+        let mut lent = waiting.unwrap_or_default();
+        let result = work(&mut lent);
+        free().push(lent);
+        result
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -27,31 +27,3 @@ pub fn prefer_large_pages<T>(memory: &mut [T]) {
     #[cfg(not(all(target_os = "linux", not(miri))))]
     let _ = memory;
 }
-
-/// Linux reads only part of a longer range, and says nothing of the rest. How much it reads depends on the drive and is
-/// at least as much as this, its default for reading ahead.
-#[cfg(all(target_os = "linux", not(miri)))]
-const READ_AHEAD: usize = 128 << 10;
-
-/// Asks the operating system to read these bytes from their file now, if they are mapped from one. Does not wait
-/// for them, but may wait until the drive takes more requests. On systems without this feature the function does nothing.
-pub fn read_ahead(bytes: &[u8]) {
-    #[cfg(all(target_os = "linux", not(miri)))]
-    {
-        // Pages have this length or a multiple of it. The advice must start at the start of a page.
-        // SAFETY: `sysconf` has no preconditions.
-        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
-        let before = bytes.as_ptr() as usize % page;
-        let (start, len) = (bytes.as_ptr().wrapping_sub(before), before + bytes.len());
-        for at in (0..len).step_by(READ_AHEAD.next_multiple_of(page)) {
-            let piece = (len - at).min(READ_AHEAD.next_multiple_of(page));
-            // SAFETY: the pages belong to one mapping, or one allocation, which is borrowed. The advice changes neither
-            // their contents nor their protection, and the system accepts it for any memory.
-            unsafe {
-                libc::madvise(start.wrapping_add(at).cast_mut().cast(), piece, libc::MADV_WILLNEED)
-            };
-        }
-    }
-    #[cfg(not(all(target_os = "linux", not(miri))))]
-    let _ = bytes;
-}

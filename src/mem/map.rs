@@ -14,6 +14,8 @@ pub struct MappedFile {
     /// The first bytes, where most archives have their headers. Reading them takes a fraction of the time of
     /// a page fault.
     start: Vec<u8>,
+    /// To read bytes into the page cache.
+    file: File,
 }
 
 impl MappedFile {
@@ -22,18 +24,23 @@ impl MappedFile {
     /// # Safety
     /// While the map or bytes shared from it live, nobody may change those bytes or cut the file shorter, in
     /// this process or another.
-    pub(crate) unsafe fn new(file: &File, len: u64, start: Vec<u8>) -> io::Result<Self> {
+    pub(crate) unsafe fn new(file: File, len: u64, start: Vec<u8>) -> io::Result<Self> {
         let len = usize::try_from(len).map_err(|_| {
             io::Error::new(io::ErrorKind::FileTooLarge, "it does not fit in memory")
         })?;
         // SAFETY: the caller guarantees that the file does not change.
-        let map = unsafe { memmap2::MmapOptions::new().len(len).map(file)? };
-        Ok(Self { map: SharedBytes::from_owner(map), start })
+        let map = unsafe { memmap2::MmapOptions::new().len(len).map(&file)? };
+        Ok(Self { map: SharedBytes::from_owner(map), start, file })
     }
 
     /// Bytes of the file, if they were read before it was mapped.
     pub(crate) fn read_before(&self, range: Range<usize>) -> Option<&[u8]> {
         self.start.get(range)
+    }
+
+    /// The file, which stays open as long as this exists.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
     }
 
     /// Bytes of the file that keep it mapped.

@@ -27,7 +27,7 @@ pub use append::{
     append_words, head_bytes,
 };
 pub use arena::Arena;
-pub use huge::{LARGE, prefer_large_pages, read_ahead};
+pub use huge::{LARGE, prefer_large_pages};
 pub use lend::{Lent, LentRef};
 pub use map::MappedFile;
 pub use phantom::phantom;
