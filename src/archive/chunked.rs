@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::source::{self, PIECE};
+use super::source;
 use crate::error::Result;
-use crate::io::at::ReadAt;
+use crate::io::at::{PIECE, ReadAt};
 use crate::io::checksum::{self, Hasher};
 use crate::io::chunks::ChunkLen;
 use crate::io::parallel::{Spare, in_parallel, one_a_core};

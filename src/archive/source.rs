@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::error::{Error, Result};
-use crate::io::at::ReadAt;
+use crate::io::at::{PIECE, ReadAt};
 use crate::io::source::read_some;
 use crate::segment::format::{self, MAX_RECORD_HEAD};
 
@@ -67,9 +67,6 @@ pub fn bytes_in<'b, S: ReadAt + ?Sized>(
     read_into(source, memory, offset, len)?;
     Ok(memory)
 }
-
-/// The most bytes that are read at once. With less, a drive is slower if the system reads little ahead.
-pub const PIECE: usize = 2 << 20;
 
 /// Calls `each` with these bytes, piece by piece. Copies are made in `memory`, which may have been used before. The caller
 /// has checked that the archive is long enough.

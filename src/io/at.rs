@@ -11,6 +11,9 @@ use crate::io::source::read_some;
 use crate::mem::MappedFile;
 use crate::mem::shared_bytes::SharedBytes;
 
+/// The most bytes that are read at once. With less, a drive is slower if the system reads little ahead.
+pub(crate) const PIECE: usize = 2 << 20;
+
 /// The source of an [`Archive`](crate::Archive): a file, bytes in memory, or anything else that can be
 /// read at a position, such as an object store.
 ///

@@ -56,7 +56,7 @@ pub fn in_parallel<I: Send>(
 }
 
 /// Memory that the threads of one piece of work use one after the other, so that it is allocated once for each thread.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Spare<T>(Mutex<Vec<T>>);
 
 impl<T: Default> Spare<T> {

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use ndarray::{Array2, ArrayView2};
 use tenarc::de::DecodeOptions;
-use tenarc::{Map, Tensor};
+use tenarc::io::ReadAhead;
+use tenarc::{Archive, Map, Tensor};
 
 use super::slices;
 use crate::files::{self, Dir};
@@ -88,6 +89,10 @@ pub fn run(large: &Path, effort: Effort, recorder: &mut Recorder, targets: &mut 
         let view: Tensor<ArrayView2<f32>> = map.view().unwrap();
         touch(bytemuck::cast_slice(view.as_slice().unwrap()))
     };
+    let ahead = || {
+        let archive = Archive::new(ReadAhead::open(path).unwrap()).unwrap();
+        archive.load::<Tensor<Array2<f32>>>().unwrap()
+    };
     let rows = vec![
         Row::bare("floor", "").on(LOAD, move || cold(path, || read_through(path))),
         Row::bare("std::fs::read", "")
@@ -95,6 +100,7 @@ pub fn run(large: &Path, effort: Effort, recorder: &mut Recorder, targets: &mut 
         Row::bare("tenarc", "load").on(LOAD, load(default)),
         Row::bare("tenarc", "load, one thread").on(LOAD, load(slices::with_threads(1))),
         Row::bare("tenarc", "load, unchecked").on(LOAD, load(default.with_checksums(false))),
+        Row::bare("tenarc", "load by ReadAhead").on(LOAD, move || cold(path, ahead)),
         Row::bare("a map", "touched").on(LOAD, move || cold(path, || touch(&files::map(path)))),
         Row::bare("tenarc", "map, prefetched, touched").on(LOAD, move || cold(path, prefetched)),
     ];
@@ -112,6 +118,13 @@ pub fn run(large: &Path, effort: Effort, recorder: &mut Recorder, targets: &mut 
         "o slices",
         "cold load: time of dd / tenarc".into(),
         over(("floor", "")),
+        "x",
+        0.92,
+    );
+    targets.at_least_of(
+        "o slices",
+        "cold load by ReadAhead: time of dd / tenarc".into(),
+        report.paired(("floor", ""), ("tenarc", "load by ReadAhead"), LOAD),
         "x",
         0.92,
     );
