@@ -101,6 +101,9 @@ mod linux {
     /// Shorter reads use the page cache.
     const LEAST: usize = 1 << 20;
 
+    /// The system refuses offsets that do not fit into an `i64`, with the same error as other reads that it refuses.
+    const MAX_OFFSET: u64 = 1 << 62;
+
     /// A file that was opened for direct reads.
     #[derive(Debug)]
     pub struct Direct {
@@ -131,7 +134,7 @@ mod linux {
 
         /// Like [`ReadAt::read_at`](super::ReadAt::read_at). `None` if the bytes must be read through the page cache.
         pub fn read(&self, out: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
-            if out.len() < LEAST || !self.works() {
+            if out.len() < LEAST || offset > MAX_OFFSET || !self.works() {
                 return Ok(None);
             }
             let start = offset - offset % BLOCK as u64;

@@ -83,7 +83,7 @@ struct State {
     first: u64,
     window: VecDeque<Block>,
     /// Memory of blocks that are no longer in the window.
-    spare: Vec<Content>,
+    spare: Vec<Aligned>,
     closed: bool,
 }
 
@@ -111,10 +111,14 @@ impl State {
     /// Takes the first block out of the window.
     fn drop_first(&mut self) {
         if let Some(Block::Read(content)) = self.window.pop_front() {
-            // Otherwise a thread is copying from it.
-            self.spare.extend(Arc::try_unwrap(content));
+            self.keep_memory(content);
         }
         self.first += 1;
+    }
+
+    /// Keeps the memory of a block, unless a thread still copies from it.
+    fn keep_memory(&mut self, content: Arc<Content>) {
+        self.spare.extend(Arc::into_inner(content).map(|content| content.memory));
     }
 }
 
@@ -180,24 +184,18 @@ impl<S: ReadAt> Shared<S> {
             let memory = state.spare.pop();
             drop(state);
 
-            let mut content =
-                memory.unwrap_or_else(|| Content { memory: Aligned::new(self.block_len), len: 0 });
-            let offset = number.saturating_mul(self.block_len as u64);
             // If the source panics, nobody must wait for the block.
             let read = catch_unwind(AssertUnwindSafe(|| {
-                read_up_to(&self.source, content.memory.bytes_mut(), offset)
+                let mut memory = memory.unwrap_or_else(|| Aligned::new(self.block_len));
+                let offset = number.saturating_mul(self.block_len as u64);
+                let len = read_up_to(&self.source, memory.bytes_mut(), offset).ok()?;
+                Some(Block::Read(Arc::new(Content { memory, len })))
             }));
-            let result = match read {
-                Ok(Ok(len)) => {
-                    content.len = len;
-                    Block::Read(Arc::new(content))
-                }
-                _ => Block::Failed,
-            };
+            let result = read.ok().flatten().unwrap_or(Block::Failed);
             state = self.lock();
             match (state.block(number), result) {
                 (Some(block @ Block::Reading), result) => *block = result,
-                (_, Block::Read(content)) => state.spare.extend(Arc::try_unwrap(content)),
+                (_, Block::Read(content)) => state.keep_memory(content),
                 _ => {}
             }
             self.done.notify_all();
