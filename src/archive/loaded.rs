@@ -1,12 +1,11 @@
 //! A segment whose header has been read.
 
 use std::borrow::Cow;
-use std::ops::Range;
 use std::sync::OnceLock;
 
 use super::directory::Entry;
 use super::source;
-use crate::error::{Category, Error, Result};
+use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::io::chunks::Hashes;
 use crate::options::{DecodeOptions, Limits};
@@ -179,20 +178,12 @@ impl Loaded {
         Ok(self.stored(source, number, options)?.map(Checker::new))
     }
 
-    /// Adds the path of the first tensor in a buffer to an error. If it is a column, and the buffer is damaged, the
-    /// message says which rows are in the buffer.
+    /// Adds the path of the first tensor in a buffer to an error; see [`path::in_content`].
     #[cold]
     pub fn in_tensor<S: ReadAt + ?Sized>(&self, source: &S, number: u64, error: Error) -> Error {
-        let content = self.metadata(source).and_then(|metadata| {
-            path::content_of(metadata, &self.header, Limits::default(), number)
-        });
-        let Ok(Some(path::Content { path, rows })) = content else { return error };
-        let error = match rows {
-            Some(Range { start, end }) if error.category() == Category::Damaged => {
-                error.meaning(&format!("rows {start}..{end}"))
-            }
-            _ => error,
-        };
-        error.under(&path)
+        match self.metadata(source) {
+            Ok(metadata) => path::in_content(metadata, &self.header, number, error),
+            Err(_) => error,
+        }
     }
 }

@@ -57,6 +57,12 @@ struct Next {
     header: Header,
 }
 
+impl Next {
+    fn metadata(&self) -> &[u8] {
+        self.record.get(self.header.metadata.clone()).unwrap_or_default()
+    }
+}
+
 /// The next record of an archive.
 enum Found {
     Segment(Box<Next>),
@@ -128,10 +134,7 @@ impl<R: io::Read> IArchive<R> {
     pub(crate) fn next_entries(&mut self) -> Result<Vec<(String, Option<TensorMeta>)>> {
         let limits = self.options.limits;
         match self.peek()? {
-            Some(Next { record, header }) => {
-                let metadata = record.get(header.metadata.clone()).unwrap_or_default();
-                path::entries(metadata, header, limits)
-            }
+            Some(next) => path::entries(next.metadata(), &next.header, limits),
             None => Err(self.at_end("another segment")),
         }
     }
@@ -345,8 +348,7 @@ impl<R: io::Read> IArchive<R> {
     where
         T: for<'de> DeserializeSeed<'de, Value = V>,
     {
-        let Next { record, header } = next;
-        let metadata = record.get(header.metadata.clone()).unwrap_or_default();
+        let (header, metadata) = (&next.header, next.metadata());
         let uses = match last_uses(metadata, header, self.options.limits) {
             Ok(uses) => uses,
             // For example, the metadata exceeds a limit. The next segment can still be read.
@@ -374,7 +376,7 @@ impl<R: io::Read> IArchive<R> {
                 return self.lasting(Err(error));
             }
         };
-        let checked = self.end_segment(header, &hashes);
+        let checked = self.end_segment(next, &hashes);
         self.lasting(checked)?;
         value
     }
@@ -389,7 +391,7 @@ impl<R: io::Read> IArchive<R> {
     /// - The reader fails, or the archive is damaged.
     pub fn load_parts(&mut self) -> Result<Parts> {
         let Some(next) = self.advance()? else { return Err(self.at_end("another segment")) };
-        let Next { record, header } = &*next;
+        let header = &next.header;
         let budget = self.options.limits.alloc_budget(false);
         let body = header.layout.places().fold(0u64, |sum, place| sum.saturating_add(place.len()));
         if body > budget {
@@ -397,14 +399,14 @@ impl<R: io::Read> IArchive<R> {
             let what = format!("the buffers have {body} bytes, the limit is {budget}");
             return Err(Error::limit(what).at(header.offset));
         }
-        let read = self.read_parts(header);
+        let read = self.read_parts(&next);
         let (buffers, hashes) = self.lasting(read)?;
-        let metadata = record.get(header.metadata.clone()).unwrap_or_default();
-        Parts::of_segment(header, metadata, &hashes, buffers, self.options)
+        Parts::of_segment(header, next.metadata(), &hashes, buffers, self.options)
     }
 
     /// Reads the buffers and the trailer of a segment. Returns the buffers and their checksums.
-    fn read_parts(&mut self, header: &Header) -> Result<(Vec<Buffer>, Hashes)> {
+    fn read_parts(&mut self, next: &Next) -> Result<(Vec<Buffer>, Hashes)> {
+        let header = &next.header;
         let checksums = self.options.checksums && header.checked;
         let alignment = usize::try_from(header.alignment).unwrap_or(1);
         skip_to_body(&mut self.read, header)?;
@@ -451,7 +453,7 @@ impl<R: io::Read> IArchive<R> {
             })?;
             buffers.push(buffer);
         }
-        let hashes = self.end_segment(header, &computed)?;
+        let hashes = self.end_segment(next, &computed)?;
         let content = |number: usize| buffers.get(number).map(Deref::deref);
         let hashes = header.unpacked_hashes(&hashes, content).into_owned();
         Ok((buffers, hashes))
@@ -463,13 +465,14 @@ impl<R: io::Read> IArchive<R> {
         let passed = skip_to_body(&mut self.read, header).and_then(|()| {
             let left = header.layout.body_end - header.layout.body_start;
             discard(&mut self.read, left)?;
-            self.end_segment(header, &[]).map(drop)
+            self.end_segment(next, &[]).map(drop)
         });
         self.lasting(passed)
     }
 
     /// Reads the trailer, compares the hashes of the chunks that were read, and returns all stored checksums.
-    fn end_segment(&mut self, header: &Header, computed: &[Computed]) -> Result<Hashes> {
+    fn end_segment(&mut self, next: &Next, computed: &[Computed]) -> Result<Hashes> {
+        let header = &next.header;
         let layout = &header.layout;
         let mut stored = Hashes::default();
         if layout.trailer_len() > 0 {
@@ -478,7 +481,9 @@ impl<R: io::Read> IArchive<R> {
             let trailer = take(&mut self.read, len, "checksums")?;
             stored = header.open_trailer(&trailer, at)?;
             for found in computed {
-                found.check(header, &stored)?;
+                found.check(header, &stored).map_err(|error| {
+                    path::in_content(next.metadata(), header, found.buffer, error)
+                })?;
             }
         }
         let entry = Entry { offset: header.offset, name: header.name.clone() };

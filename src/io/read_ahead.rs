@@ -42,6 +42,8 @@ const THREADS: usize = 4;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
+/// A [`File`](std::fs::File) gains nothing, because the system reads it ahead already.
+///
 /// Reading ahead begins after half of a block was read from front to end, and again wherever that happens. Other reads go
 /// to the source. It takes memory for three blocks for each thread: 24 MiB by default. The threads start when they
 /// are needed for the first time, and end when the value is dropped, after the reads that are in progress.

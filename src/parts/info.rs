@@ -1,6 +1,7 @@
 //! Reads from the metadata of parts what the buffers will be.
 
 use std::fmt;
+use std::ops::Range;
 
 use super::buffer::Buffer;
 use crate::error::{Error, Result};
@@ -182,7 +183,12 @@ impl Parsed {
     /// How error messages name a buffer.
     #[cold]
     fn named(&self, metadata: &[u8], number: usize, limits: Limits) -> String {
-        let tensors = path::in_buffers(self.item(metadata), &self.header, limits);
+        let item = self.item(metadata);
+        let content = path::content_of(item, &self.header, limits, number as u64);
+        if let Ok(Some(path::Content { path, rows: Some(Range { start, end }) })) = content {
+            return format!("buffer {number} (`{}`, rows {start}..{end})", path.escape_debug());
+        }
+        let tensors = path::in_buffers(item, &self.header, limits);
         match tensors.ok().and_then(|tensors| tensors.into_iter().nth(number)?) {
             Some(tensor) => {
                 let (path, dtype, shape) = (tensor.path(), tensor.dtype(), tensor.shape());

@@ -8,7 +8,7 @@ use super::columns::Outline;
 use super::find::find_item;
 use super::header::Header;
 use super::spelling::{Ambiguous, Of, Path, Step, Written, key};
-use crate::error::{Error, Result};
+use crate::error::{Category, Error, Result};
 use crate::io::buffers::Lengths;
 use crate::io::segment_read::SegmentRead;
 use crate::io::source::{Read, SliceRead};
@@ -166,6 +166,21 @@ pub struct Content {
     pub path: String,
     /// The rows of a column that are in the buffer.
     pub rows: Option<Range<u64>>,
+}
+
+/// Adds the path of the first tensor in a buffer to an error. If it is a column, and the buffer is damaged, the message
+/// says which rows are in the buffer.
+#[cold]
+pub fn in_content(metadata: &[u8], header: &Header, number: u64, error: Error) -> Error {
+    let content = content_of(metadata, header, Limits::default(), number);
+    let Ok(Some(Content { path, rows })) = content else { return error };
+    let error = match rows {
+        Some(Range { start, end }) if error.category() == Category::Damaged => {
+            error.meaning(&format!("rows {start}..{end}"))
+        }
+        _ => error,
+    };
+    error.under(&path)
 }
 
 /// The first thing that a buffer holds: a tensor, a byte string, or part of a column. `None` if nothing refers to the

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tenarc::archive::Compression;
 use tenarc::archive::SaveOptions;
 use tenarc::error::Category;
-use tenarc::{Archive, DynTensor, Error, OArchive, Tensor};
+use tenarc::{Archive, DynTensor, Error, IArchive, OArchive, Tensor};
 
 #[derive(Serialize, Deserialize, Debug)]
 struct Row {
@@ -183,6 +183,11 @@ fn verify_names_the_segment_the_column_and_the_rows() {
         assert_eq!(error.path(), column, "{error}");
         let rows = format!("rows {from}..");
         assert_eq!(error.to_string().starts_with(&rows), column != "before", "{error}");
+        // Streams and parts say the same.
+        let streamed = IArchive::new(&bytes[..]).unwrap().load::<tenarc::Value>().unwrap_err();
+        assert_eq!(streamed.to_string(), error.to_string());
+        let streamed = IArchive::new(&bytes[..]).unwrap().load_parts().unwrap_err();
+        assert_eq!(streamed.to_string(), error.to_string());
         // So do the marks of optional rows. Other columns are not verified with this one.
         let segment = archive.segment(0).unwrap();
         for other in ["before", "log.label", "log.id", "log.at.x", "log.at.y", "log.size"] {
@@ -197,6 +202,28 @@ fn verify_names_the_segment_the_column_and_the_rows() {
         }
         assert!(segment.verify_at("log.70000").is_err_and(|e| e.category() == Category::Data));
         assert!(segment.verify_at("log").is_err() == (column != "before"));
+    }
+}
+
+#[test]
+fn changed_parts_are_named_by_column_and_rows() {
+    let options = SaveOptions::default().with_columns(true);
+    let parts = tenarc::parts::to_parts_with(&rows(70_000), options).unwrap();
+    let buffers: Vec<_> = parts.buffers().iter().map(|buffer| buffer.to_vec()).collect();
+    let mut named = Vec::new();
+    for number in 0..buffers.len() {
+        let mut changed = buffers.clone();
+        changed[number][0] ^= 1;
+        let read = tenarc::from_parts::<Vec<Row>, _>(parts.metadata(), &changed);
+        let error = read.unwrap_err();
+        assert_eq!(error.category(), Category::Damaged);
+        named.push(error.to_string());
+    }
+    for column in ["id", "at.x", "label", "size"] {
+        for group in ["rows 0..65536", "rows 65536..70000"] {
+            let name = format!("(`{column}`, {group})");
+            assert!(named.iter().any(|error| error.contains(&name)), "{name}: {named:#?}");
+        }
     }
 }
 
