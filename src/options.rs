@@ -157,7 +157,8 @@ impl DecodeOptions {
     /// With more than one, tensors of 4 MiB or more are read and verified in pieces by several threads, which end
     /// before the function returns. This pays for large tensors on machines whose memory is faster than one core.
     /// A file that is not in the page cache may be read more slowly by four threads than by one, because the drive gets
-    /// requests out of order. [`ReadAhead::open`](crate::io::ReadAhead::open) is fast with any number.
+    /// requests out of order. [`ReadAhead::open`](crate::io::ReadAhead::open) is as fast with one
+    /// thread as with four.
     /// The calling thread alone reads smaller tensors, archives from an [`io::Read`](std::io::Read), and uncompressed
     /// tensors that are in memory and are not verified. Values and errors are the same with any number.
     ///

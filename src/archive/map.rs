@@ -80,6 +80,8 @@ pub struct Map(Archive<MappedFile>);
 impl Map {
     /// Maps an archive file up to its last end mark; see [`Archive::unfinished_bytes`].
     ///
+    /// The file stays open as long as the map exists.
+    ///
     /// Views do not verify the checksums of tensors, because that would read all their bytes. Call
     /// [`verify`](Archive::verify) to do it.
     ///

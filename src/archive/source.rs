@@ -87,7 +87,10 @@ pub fn in_pieces<S: ReadAt + ?Sized>(
 /// `len` bytes from `offset` on, if the source is in memory.
 fn present<S: ReadAt + ?Sized>(source: &S, offset: u64, len: usize) -> Option<Result<&[u8]>> {
     let before = range(offset, len).and_then(|range| source.read_before(range));
-    before.map(Ok).or_else(|| Some(slice(source.contents()?, offset, len)))
+    before
+        .filter(|bytes| bytes.len() == len)
+        .map(Ok)
+        .or_else(|| Some(slice(source.contents()?, offset, len)))
 }
 
 /// Replaces the content of `memory` by `len` bytes from `offset` on.

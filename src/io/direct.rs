@@ -14,6 +14,8 @@ use crate::io::at::{ReadAt, open_file};
 /// in the cache what other programs need there. Each read waits for the drive. So use
 /// [`ReadAhead::open`](crate::io::ReadAhead::open) to load a value, and `DirectFile` alone for single large tensors.
 ///
+/// Each thread that reads at the same time takes memory for 2 MiB, which is kept until the file is closed.
+///
 /// [`tenarc::open`](crate::open) is better for a file that is in the page cache: `DirectFile` reads it from the drive
 /// again.
 ///
@@ -33,7 +35,7 @@ use crate::io::at::{ReadAt, open_file};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Reads of less than 1 MiB use the page cache, because the drive would have to wait for each of them. So do all reads on
+/// Reads of less than 1 MiB use the page cache, because each of them would have to wait for the drive. So do all reads on
 /// systems other than Linux, and on file systems that do not support direct reads: [`is_direct`](Self::is_direct) tells.
 #[derive(Debug)]
 pub struct DirectFile {

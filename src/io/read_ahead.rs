@@ -42,14 +42,16 @@ const THREADS: usize = 4;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A [`File`](std::fs::File) gains nothing, because the system reads it ahead already.
+/// A [`File`](std::fs::File) is read more slowly with it: its reads reach the system out of order, which takes them for
+/// random ones.
 ///
 /// Reading ahead begins after half of a block was read from front to end, and again wherever that happens. Other reads go
 /// to the source. It takes memory for three blocks for each thread: 24 MiB by default. The threads start when they
 /// are needed for the first time, and end when the value is dropped, after the reads that are in progress.
 ///
 /// The content of the source must not change while it is read: bytes may have been read before. Files of archives that are
-/// [appended to](crate::OArchive::append) do not change before their last end mark.
+/// [appended to](crate::OArchive::append) do not change before their last end mark. A child process after `fork` must not
+/// use it, because it has none of the threads.
 #[derive(Debug)]
 pub struct ReadAhead<S> {
     shared: Arc<Shared<S>>,
@@ -78,8 +80,10 @@ struct Shared<S> {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Where the last read ended, and the number of bytes that were read from front to end before that.
-    end: u64,
+    /// Where the last read began, and the number of bytes that it asked for.
+    last: u64,
+    asked: u64,
+    /// The number of bytes that were read from front to end before that.
     run: u64,
     /// The number of the first block of the window.
     first: u64,
@@ -132,12 +136,14 @@ impl<S: ReadAt> Shared<S> {
     /// Notes a read, and returns whether it continues many bytes that were read from front to end.
     fn continues(&self, state: &mut State, offset: u64, len: usize) -> bool {
         let block_len = self.block_len as u64;
+        let end = state.last.saturating_add(state.asked);
         let (from, to) = (self.behind.saturating_mul(block_len), block_len);
-        let near = state.end.saturating_sub(from)..=state.end.saturating_add(to);
-        let run = if near.contains(&offset) { state.run } else { 0 };
-        state.run = run.saturating_add(len as u64);
-        state.end = offset.saturating_add(len as u64);
-        state.run >= block_len / 2
+        let near = end.saturating_sub(from)..=end.saturating_add(to);
+        // The last read may have given fewer bytes than it asked for.
+        let passed = state.asked.min(offset.saturating_sub(state.last));
+        state.run = if near.contains(&offset) { state.run.saturating_add(passed) } else { 0 };
+        (state.last, state.asked) = (offset, len as u64);
+        state.run >= block_len.div_ceil(2)
     }
 
     /// Moves the window so that this block and those behind it are read.
@@ -193,7 +199,12 @@ impl<S: ReadAt> Shared<S> {
                 let len = read_up_to(&self.source, memory.bytes_mut(), offset).ok()?;
                 Some(Block::Read(Arc::new(Content { memory, len })))
             }));
-            let result = read.ok().flatten().unwrap_or(Block::Failed);
+            let read = read.unwrap_or_else(|panic| {
+                // Its drop may panic too. Then the block would be waited for forever.
+                std::mem::forget(panic);
+                None
+            });
+            let result = read.unwrap_or(Block::Failed);
             state = self.lock();
             match (state.block(number), result) {
                 (Some(block @ Block::Reading), result) => *block = result,
@@ -236,7 +247,7 @@ impl<S: ReadAt + Send + 'static> ReadAhead<S> {
     pub fn with(source: S, block_len: usize, threads: usize) -> io::Result<Self> {
         assert!(block_len > 0 && threads > 0, "blocks of {block_len} bytes, {threads} threads");
         let count = source.size()?.div_ceil(block_len as u64);
-        let (behind, ahead) = (threads as u64, 2 * threads as u64);
+        let (behind, ahead) = (threads as u64, (threads as u64).saturating_mul(2));
         let shared = Shared {
             source,
             block_len,

@@ -147,6 +147,19 @@ fn reads_here_and_there_go_to_the_source_as_they_are() {
 }
 
 #[test]
+fn a_single_read_of_any_length_is_not_read_ahead() {
+    let slow = Slow::new(100_000);
+    let ahead = slow.ahead();
+    // The source gives at most 300 bytes, so the first is two reads.
+    for offset in [70_000, 10_000, 90_000, 40_000] {
+        read_exact(&ahead, &mut [0; 400], offset).unwrap();
+        ahead.read_at(&mut [0; 3000], offset as u64 + 8_000).unwrap();
+    }
+    std::thread::sleep(Duration::from_millis(5));
+    assert_eq!(slow.reads.lock().unwrap().len(), 4 * 3);
+}
+
+#[test]
 fn an_error_is_that_of_the_read_that_needs_the_bytes() {
     let fails = |offset| match offset {
         30_000..31_000 => Err(io::Error::other("a bad sector")),
