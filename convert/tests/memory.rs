@@ -50,7 +50,7 @@ fn messagepack_and_json_go_over_tensor_by_tensor() {
     let (result, most) =
         peak_of(|| Format::Msgpack.to_archive(&from, &archive, &Options::default()));
     result.unwrap();
-    assert!(most < MIB, "{most} bytes to archive 16 MiB of MessagePack");
+    assert!(most < 2 * MIB, "{most} bytes to archive 16 MiB of MessagePack");
     let (result, most) =
         peak_of(|| Format::Msgpack.from_archive(&archive, &to, &Options::default()));
     result.unwrap();
@@ -91,7 +91,7 @@ fn models_go_over_in_steps() {
         let (result, most) =
             peak_of(|| Format::Onnx.to_archive(&from, &archive, &Options::default()));
         result.unwrap();
-        assert!(most < MIB, "{most} bytes to archive a model of 8 MiB");
+        assert!(most < 2 * MIB, "{most} bytes to archive a model of 8 MiB");
         assert_eq!(
             tenarc::open(&archive).unwrap().only().unwrap().info("/").unwrap().shape(),
             [8 * MIB]
