@@ -78,8 +78,10 @@ pub fn verify<S: ReadAt + ?Sized>(
     let range = |index: u64| stored_range(place, chunk_len, index);
     let memory = Spare::default();
     let read_chunk = |index: u64| {
-        let computed = memory.lend(|memory| hash(source, range(index), memory))?;
-        stored.map_or(Ok(()), |stored| stored.check(index, computed))
+        memory.lend(|memory| match stored {
+            Some(stored) => stored.check(index, hash(source, range(index), memory)?),
+            None => source::in_pieces(source, range(index), memory, |_| Ok(())),
+        })
     };
     let chunks = place.packed().map_or_else(|| chunk_len.count(len), Packed::chunks);
     let threads = threads(len, options);

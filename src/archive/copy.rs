@@ -73,18 +73,21 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
     ) -> Result<()> {
         let place = self.loaded.buffer(number as u64, self.options)?;
         let chunks = 0..self.header().chunk_len.count(place.len());
+        let mut memory = Vec::new();
         chunks.into_iter().try_for_each(|index| {
             // The borrow checker wants the optional function to be borrowed anew for each chunk.
             let with_hash = with_hash.as_mut().map(|with_hash| &mut **with_hash as _);
-            self.stored_chunk(number as u64, index, &mut each, with_hash)
+            self.stored_chunk(number as u64, index, &mut memory, &mut each, with_hash)
         })
     }
 
-    /// Like [`stored_chunks`](Self::stored_chunks), for one chunk.
+    /// Like [`stored_chunks`](Self::stored_chunks), for one chunk. Copies are made in `memory`, which may have been used
+    /// before.
     pub(super) fn stored_chunk(
         &self,
         number: u64,
         index: u64,
+        memory: &mut Vec<u8>,
         mut each: impl FnMut(&[u8]) -> Result<()>,
         with_hash: Option<&mut dyn FnMut(u64)>,
     ) -> Result<()> {
@@ -93,7 +96,7 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
         let hashing = expected.is_some() || with_hash.is_some();
         let mut hasher = hashing.then(Hasher::new);
         let range = stored_range(place, self.header().chunk_len, index);
-        source::in_pieces(self.source, range, &mut Vec::new(), |block| {
+        source::in_pieces(self.source, range, memory, |block| {
             if let Some(hasher) = &mut hasher {
                 hasher.update(block);
             }

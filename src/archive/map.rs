@@ -153,7 +153,7 @@ impl Segment<'_, MappedFile> {
     /// memory need not wait for the drive. The path `""` is the whole value.
     ///
     /// Without it, mapped bytes are read when they are used for the first time. How fast this is depends on how far the
-    /// system reads ahead: 128 KiB by default on Linux, for which a drive may need twice as long. This function reads
+    /// system reads ahead: 128 KiB by default on Linux, and then a drive may take twice as long. This function reads
     /// 2 MiB at a time, and returns when all bytes are in the page cache. Call it on another thread to go on
     /// meanwhile. Bytes that are in the page cache already are copied once, to memory of 2 MiB that is freed at the end.
     ///

@@ -154,7 +154,7 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
         let packed: PackedBuffers = packed.collect();
         let content = header.content(self.segment.name(), &lengths, &packed, &metadata);
         out.whole_segment(&content, |out: &mut dyn Output| {
-            let mut hashes = Hashes::default();
+            let (mut hashes, mut memory) = (Hashes::default(), Vec::new());
             for ((number, &len), &old) in (0..).zip(&lengths).zip(&self.kept) {
                 out.begin(number, len)?;
                 for index in 0..header.chunk_len.count(len) {
@@ -164,7 +164,7 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
                         self.put_zeros(old, index, out, with_hash)?;
                     } else {
                         let put = |block: &[u8]| out.put(block);
-                        self.segment.stored_chunk(old, index, put, with_hash)?;
+                        self.segment.stored_chunk(old, index, &mut memory, put, with_hash)?;
                     }
                 }
                 out.end()?;

@@ -10,8 +10,8 @@ use crate::io::at::{ReadAt, open_file};
 /// A file whose large tensors are read from the drive into memory directly, past the page cache of the operating
 /// system.
 ///
-/// Use it for a large file that is read once and is not in the page cache, such as a checkpoint after a restart. It leaves
-/// in the cache what other programs need there. Each read waits for the drive. So use
+/// Use it for a large file that is read once and is not in the page cache, such as a checkpoint after a restart. It does
+/// not push other files out of the cache. Each read waits for the drive. So use
 /// [`ReadAhead::open`](crate::io::ReadAhead::open) to load a value, and `DirectFile` alone for single large tensors.
 ///
 /// Each thread that reads at the same time takes memory for 2 MiB, which is kept until the file is closed.
@@ -110,7 +110,8 @@ mod linux {
     #[derive(Debug)]
     pub struct Direct {
         file: File,
-        buffers: Spare<Buffer>,
+        /// For a piece and the blocks around it.
+        buffers: Spare<Option<Aligned>>,
         /// Whether the file system has refused a direct read.
         refused: AtomicBool,
     }
@@ -147,7 +148,8 @@ mod linux {
             let read = if is_aligned {
                 read_blocks(out)
             } else {
-                self.buffers.lend(|Buffer(buffer)| {
+                self.buffers.lend(|buffer| {
+                    let buffer = buffer.get_or_insert_with(|| Aligned::new(PIECE + BLOCK));
                     let len = (before + wanted).next_multiple_of(BLOCK);
                     let blocks = &mut buffer.bytes_mut()[..len];
                     let read = read_blocks(blocks)?;
@@ -173,15 +175,5 @@ mod linux {
     /// Whether this says that direct reads, or reads in blocks of this length, are not supported.
     fn is_refusal(error: &io::Error) -> bool {
         matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP))
-    }
-
-    /// Memory for a piece and the blocks around it.
-    #[derive(Debug)]
-    struct Buffer(Aligned);
-
-    impl Default for Buffer {
-        fn default() -> Self {
-            Self(Aligned::new(PIECE + BLOCK))
-        }
     }
 }

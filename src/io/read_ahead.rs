@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use crate::error::{Error, Result};
@@ -55,9 +55,8 @@ const THREADS: usize = 4;
 #[derive(Debug)]
 pub struct ReadAhead<S> {
     shared: Arc<Shared<S>>,
-    threads: usize,
-    /// The threads that were started. `None` before the first of them is needed.
-    started: Mutex<Option<Vec<JoinHandle<()>>>>,
+    /// The threads, which start when the first of them is needed.
+    started: OnceLock<Vec<JoinHandle<()>>>,
 }
 
 #[derive(Debug)]
@@ -66,11 +65,7 @@ struct Shared<S> {
     block_len: usize,
     /// The number of blocks of the source.
     count: u64,
-    /// The number of blocks that are kept before the one that was asked for last. Several threads may read a tensor, and
-    /// do not ask in order.
-    behind: u64,
-    /// The number of blocks that are read ahead.
-    ahead: u64,
+    threads: usize,
     state: Mutex<State>,
     /// A block is wanted, or the threads must end.
     wanted: Condvar,
@@ -128,16 +123,29 @@ impl State {
     }
 }
 
-impl<S: ReadAt> Shared<S> {
+impl<S> Shared<S> {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The number of blocks that are kept before the one that was asked for last. Several threads may read a tensor, and
+    /// do not ask in order.
+    fn behind(&self) -> u64 {
+        self.threads as u64
+    }
+
+    /// The number of blocks that are read ahead.
+    fn ahead(&self) -> u64 {
+        self.behind().saturating_mul(2)
+    }
+}
+
+impl<S: ReadAt> Shared<S> {
     /// Notes a read, and returns whether it continues many bytes that were read from front to end.
     fn continues(&self, state: &mut State, offset: u64, len: usize) -> bool {
         let block_len = self.block_len as u64;
         let end = state.last.saturating_add(state.asked);
-        let (from, to) = (self.behind.saturating_mul(block_len), block_len);
+        let (from, to) = (self.behind().saturating_mul(block_len), block_len);
         let near = end.saturating_sub(from)..=end.saturating_add(to);
         // The last read may have given fewer bytes than it asked for.
         let passed = state.asked.min(offset.saturating_sub(state.last));
@@ -155,10 +163,10 @@ impl<S: ReadAt> Shared<S> {
             }
             state.first = number;
         }
-        while state.first.saturating_add(self.behind) < number {
+        while state.first.saturating_add(self.behind()) < number {
             state.drop_first();
         }
-        let end = number.saturating_add(self.ahead).min(self.count);
+        let end = number.saturating_add(self.ahead()).min(self.count);
         while state.first + (state.window.len() as u64) < end {
             state.window.push_back(Block::Wanted);
             self.wanted.notify_one();
@@ -245,32 +253,32 @@ impl<S: ReadAt + Send + 'static> ReadAhead<S> {
     /// # Panics
     /// If one of the numbers is 0.
     pub fn with(source: S, block_len: usize, threads: usize) -> io::Result<Self> {
-        assert!(block_len > 0 && threads > 0, "blocks of {block_len} bytes, {threads} threads");
+        assert!(
+            block_len > 0 && threads > 0,
+            "expected at least one byte for a block and one thread, found {block_len} bytes and {threads} threads"
+        );
         let count = source.size()?.div_ceil(block_len as u64);
-        let (behind, ahead) = (threads as u64, (threads as u64).saturating_mul(2));
         let shared = Shared {
             source,
             block_len,
             count,
-            behind,
-            ahead,
+            threads,
             state: Mutex::default(),
             wanted: Condvar::new(),
             done: Condvar::new(),
         };
-        Ok(Self { shared: Arc::new(shared), threads, started: Mutex::default() })
+        Ok(Self { shared: Arc::new(shared), started: OnceLock::new() })
     }
 
     /// Starts the threads, unless they run. Returns whether there are any.
     fn start(&self) -> bool {
-        let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
-        let threads = started.get_or_insert_with(|| {
+        let threads = self.started.get_or_init(|| {
             let start = |_| {
                 let shared = Arc::clone(&self.shared);
                 let builder = thread::Builder::new().name("tenarc-read-ahead".into());
                 builder.spawn(move || shared.read_blocks()).ok()
             };
-            (0..self.threads).map_while(start).collect()
+            (0..self.shared.threads).map_while(start).collect()
         });
         !threads.is_empty()
     }
@@ -330,13 +338,12 @@ impl<S: ReadAt + Send + 'static> ReadAt for ReadAhead<S> {
 
 impl<S> Drop for ReadAhead<S> {
     fn drop(&mut self) {
-        let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.shared.lock();
         state.closed = true;
         state.window.clear();
         drop(state);
         self.shared.wanted.notify_all();
-        let started = self.started.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for thread in started.iter_mut().flat_map(|threads| threads.drain(..)) {
+        for thread in self.started.take().into_iter().flatten() {
             // Panics of the source are caught.
             let _ = thread.join();
         }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tenarc::Archive;
 use tenarc::io::{ReadAhead, ReadAt};
 
-use super::support::{Dir, Model, model, to_bytes, variants};
+use super::support::{Counted, Dir, Model, model, to_bytes, variants};
 
 const BLOCK: usize = 1000;
 
@@ -225,25 +225,13 @@ fn archives_are_read_with_blocks_of_any_length() {
         let expected = format!("{:?}", Archive::new(&damaged[..]).unwrap().verify());
         assert_eq!(expected.contains("Damaged"), !name.contains("checksums"), "{name}: {expected}");
         for block in [777, 4096, 10 << 20] {
-            let ahead = |bytes: &[u8]| ReadAhead::with(Behind(bytes.to_vec()), block, 2).unwrap();
+            let ahead =
+                |bytes: &[u8]| ReadAhead::with(Counted::new(bytes.to_vec()), block, 2).unwrap();
             let archive = Archive::new(ahead(&bytes)).unwrap();
             assert_eq!(archive.load::<Model>().unwrap(), value, "{name}, {block}");
             archive.verify().unwrap();
             let verified = Archive::new(ahead(&damaged)).unwrap().verify();
             assert_eq!(format!("{verified:?}"), expected, "{name}, {block}");
         }
-    }
-}
-
-/// Bytes that are not known to be in memory.
-struct Behind(Vec<u8>);
-
-impl ReadAt for Behind {
-    fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.0.read_at(out, offset)
-    }
-
-    fn size(&self) -> io::Result<u64> {
-        self.0.size()
     }
 }
