@@ -78,11 +78,13 @@ const CHUNK: usize = 65_536;
 /// Builds an archive of one segment, as in section 5 of the specification.
 fn built(lengths: &[usize], metadata: &[u8]) -> Vec<u8> {
     let mut out = b"\xd9\xd9\xf8\xda\x54\x41\x52\x43\x43BOR".to_vec();
-    let mut content = b"\xdaTSEG\x87\x01\xf6\x10\x67xxh3-64\x1a\x00\x01\x00\x00".to_vec();
+    let mut content = b"\xdaTSEG\x88\x01\xf6\x10\x67xxh3-64\x1a\x00\x01\x00\x00".to_vec();
     head(&mut content, 4, lengths.len());
     lengths.iter().for_each(|&len| head(&mut content, 0, len));
+    content.push(0xa0);
     content.extend(metadata);
     let hash = record(&mut out, &content);
+    let header = out.len() - 12;
     if !lengths.is_empty() {
         let mut body = Vec::new();
         let mut hashes = Vec::new();
@@ -113,14 +115,40 @@ fn built(lengths: &[usize], metadata: &[u8]) -> Vec<u8> {
         seal(&mut out, start, hash);
     }
     let mark = out.len();
-    record(&mut out, b"\xdaTEND\x84\x01\x01\x81\x82\x0c\xf6\x80");
+    let mut content = b"\xdaTEND\x85\x01\x01\x82\x80\x81\x84\x0c\xf6".to_vec();
+    head(&mut content, 0, header);
+    content.extend(rows(metadata));
+    content.extend(b"\x80\xa0");
+    record(&mut out, &content);
+    let end = out.len();
+    if end % 512 > 470 {
+        // At most 41 bytes, so one byte string is enough, but for one length.
+        let mut gap = end.next_multiple_of(512) - end;
+        if gap == 25 {
+            out.push(0x40);
+            gap -= 1;
+        }
+        let mut padding = vec![0; gap];
+        let head = if gap > 24 { &[0x58, (gap - 2) as u8][..] } else { &[0x40 + (gap - 1) as u8] };
+        padding[..head.len()].copy_from_slice(head);
+        out.extend(padding);
+    }
     let tail = out.len();
-    out.extend(b"\x58\x20TARCTAIL");
+    out.extend(b"\x58\x28TARCTAIL");
     out.extend((mark as u64).to_be_bytes());
+    out.extend(((end - mark) as u64).to_be_bytes());
     out.extend((tail as u64).to_be_bytes());
     let hash = XxHash3_64::oneshot_with_seed(tail as u64, &out[tail..]);
     out.extend(hash.to_be_bytes());
     out
+}
+
+/// What the directory says of the number of rows, which only `verify` compares: null if it is no short array.
+fn rows(metadata: &[u8]) -> Vec<u8> {
+    match metadata.first() {
+        Some(&first @ 0x80..=0x97) => vec![first & 0x1f],
+        _ => vec![0xf6],
+    }
 }
 
 /// Checks that reading as a stream and reading by position give the same value, or both fail.

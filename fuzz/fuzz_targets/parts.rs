@@ -59,11 +59,12 @@ const CHUNK: usize = 65_536;
 
 /// Builds the metadata of parts, as in section 6 of the specification.
 fn built(buffers: &[Vec<u8>], item: &[u8], alignment: usize) -> Vec<u8> {
-    let mut content = b"\xdaTSEG\x87\x01\xf6".to_vec();
+    let mut content = b"\xdaTSEG\x88\x01\xf6".to_vec();
     head(&mut content, 0, alignment);
     content.extend(b"\x67xxh3-64\x1a\x00\x01\x00\x00");
     head(&mut content, 4, buffers.len());
     buffers.iter().for_each(|buffer| head(&mut content, 0, buffer.len()));
+    content.push(0xa0);
     content.extend(item);
     let mut out = b"\xd8\x18".to_vec();
     head(&mut out, 2, content.len());

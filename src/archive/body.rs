@@ -180,7 +180,7 @@ impl<'a, R: io::Read> Body<'a, R> {
         options: DecodeOptions,
     ) -> Self {
         let (kept, computed) = (Kept::new(header.count()), Vec::new());
-        let checksums = options.checksums && header.checked;
+        let checksums = options.checksums && header.is_checked();
         let budget = options.limits.alloc_budget(false);
         let (current, seen) = (None, Seen::new(options.limits));
         Self {
@@ -411,8 +411,9 @@ mod tests {
     use std::cell::Cell;
 
     use crate::archive::{IArchive, OArchive};
-    use crate::io::chunks::{ChunkLen, Hashes};
-    use crate::segment::format::Items;
+    use crate::io::chunks::ChunkLen;
+    use crate::segment::ext::Ext;
+    use crate::segment::format::{Check, Items};
     use crate::segment::header::Content;
     use crate::segment::packed::PackedBuffers;
     use crate::wire::{head, tag};
@@ -441,10 +442,11 @@ mod tests {
         let content = Content {
             name: None,
             alignment: 8,
-            checked: false,
+            check: &Check::None,
             chunk_len: ChunkLen::default(),
             lengths: &[1; COUNT as usize],
             packed: &PackedBuffers::new(),
+            ext: &Ext::default(),
             metadata: &metadata,
         };
         let mut out = OArchive::new(Vec::new()).unwrap();
@@ -454,7 +456,7 @@ mod tests {
                 out.put(&[u8::try_from(number % 251).unwrap()])?;
                 out.end()?;
             }
-            Ok(Hashes::default())
+            Ok(Vec::new())
         })
         .unwrap();
         let bytes = out.finish().unwrap();

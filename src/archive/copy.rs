@@ -71,8 +71,8 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
         mut each: impl FnMut(&[u8]) -> Result<()>,
         mut with_hash: Option<&mut dyn FnMut(u64)>,
     ) -> Result<()> {
-        let place = self.loaded.buffer(number as u64, self.options)?;
-        let chunks = 0..self.header().chunk_len.count(place.len());
+        let place = self.loaded.stored_buffer(number as u64)?;
+        let chunks = 0..place.chunks(self.header().chunk_len);
         let mut memory = Vec::new();
         chunks.into_iter().try_for_each(|index| {
             // The borrow checker wants the optional function to be borrowed anew for each chunk.
@@ -91,7 +91,7 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
         mut each: impl FnMut(&[u8]) -> Result<()>,
         with_hash: Option<&mut dyn FnMut(u64)>,
     ) -> Result<()> {
-        let place = self.loaded.buffer(number, self.options)?;
+        let place = self.loaded.stored_buffer(number)?;
         let expected = self.loaded.stored(self.source, number, self.options)?;
         let hashing = expected.is_some() || with_hash.is_some();
         let mut hasher = hashing.then(Hasher::new);
@@ -170,7 +170,7 @@ impl<W: Write> OArchive<W> {
         let header = segment.header();
         let lengths = header.lengths();
         let metadata = segment.metadata()?;
-        let hashes = segment.loaded.hashes(segment.source)?;
+        let hashes = segment.loaded.hash_bytes(segment.source)?;
         let content = header.content(name, &lengths, &header.layout.packed, metadata);
         self.whole_segment(&content, |out: &mut dyn Output| {
             for (number, &len) in lengths.iter().enumerate() {
@@ -178,7 +178,7 @@ impl<W: Write> OArchive<W> {
                 segment.stored_chunks(number, |block| out.put(block), None)?;
                 out.end()?;
             }
-            Ok::<_, Error>(hashes.clone())
+            Ok::<_, Error>(hashes)
         })
     }
 }

@@ -2,12 +2,14 @@
 
 use std::fmt;
 
+use super::directory::Fact;
 use super::file::Archive;
 use super::segment::Segment;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::io::checksum::Identity;
-use crate::segment::format::{self, Items};
+use crate::segment::format::{self, Check, Items};
+use crate::segment::header::Content;
 use crate::wire::head;
 
 /// The digest of a segment or an archive: 16 bytes that name its content.
@@ -39,6 +41,24 @@ impl Digest {
         self.0
     }
 
+    /// `None` if these are not 16 bytes.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self)
+    }
+
+    /// The digest of a segment with this header. `hashes` are the bytes of the hashes of its chunks. `None` if it has
+    /// buffers without hashes.
+    pub(super) fn of_segment(content: &Content<'_>, hashes: &[u8]) -> Result<Option<Self>> {
+        let hashes = match content.check {
+            _ if content.lengths.is_empty() => Vec::new(),
+            Check::None => return Ok(None),
+            check => format::hashes_item(check, hashes)?,
+        };
+        let ext = &content.ext.of_meaning()?;
+        let unnamed = Content { name: None, ext, ..*content };
+        Ok(Some(Self::of(&[&unnamed.before_metadata()?, content.metadata, &hashes])))
+    }
+
     fn of(pieces: &[&[u8]]) -> Self {
         let mut hasher = Identity::new(0);
         for piece in pieces {
@@ -68,26 +88,15 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
     /// # Errors
     /// If the value has tensors in buffers and was saved without checksums, or the segment is torn or damaged.
     pub fn digest(&self) -> Result<Digest> {
-        let header = self.header();
-        let hashes = match header.count() {
-            0 => Vec::new(),
-            _ if !header.checked => {
-                let what = "a segment without checksums has no digest";
-                return Err(Error::data(what).at(header.offset));
-            }
-            _ => format::hashes_item(self.loaded.hashes(self.source)?.all())?,
-        };
-        let lengths = header.lengths();
-        let metadata = self.metadata()?;
-        let content = header.content(None, &lengths, &header.layout.packed, metadata);
-        Ok(Digest::of(&[&content.before_metadata()?, metadata, &hashes]))
+        self.loaded.digest(self.source)?.ok_or_else(|| no_digest(self.offset()))
     }
 }
 
 impl<S: ReadAt> Archive<S> {
     /// The digest of all values and their names, in order.
     ///
-    /// It does not depend on how often the archive was appended to. The checksums are read, but not the tensors.
+    /// It does not depend on how often the archive was appended to. Most digests of values are read from the directory. For the
+    /// latest ones, at most 63, their headers and checksums are read, but not their tensors.
     ///
     /// # Errors
     /// If a value has tensors in buffers and was saved without checksums, or the archive is torn or damaged.
@@ -97,11 +106,21 @@ impl<S: ReadAt> Archive<S> {
         }
         let mut items = Items::new();
         items.head(head::ARRAY, self.len())?;
-        for segment in self.segments() {
-            let segment = segment?;
-            items.head(head::ARRAY, 2)?.name(segment.name())?;
-            items.head(head::BYTES, 16)?.raw(&segment.digest()?.0)?;
+        for entry in self.entries() {
+            let entry = entry?;
+            let digest = match entry.digest {
+                Fact::Known(Some(digest)) => digest,
+                // If the directory has none, the segment has one only if its writer could not compute it.
+                Fact::Known(None) | Fact::Unknown => self.at(&entry)?.digest()?,
+            };
+            items.head(head::ARRAY, 2)?.name(entry.name())?;
+            items.head(head::BYTES, 16)?.raw(&digest.0)?;
         }
         Ok(Digest::of(&[&items.into_bytes()]))
     }
+}
+
+#[cold]
+fn no_digest(offset: u64) -> Error {
+    Error::data("a segment without checksums has no digest").at(offset)
 }

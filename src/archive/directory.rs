@@ -5,10 +5,12 @@
 //! one block at each level. So an archive of a million segments needs as little memory, and as few
 //! bytes for each append, as an archive of a few.
 
+use super::digest::Digest;
 use crate::error::{Error, Result};
 use crate::io::source::SliceRead;
+use crate::segment::ext::Ext;
 use crate::segment::format::{self, Items, Record, RecordKind};
-use crate::segment::header;
+use crate::segment::header::{self, Header};
 use crate::wire::head;
 use crate::wire::reader::Reader;
 
@@ -16,21 +18,180 @@ use crate::wire::reader::Reader;
 pub const FAN: u64 = 64;
 /// The maximum number of levels: 64^11 exceeds 2^64, so that no archive needs more.
 const MAX_LEVELS: usize = 11;
+/// The maximum length in bytes of the record of a block or of an end mark.
+pub const MAX_RECORD: u64 = 256 << 10;
 
 /// The length of the shortest segment: its header has null for the name and for the checksum algorithm, no
-/// buffers, and one byte of metadata.
-const MIN_SEGMENT: u8 = 29;
+/// buffers, no extensions, and one byte of metadata.
+const MIN_SEGMENT: u8 = 30;
 
 /// Whether this many segments fit before `offset`.
 fn have_room(segments: u64, offset: u64) -> bool {
     segments <= offset.saturating_sub(format::MAGIC.len() as u64) / u64::from(MIN_SEGMENT)
 }
 
-/// The directory's entry for a segment.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What the directory says of a segment, if it was read or computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fact<T> {
+    Unknown,
+    /// `None` if the segment has no such property.
+    Known(Option<T>),
+}
+
+impl<T: Copy + PartialEq> Fact<T> {
+    fn get(self) -> Option<T> {
+        match self {
+            Self::Unknown => None,
+            Self::Known(value) => value,
+        }
+    }
+
+    /// Whether the two do not contradict each other.
+    fn agrees(self, other: Self) -> bool {
+        self == Self::Unknown || other == Self::Unknown || self == other
+    }
+}
+
+/// What the directory of an archive says of a saved value: [`Archive::entries`](crate::Archive::entries). The value's header
+/// was not read.
+#[derive(Clone, Debug)]
 pub struct Entry {
+    pub(crate) offset: u64,
+    /// The length of the header's record.
+    pub(crate) header_len: u64,
+    pub(crate) name: Option<Box<str>>,
+    pub(crate) rows: Fact<u64>,
+    pub(crate) digest: Fact<Digest>,
+}
+
+impl Entry {
+    /// What the header says at once.
+    pub(super) fn of(header: &Header) -> Self {
+        Self {
+            offset: header.offset,
+            header_len: header.record_len(),
+            name: header.name.clone(),
+            rows: Fact::Unknown,
+            digest: Fact::Unknown,
+        }
+    }
+
+    /// The offset of the value's segment in the archive.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The name that the value was saved under, if any.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The number of elements, if the value is a sequence that is stored as an array or as columns.
+    pub fn rows(&self) -> Option<u64> {
+        self.rows.get()
+    }
+
+    /// The length of the value's header in bytes, with its checksum.
+    pub fn header_len(&self) -> u64 {
+        self.header_len
+    }
+
+    /// Whether both describe the same segment. Facts that only one of them knows are not compared, and neither is a
+    /// missing digest: a writer may have been unable to compute it.
+    pub(super) fn agrees(&self, other: &Self) -> bool {
+        let digests = [self.digest, other.digest];
+        self.offset == other.offset
+            && self.header_len == other.header_len
+            && self.name == other.name
+            && self.rows.agrees(other.rows)
+            && (digests.contains(&Fact::Known(None)) || digests[0].agrees(digests[1]))
+    }
+}
+
+/// Where a block is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockAt {
     pub offset: u64,
-    pub name: Option<Box<str>>,
+    /// The length of its record.
+    pub len: u64,
+}
+
+/// The content of a block.
+#[derive(Clone, Debug)]
+pub enum Block {
+    Segments(Vec<Entry>),
+    /// Blocks one level lower.
+    Blocks(Vec<BlockAt>),
+}
+
+impl Block {
+    /// The record of a block of this level, to be written at `offset`.
+    pub fn record(&self, level: usize, offset: u64) -> Result<Vec<u8>> {
+        self.with_ext(level, offset, &Ext::default())
+    }
+
+    fn with_ext(&self, level: usize, offset: u64, ext: &Ext) -> Result<Vec<u8>> {
+        let mut items = Items::new();
+        start(&mut items, RecordKind::Directory, 4)?.head(head::UNSIGNED, level as u64)?;
+        match self {
+            Self::Segments(entries) => put_entries(&mut items, entries, true)?,
+            Self::Blocks(blocks) => put_blocks(&mut items, blocks)?,
+        }
+        items.raw(ext.bytes())?;
+        format::sealed(&items.into_bytes(), offset)
+    }
+
+    /// Reads the record of a block of `level` at `offset`. The block must be full, its offsets must be before
+    /// its own, and its segments must fit before it. Also returns the extensions.
+    pub fn open(record: &[u8], level: usize, offset: u64) -> Result<(Self, Ext)> {
+        let fault = |what: &str| Error::data(format!("directory: {what}")).at(offset);
+        let mut opened = format::open_record(record, offset)?;
+        if opened.kind != RecordKind::Directory || opened.fields != 3 {
+            return Err(fault("expected a block of the directory, found another record"));
+        }
+        let wire = &mut opened.wire;
+        let found = header::unsigned(wire, "a level")?;
+        if found != level as u64 {
+            let what = format!("expected a block of level {level}, found level {found}");
+            return Err(fault(&what));
+        }
+        if !have_room(span(level), offset) {
+            let what = format!("{} segments do not fit before byte {offset}", span(level));
+            return Err(fault(&what));
+        }
+        let (block, len, sorted) = if found == 0 {
+            let entries = take_entries(wire, offset, true)?;
+            let sorted = entries.is_sorted_by(|a, b| a.offset < b.offset);
+            let len = entries.len();
+            (Self::Segments(entries), len, sorted)
+        } else {
+            let blocks = take_blocks(wire, offset)?;
+            let sorted = blocks.is_sorted_by(|a, b| a.offset < b.offset);
+            let len = blocks.len();
+            (Self::Blocks(blocks), len, sorted)
+        };
+        if len as u64 != FAN || !sorted {
+            return Err(fault("the block is not full, or its entries are not in order"));
+        }
+        let ext = take_ext(wire, offset)?;
+        if block.with_ext(level, offset, &ext)? != record {
+            return Err(fault("the block is not encoded as it must be"));
+        }
+        Ok((block, ext))
+    }
+
+    /// Whether both have the same entries, as far as they are known.
+    pub fn agrees(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Segments(a), Self::Segments(b)) => agree(a, b),
+            (Self::Blocks(a), Self::Blocks(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+fn agree(a: &[Entry], b: &[Entry]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.agrees(b))
 }
 
 /// The root of the directory: at each level, the entries that are in no block yet.
@@ -39,17 +200,16 @@ pub struct Directory {
     count: u64,
     /// The latest segments, which are in no block yet.
     entries: Vec<Entry>,
-    /// Offsets of blocks. Level 0 are blocks of entries; the blocks of each further level hold offsets
-    /// of blocks one level lower.
-    levels: Vec<Vec<u64>>,
+    /// Level 0 are blocks of entries; the blocks of each further level lead to blocks one level lower.
+    levels: Vec<Vec<BlockAt>>,
 }
 
 /// Where to find the entry of a segment.
 pub enum Place<'a> {
     Here(&'a Entry),
-    /// In the block at `offset`, as entry number `rest` of all the entries under that block.
+    /// In this block, as entry number `rest` of all the entries under that block.
     Block {
-        offset: u64,
+        block: BlockAt,
         level: usize,
         rest: u64,
     },
@@ -61,68 +221,86 @@ impl Directory {
         self.count
     }
 
-    /// Adds a segment that ends at `position`. If this fills blocks, they are passed to `write`, to be
-    /// written from `position` on.
-    pub fn add(
-        &mut self,
-        entry: Entry,
-        mut position: u64,
-        mut write: impl FnMut(&[u8]) -> Result<()>,
-    ) -> Result<()> {
+    /// Adds a segment. If this fills blocks, they must be taken by [`take_full`](Self::take_full) before another one is
+    /// added.
+    pub fn push(&mut self, entry: Entry) {
         self.entries.push(entry);
         self.count += 1;
-        if (self.entries.len() as u64) < FAN {
-            return Ok(());
+    }
+
+    /// Takes the content of the next block that is full, and its level. It must be passed to [`filed`](Self::filed).
+    pub fn take_full(&mut self) -> Option<(usize, Block)> {
+        let is_full = |len: usize| len as u64 >= FAN;
+        if is_full(self.entries.len()) {
+            return Some((0, Block::Segments(std::mem::take(&mut self.entries))));
         }
-        let mut block = Items::new();
-        start(&mut block, RecordKind::Directory, 3)?.head(head::UNSIGNED, 0)?;
-        put_entries(&mut block, &self.entries)?;
-        self.entries.clear();
-        let mut level = 0;
-        loop {
-            let record = format::sealed(&block.into_bytes(), position)?;
+        let full = self.levels.iter().position(|blocks| is_full(blocks.len()))?;
+        let blocks = self.levels.get_mut(full).map(std::mem::take)?;
+        Some((full + 1, Block::Blocks(blocks)))
+    }
+
+    /// Says where a block of this level is.
+    pub fn filed(&mut self, level: usize, block: BlockAt) {
+        if level == self.levels.len() {
+            self.levels.push(Vec::new());
+        }
+        if let Some(blocks) = self.levels.get_mut(level) {
+            blocks.push(block);
+        }
+    }
+
+    /// Writes the blocks that are full, from `position` on. Returns the position after them.
+    pub fn write_full(
+        &mut self,
+        mut position: u64,
+        mut write: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<u64> {
+        while let Some((level, block)) = self.take_full() {
+            let record = block.record(level, position)?;
             write(&record)?;
-            if level == self.levels.len() {
-                self.levels.push(Vec::new());
-            }
-            let Some(offsets) = self.levels.get_mut(level) else { return Ok(()) };
-            offsets.push(position);
-            position += record.len() as u64;
-            level += 1;
-            if (offsets.len() as u64) < FAN {
-                return Ok(());
-            }
-            block = Items::new();
-            start(&mut block, RecordKind::Directory, 3)?.head(head::UNSIGNED, level as u64)?;
-            put_offsets(&mut block, offsets)?;
-            offsets.clear();
+            let len = record.len() as u64;
+            self.filed(level, BlockAt { offset: position, len });
+            position += len;
         }
+        Ok(position)
     }
 
-    /// The end mark with its tail, to be written at `offset`.
-    pub fn end_mark(&self, offset: u64) -> Result<Vec<u8>> {
+    /// The record of the end mark, to be written at `offset`.
+    fn record(&self, offset: u64, ext: &Ext) -> Result<Vec<u8>> {
         let mut items = Items::new();
-        start(&mut items, RecordKind::End, 4)?.head(head::UNSIGNED, self.count)?;
-        put_entries(&mut items, &self.entries)?;
+        start(&mut items, RecordKind::End, 5)?.head(head::UNSIGNED, self.count)?;
+        put_entries(&mut items, &self.entries, false)?;
         items.head(head::ARRAY, self.levels.len() as u64)?;
-        for offsets in &self.levels {
-            put_offsets(&mut items, offsets)?;
+        for blocks in &self.levels {
+            put_blocks(&mut items, blocks)?;
         }
-        let mut record = format::sealed(&items.into_bytes(), offset)?;
-        let tail = format::tail(offset, offset + record.len() as u64);
-        record.extend_from_slice(&tail);
-        Ok(record)
+        items.raw(ext.bytes())?;
+        format::sealed(&items.into_bytes(), offset)
     }
 
-    /// Reads the root from the end mark at `offset`.
-    pub fn parse(mut record: Record<'_>, offset: u64) -> Result<Self> {
+    /// The end mark with the padding behind it, to be written at `offset`, and the tail, to be written after them.
+    pub fn end_mark(&self, offset: u64) -> Result<EndMark> {
+        EndMark::new(self.record(offset, &Ext::default())?, offset)
+    }
+
+    /// Reads the record of the end mark at `offset`. Also returns its extensions.
+    pub fn open(record: &[u8], offset: u64) -> Result<(Self, Ext)> {
+        let mut opened = format::open_record(record, offset)?;
+        let parsed = Self::parse(&mut opened, offset).map_err(|error| error.at(offset))?;
+        if parsed.0.record(offset, &parsed.1)? != record {
+            return Err(Error::data("end mark: it is not encoded as it must be").at(offset));
+        }
+        Ok(parsed)
+    }
+
+    fn parse(record: &mut Record<'_>, offset: u64) -> Result<(Self, Ext)> {
         let fault = |what: &str| Error::data(format!("end mark: {what}")).at(offset);
-        if record.kind != RecordKind::End || record.fields != 3 {
-            return Err(fault("expected an end mark of 4 items, found another record"));
+        if record.kind != RecordKind::End || record.fields != 4 {
+            return Err(fault("expected an end mark of 5 items, found another record"));
         }
         let wire = &mut record.wire;
         let count = header::unsigned(wire, "a number of segments")?;
-        let entries = take_entries(wire, offset)?;
+        let entries = take_entries(wire, offset, false)?;
         let levels = array(wire)?;
         if levels > MAX_LEVELS {
             let what = format!("expected at most {MAX_LEVELS} levels, found {levels}");
@@ -130,23 +308,21 @@ impl Directory {
         }
         let mut directory = Self { count, entries, levels: Vec::with_capacity(levels) };
         for _ in 0..levels {
-            directory.levels.push(take_offsets(wire, offset)?);
+            directory.levels.push(take_blocks(wire, offset)?);
         }
-        if wire.bytes_left() != 0 {
-            return Err(fault("more bytes follow the directory"));
-        }
+        let ext = take_ext(wire, offset)?;
         // A writer never leaves a level full, and writes the number of segments that the root leads to.
         let mut covered = Some(directory.entries.len() as u64);
         let mut full = directory.entries.len() as u64 >= FAN;
-        for (level, offsets) in directory.levels.iter().enumerate() {
-            let len = offsets.len() as u64;
+        for (level, blocks) in directory.levels.iter().enumerate() {
+            let len = blocks.len() as u64;
             full |= len >= FAN;
             if len > 0 {
                 let inside = checked_span(level).and_then(|span| span.checked_mul(len));
                 covered = covered.zip(inside).and_then(|(sum, inside)| sum.checked_add(inside));
             }
         }
-        let ordered = directory.levels.iter().rev().flatten().copied();
+        let ordered = directory.levels.iter().rev().flatten().map(|block| block.offset);
         let ordered = ordered.chain(directory.entries.iter().map(|entry| entry.offset));
         if !have_room(count, offset) {
             let what = format!("{count} segments do not fit before byte {offset}");
@@ -155,19 +331,26 @@ impl Directory {
         if full || covered != Some(count) || !ordered.is_sorted_by(|a, b| a < b) {
             return Err(fault("the directory does not match the number of segments"));
         }
-        Ok(directory)
+        Ok((directory, ext))
+    }
+
+    /// Whether both lead to the same segments, as far as these are known.
+    pub fn agrees(&self, other: &Self) -> bool {
+        self.count == other.count
+            && agree(&self.entries, &other.entries)
+            && self.levels == other.levels
     }
 
     /// Finds the place of the entry of segment `index`.
     pub fn find(&self, index: u64) -> Option<Place<'_>> {
         let mut rest = index;
-        for (level, offsets) in self.levels.iter().enumerate().rev() {
+        for (level, blocks) in self.levels.iter().enumerate().rev() {
             let span = span(level);
-            let block = rest / span;
-            if let Some(&offset) = offsets.get(usize::try_from(block).ok()?) {
-                return Some(Place::Block { offset, level, rest: rest % span });
+            let number = rest / span;
+            if let Some(&block) = blocks.get(usize::try_from(number).ok()?) {
+                return Some(Place::Block { block, level, rest: rest % span });
             }
-            rest -= offsets.len() as u64 * span;
+            rest -= blocks.len() as u64 * span;
         }
         self.entries.get(usize::try_from(rest).ok()?).map(Place::Here)
     }
@@ -175,6 +358,11 @@ impl Directory {
     /// The latest segments, which are in no block yet.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
+    }
+
+    /// Like [`entries`](Self::entries), to add what is unknown.
+    pub fn entries_mut(&mut self) -> &mut [Entry] {
+        &mut self.entries
     }
 
     /// Removes the segment that was added last, unless it is in a block already.
@@ -189,10 +377,30 @@ impl Directory {
         self.entries.len() as u64 + 1 == FAN
     }
 
-    /// Level and offset of the blocks that the root refers to, latest first.
-    pub fn blocks(&self) -> impl Iterator<Item = (usize, u64)> {
+    /// The blocks that the root refers to, and their levels, latest first.
+    pub fn blocks(&self) -> impl Iterator<Item = (usize, BlockAt)> {
         let levels = self.levels.iter().enumerate();
-        levels.flat_map(|(level, offsets)| offsets.iter().rev().map(move |&at| (level, at)))
+        levels.flat_map(|(level, blocks)| blocks.iter().rev().map(move |&block| (level, block)))
+    }
+}
+
+/// An end mark and what follows it.
+pub struct EndMark {
+    /// The record and the padding. They must be durable before the tail is written.
+    pub mark: Vec<u8>,
+    /// What makes the end mark count.
+    pub tail: [u8; format::TAIL],
+}
+
+impl EndMark {
+    /// The end mark at `offset` with this record.
+    pub fn new(mut record: Vec<u8>, offset: u64) -> Result<Self> {
+        let len = record.len() as u64;
+        let end = offset.saturating_add(len);
+        let at = format::tail_at(end);
+        let at = at.ok_or_else(|| Error::limit("the archive would be longer than 2^63 bytes"))?;
+        record.extend(format::padding(at - end)?);
+        Ok(Self { mark: record, tail: format::tail(offset, len, at) })
     }
 }
 
@@ -205,90 +413,154 @@ fn checked_span(level: usize) -> Option<u64> {
     FAN.checked_pow(u32::try_from(level).ok()?.checked_add(1)?)
 }
 
-/// The content of a block.
-pub enum Block {
-    Entries(Vec<Entry>),
-    /// Offsets of blocks one level lower.
-    Blocks(Vec<u64>),
-}
-
-/// Parses the block of `level` at `offset`. The block must be full, its offsets must be before
-/// its own, and its segments must fit before it.
-pub fn parse_block(mut record: Record<'_>, level: usize, offset: u64) -> Result<Block> {
-    let fault = |what: &str| Error::data(format!("directory: {what}")).at(offset);
-    if record.kind != RecordKind::Directory || record.fields != 2 {
-        return Err(fault("expected a block of the directory, found another record"));
-    }
-    let wire = &mut record.wire;
-    let found = header::unsigned(wire, "a level")?;
-    if found != level as u64 {
-        let what = format!("expected a block of level {level}, found level {found}");
-        return Err(fault(&what));
-    }
-    if !have_room(span(level), offset) {
-        let what = format!("{} segments do not fit before byte {offset}", span(level));
-        return Err(fault(&what));
-    }
-    let (block, len, sorted) = if found == 0 {
-        let entries = take_entries(wire, offset)?;
-        let sorted = entries.is_sorted_by(|a, b| a.offset < b.offset);
-        let len = entries.len();
-        (Block::Entries(entries), len, sorted)
-    } else {
-        let offsets = take_offsets(wire, offset)?;
-        let sorted = offsets.is_sorted_by(|a, b| a < b);
-        let len = offsets.len();
-        (Block::Blocks(offsets), len, sorted)
-    };
-    if len as u64 != FAN || !sorted || wire.bytes_left() != 0 {
-        return Err(fault("the block is not full, or its entries are not in order"));
-    }
-    Ok(block)
-}
-
 /// Starts a record. `len` is the number of its items, including the version.
 fn start(items: &mut Items, kind: RecordKind, len: u64) -> Result<&mut Items> {
     items.head(head::TAG, kind.tag())?;
     items.head(head::ARRAY, len)?.head(head::UNSIGNED, format::VERSION)
 }
 
-fn put_entries(items: &mut Items, entries: &[Entry]) -> Result<()> {
-    items.head(head::ARRAY, entries.len() as u64)?;
+/// Writes a list of segments: their names, each once, and an entry for each of them.
+fn put_entries(items: &mut Items, entries: &[Entry], digests: bool) -> Result<()> {
+    let mut names: Vec<&str> = Vec::new();
+    let mut numbers = Vec::with_capacity(entries.len());
     for entry in entries {
-        items.head(head::ARRAY, 2)?.head(head::UNSIGNED, entry.offset)?;
-        items.name(entry.name.as_deref())?;
+        numbers.push(entry.name.as_deref().map(|name| {
+            names.iter().position(|known| *known == name).unwrap_or_else(|| {
+                names.push(name);
+                names.len() - 1
+            })
+        }));
+    }
+    items.head(head::ARRAY, 2)?.head(head::ARRAY, names.len() as u64)?;
+    for name in names {
+        items.name(Some(name))?;
+    }
+    items.head(head::ARRAY, entries.len() as u64)?;
+    for (entry, number) in entries.iter().zip(numbers) {
+        items.head(head::ARRAY, 4 + u64::from(digests))?.head(head::UNSIGNED, entry.offset)?;
+        put_optional(items, number.map(|number| number as u64))?;
+        items.head(head::UNSIGNED, entry.header_len)?;
+        put_optional(items, entry.rows.get())?;
+        match entry.digest.get() {
+            _ if !digests => {}
+            Some(digest) => drop(items.head(head::BYTES, 16)?.raw(&digest.to_bytes())?),
+            None => drop(items.raw(&[head::NULL])?),
+        }
     }
     Ok(())
 }
 
-fn put_offsets(items: &mut Items, offsets: &[u64]) -> Result<()> {
-    items.head(head::ARRAY, offsets.len() as u64)?;
-    for &offset in offsets {
-        items.head(head::UNSIGNED, offset)?;
+fn put_optional(items: &mut Items, number: Option<u64>) -> Result<()> {
+    match number {
+        Some(number) => items.head(head::UNSIGNED, number)?,
+        None => items.raw(&[head::NULL])?,
+    };
+    Ok(())
+}
+
+fn put_blocks(items: &mut Items, blocks: &[BlockAt]) -> Result<()> {
+    items.head(head::ARRAY, blocks.len() as u64)?;
+    for block in blocks {
+        items.head(head::ARRAY, 2)?.head(head::UNSIGNED, block.offset)?;
+        items.head(head::UNSIGNED, block.len)?;
     }
     Ok(())
 }
 
-fn take_entries(wire: &mut Reader<SliceRead<'_>>, before: u64) -> Result<Vec<Entry>> {
+type Wire<'a> = Reader<SliceRead<'a>>;
+
+fn take_entries(wire: &mut Wire<'_>, before: u64, digests: bool) -> Result<Vec<Entry>> {
+    let fault = |what: &str| Error::data(format!("directory: {what}")).at(before);
+    if array(wire)? != 2 {
+        return Err(fault("expected an array of the names and the entries of segments"));
+    }
+    let count = array(wire)?;
+    let mut names = Vec::with_capacity(count);
+    for _ in 0..count {
+        let name = header::name(wire)?;
+        names.push(name.ok_or_else(|| fault("expected a text among the names, found null"))?);
+    }
     let len = array(wire)?;
     let mut entries = Vec::with_capacity(len);
     for _ in 0..len {
-        if array(wire)? != 2 {
-            return Err(Error::data("expected the offset and name of a segment").at(before));
+        if array(wire)? != 4 + usize::from(digests) {
+            return Err(fault(if digests {
+                "expected the offset, name, header length, rows and digest of a segment"
+            } else {
+                "expected the offset, name, header length and rows of a segment"
+            }));
         }
         let offset = earlier(wire, before)?;
-        entries.push(Entry { offset, name: header::name(wire)? });
+        let name = match take_optional(wire, "the number of a name")? {
+            None => None,
+            Some(number) => {
+                let name = usize::try_from(number).ok().and_then(|number| names.get(number));
+                let what = || format!("there is no name {number} among {count} names");
+                Some(name.cloned().ok_or_else(|| fault(&what()))?)
+            }
+        };
+        let header_len = header::unsigned(wire, "the length of a header")?;
+        let rows = Fact::Known(take_optional(wire, "a number of rows")?);
+        let digest = if digests { Fact::Known(take_digest(wire)?) } else { Fact::Unknown };
+        entries.push(Entry { offset, header_len, name, rows, digest });
     }
     Ok(entries)
 }
 
-fn take_offsets(wire: &mut Reader<SliceRead<'_>>, before: u64) -> Result<Vec<u64>> {
+/// Reads null, or the item that `read` reads.
+fn unless_null<T>(
+    wire: &mut Wire<'_>,
+    read: impl FnOnce(&mut Wire<'_>) -> Result<T>,
+) -> Result<Option<T>> {
+    if wire.rest().first() == Some(&head::NULL) {
+        wire.pass(1);
+        return Ok(None);
+    }
+    read(wire).map(Some)
+}
+
+fn take_optional(wire: &mut Wire<'_>, what: &str) -> Result<Option<u64>> {
+    unless_null(wire, |wire| header::unsigned(wire, what))
+}
+
+fn take_digest(wire: &mut Wire<'_>) -> Result<Option<Digest>> {
+    unless_null(wire, |wire| {
+        let at = wire.offset();
+        let fault = || Error::data("expected null or a digest of 16 bytes").at(at);
+        let found = wire.head()?;
+        if found.major() != head::BYTES || found.is_indefinite() {
+            return Err(fault());
+        }
+        let bytes = wire.string(found)?;
+        Digest::from_bytes(bytes.as_slice()).ok_or_else(fault)
+    })
+}
+
+fn take_blocks(wire: &mut Wire<'_>, before: u64) -> Result<Vec<BlockAt>> {
     let len = array(wire)?;
-    (0..len).map(|_| earlier(wire, before)).collect()
+    let block = |_| {
+        if array(wire)? != 2 {
+            return Err(Error::data("expected the offset and length of a block").at(before));
+        }
+        let offset = earlier(wire, before)?;
+        Ok(BlockAt { offset, len: header::unsigned(wire, "the length of a block")? })
+    };
+    (0..len).map(block).collect()
+}
+
+/// Reads the extensions, which are the last item of a record.
+fn take_ext(wire: &mut Wire<'_>, offset: u64) -> Result<Ext> {
+    let ext = Ext::parse(wire.rest());
+    let ext = ext.map_err(|refused| Error::data(refused.what).at(offset))?;
+    wire.pass(ext.bytes().len());
+    if wire.bytes_left() != 0 {
+        return Err(Error::data("directory: more bytes follow the extensions").at(offset));
+    }
+    Ok(ext)
 }
 
 /// Reads an offset, which must be before the record that contains it: so no cycle is possible.
-fn earlier(wire: &mut Reader<SliceRead<'_>>, before: u64) -> Result<u64> {
+fn earlier(wire: &mut Wire<'_>, before: u64) -> Result<u64> {
     let offset = header::unsigned(wire, "an offset")?;
     if offset < before && offset >= format::MAGIC.len() as u64 {
         return Ok(offset);
@@ -298,7 +570,7 @@ fn earlier(wire: &mut Reader<SliceRead<'_>>, before: u64) -> Result<u64> {
 }
 
 /// Reads the head of an array, which must not have more items than a level of the directory.
-fn array(wire: &mut Reader<SliceRead<'_>>) -> Result<usize> {
+fn array(wire: &mut Wire<'_>) -> Result<usize> {
     let at = wire.offset();
     let found = wire.head()?;
     match usize::try_from(found.arg) {
@@ -313,6 +585,13 @@ fn array(wire: &mut Reader<SliceRead<'_>>) -> Result<usize> {
 mod tests {
     use super::*;
 
+    fn entry(index: u64, offset: u64) -> Entry {
+        let name = (index % 3 == 0).then(|| format!("s{index}").into());
+        let rows = Fact::Known((index % 2 == 0).then_some(index));
+        let digest = Fact::Known(Digest::from_bytes(&[7; 16]));
+        Entry { offset, header_len: MIN_SEGMENT.into(), name, rows, digest }
+    }
+
     /// Writes `count` segments of the least length into memory. Returns the bytes and the directory.
     fn written(count: u64) -> (Vec<u8>, Directory) {
         let mut file = vec![0; 12];
@@ -320,37 +599,37 @@ mod tests {
         for index in 0..count {
             let offset = file.len() as u64;
             file.extend((0..MIN_SEGMENT).map(|_| 0xff));
-            let name = (index % 3 == 0).then(|| format!("s{index}").into());
+            directory.push(entry(index, offset));
             let position = file.len() as u64;
-            directory
-                .add(Entry { offset, name }, position, |block| {
-                    file.extend_from_slice(block);
-                    Ok(())
-                })
-                .unwrap();
+            let write = |block: &[u8]| {
+                file.extend_from_slice(block);
+                Ok(())
+            };
+            directory.write_full(position, write).unwrap();
         }
         (file, directory)
     }
 
-    fn record(file: &[u8], offset: u64) -> Record<'_> {
+    fn record(file: &[u8], offset: u64) -> &[u8] {
         let rest = &file[usize::try_from(offset).unwrap()..];
-        let len = usize::try_from(format::record_len(rest).unwrap().total).unwrap();
-        format::open_record(&rest[..len], offset).unwrap()
+        &rest[..usize::try_from(format::record_len(rest).unwrap().total).unwrap()]
     }
 
     fn look_up(file: &[u8], directory: &Directory, index: u64) -> Option<Entry> {
-        let (mut offset, mut level, mut rest) = match directory.find(index)? {
+        let (mut at, mut level, mut rest) = match directory.find(index)? {
             Place::Here(entry) => return Some(entry.clone()),
-            Place::Block { offset, level, rest } => (offset, level, rest),
+            Place::Block { block, level, rest } => (block, level, rest),
         };
         loop {
-            match parse_block(record(file, offset), level, offset).unwrap() {
-                Block::Entries(entries) => {
+            let bytes = record(file, at.offset);
+            assert_eq!(bytes.len() as u64, at.len);
+            match Block::open(bytes, level, at.offset).unwrap().0 {
+                Block::Segments(entries) => {
                     return entries.get(usize::try_from(rest).unwrap()).cloned();
                 }
                 Block::Blocks(blocks) => {
                     level -= 1;
-                    offset = blocks[usize::try_from(rest / span(level)).unwrap()];
+                    at = blocks[usize::try_from(rest / span(level)).unwrap()];
                     rest %= span(level);
                 }
             }
@@ -367,32 +646,44 @@ mod tests {
         for &count in counts {
             let (mut file, directory) = written(count);
             let at = file.len() as u64;
-            file.extend(directory.end_mark(at).unwrap());
-            assert!(file.len() as u64 - at < 2000, "the root stays small");
-            let directory = Directory::parse(record(&file, at), at).unwrap();
-            assert_eq!(directory.count(), count);
+            let mark = directory.end_mark(at).unwrap();
+            file.extend(&mark.mark);
+            assert!(mark.mark.len() < 3000, "the root stays small");
+            let (found, ext) = Directory::open(record(&file, at), at).unwrap();
+            assert!(found.agrees(&directory) && directory.agrees(&found));
+            assert_eq!((found.count(), ext), (count, Ext::default()));
             for index in 0..count {
-                let entry = look_up(&file, &directory, index).unwrap();
-                assert_eq!(file[usize::try_from(entry.offset).unwrap()], 0xff);
-                let expected = (index % 3 == 0).then(|| format!("s{index}"));
-                assert_eq!(entry.name.as_deref(), expected.as_deref());
+                let found = look_up(&file, &found, index).unwrap();
+                assert_eq!(file[usize::try_from(found.offset).unwrap()], 0xff);
+                assert!(found.agrees(&entry(index, found.offset)));
+                assert_eq!(found.rows(), (index % 2 == 0).then_some(index));
             }
-            assert_eq!(look_up(&file, &directory, count), None);
+            assert!(look_up(&file, &found, count).is_none());
         }
     }
 
     #[test]
+    fn names_are_written_once() {
+        let mut directory = Directory::default();
+        for offset in 12..22 {
+            let name = Some(if offset % 2 == 0 { "first".into() } else { "second".into() });
+            directory.push(Entry { name, ..entry(0, offset) });
+        }
+        let mark = directory.end_mark(1000).unwrap().mark;
+        let count = |name: &[u8]| mark.windows(name.len()).filter(|part| *part == name).count();
+        assert_eq!((count(b"first"), count(b"second")), (1, 1));
+        let (found, _) = Directory::open(record(&mark, 0), 1000).unwrap();
+        assert!(found.agrees(&directory));
+    }
+
+    #[test]
     fn offsets_that_lead_forward_are_refused() {
-        let directory = Directory {
-            count: 1,
-            entries: vec![Entry { offset: 500, name: None }],
-            levels: vec![],
-        };
+        let mut directory = Directory::default();
+        directory.push(entry(1, 500));
         for (at, fits) in [(400, false), (500, false), (501, true)] {
-            let mut file = vec![0; at];
-            file.extend(directory.end_mark(at as u64).unwrap());
-            let parsed = Directory::parse(record(&file, at as u64), at as u64);
-            assert_eq!(parsed.is_ok(), fits, "{at}");
+            let mark = directory.end_mark(at).unwrap().mark;
+            let found = Directory::open(record(&mark, 0), at);
+            assert_eq!(found.is_ok(), fits, "{at}");
         }
     }
 }

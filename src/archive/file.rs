@@ -1,5 +1,6 @@
 //! Archives that can be read at any position.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
 use std::path::Path;
@@ -7,9 +8,9 @@ use std::sync::{Arc, OnceLock};
 
 use serde::de::{Deserialize, DeserializeOwned};
 
-use super::directory::{Block, Directory, Entry, Place, parse_block, span};
+use super::directory::{self, Block, BlockAt, Directory, Entry, Place, span};
 use super::loaded::Loaded;
-use super::scan::{self, Committed};
+use super::scan::{self, Committed, Compare};
 use super::segment::Segment;
 use super::source;
 use super::table::Table;
@@ -18,7 +19,7 @@ use crate::io::at::{ReadAt, open_file};
 use crate::mem::Arena;
 use crate::near::Nearest;
 use crate::options::DecodeOptions;
-use crate::segment::format::{self, MAGIC};
+use crate::segment::format::MAGIC;
 use crate::tensor::{FromTensor, Slices, TensorInfo};
 
 /// An archive that can be read at any position: a [file](crate::open), a [`Map`](crate::Map), bytes in
@@ -59,6 +60,8 @@ pub struct Archive<S> {
     /// The number of bytes after the last end mark.
     unfinished: u64,
     index: Index,
+    /// The last bytes, as far as opening read them.
+    last: Last,
     options: DecodeOptions,
     /// The only segment, after its header was read.
     sole: OnceLock<Arc<Loaded>>,
@@ -66,8 +69,30 @@ pub struct Archive<S> {
     arena: Arena,
 }
 
-/// The maximum length of a block of the directory in bytes.
-const MAX_BLOCK: u64 = 128 << 10;
+/// The last bytes of an archive. Empty if the archive is in memory.
+#[derive(Default)]
+pub(super) struct Last {
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl Last {
+    /// Reads the last bytes of a source. Also returns its length.
+    pub fn of<S: ReadAt + ?Sized>(source: &S) -> Result<(Self, u64)> {
+        if let Some(contents) = source.contents() {
+            return Ok((Self::default(), contents.len() as u64));
+        }
+        let mut bytes = Vec::new();
+        let len = source.read_last(&mut bytes).map_err(Error::io)?;
+        Ok((Self { start: len.saturating_sub(bytes.len() as u64), bytes }, len))
+    }
+
+    /// These bytes of the archive, if they are among the last ones.
+    fn get(&self, offset: u64, len: u64) -> Option<&[u8]> {
+        let start = usize::try_from(offset.checked_sub(self.start)?).ok()?;
+        self.bytes.get(start..start.checked_add(usize::try_from(len).ok()?)?)
+    }
+}
 
 /// Where the segments are.
 enum Index {
@@ -103,42 +128,57 @@ pub(super) struct Opened {
     pub len: u64,
     unfinished: u64,
     index: Index,
+    last: Last,
 }
 
 impl Opened {
-    /// Reads the last end mark of a source of `len` bytes.
-    pub fn committed<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Self> {
-        let Committed { directory, mark, end } = scan::last_commit(source, len)?;
-        Ok(Self { len: end, unfinished: len - end, index: Index::Tree(directory, mark) })
+    /// Finds the last end mark.
+    pub fn committed<S: ReadAt + ?Sized>(source: &S) -> Result<Self> {
+        let (last, len) = Last::of(source)?;
+        if let Some(opened) = Self::ended(source, last, len)? {
+            return Ok(opened);
+        }
+        let Committed { directory, mark, end } = scan::last_before(source, len)?;
+        let (index, last) = (Index::Tree(directory, mark), Last::default());
+        Ok(Self { len: end, unfinished: len - end, index, last })
     }
 
     /// What an end mark says.
     pub fn of(directory: Directory, mark: u64, len: u64) -> Self {
-        Self { len, unfinished: 0, index: Index::Tree(directory, mark) }
+        let (index, last) = (Index::Tree(directory, mark), Last::default());
+        Self { len, unfinished: 0, index, last }
     }
 
-    /// Reads the end mark at the end of a source of `len` bytes, but not the magic bytes. `None` if the source does
-    /// not end with one.
-    pub fn ended<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Option<Self>> {
-        let ended = scan::read_end(source, len)?;
-        Ok(ended.map(|(directory, mark)| Self::of(directory, mark, len)))
+    /// Reads the end mark at the end of a source of `len` bytes. `None` if the source does not end with one.
+    ///
+    /// The magic bytes are checked only if they are at hand. Otherwise they are read with the first header.
+    pub fn ended<S: ReadAt + ?Sized>(source: &S, last: Last, len: u64) -> Result<Option<Self>> {
+        let end = source.contents().unwrap_or(&last.bytes);
+        let Some((directory, mark)) = scan::read_end_in(source, end, len)? else {
+            return Ok(None);
+        };
+        if source.contents().is_some() || last.start == 0 {
+            scan::check_magic(source, len)?;
+        }
+        Ok(Some(Self { last, ..Self::of(directory, mark, len) }))
     }
 
     /// Like [`committed`](Self::committed) if nothing follows the last end mark. Otherwise scans for all segments.
-    pub fn torn<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Self> {
-        if let Some(Committed { directory, mark, end }) = scan::finished(source, len)? {
-            return Ok(Self::of(directory, mark, end));
+    pub fn torn<S: ReadAt + ?Sized>(source: &S) -> Result<Self> {
+        let (last, len) = Last::of(source)?;
+        if let Some(opened) = Self::ended(source, last, len)? {
+            return Ok(opened);
         }
         let mut complete = Vec::new();
-        let scan = scan::scan(source, len, |segment| {
-            segment.hashes(source)?;
-            complete.push(segment.entry());
+        let scan = scan::scan(source, len, Compare::Headers, |segment| {
+            complete.push(segment.full_entry(source)?);
             Ok(())
         })?;
         let cut = scan.cut.as_ref().map(Loaded::entry);
         let unfinished = len - scan.vouched.unwrap_or(MAGIC.len() as u64);
         let error = scan::torn(&scan, len);
-        Ok(Self { len, unfinished, index: Index::List(List { complete, cut, error }) })
+        let (index, last) = (Index::List(List { complete, cut, error }), Last::default());
+        Ok(Self { len, unfinished, index, last })
     }
 }
 
@@ -161,15 +201,15 @@ impl Archive<File> {
     }
 
     /// Opens an archive file. `look` is [`Opened::committed`] or [`Opened::torn`].
-    pub(super) fn open_as(path: &Path, look: fn(&File, u64) -> Result<Opened>) -> Result<Self> {
-        let (file, len) = open_file(path)?;
-        let opened = look(&file, len).map_err(|error| error.in_file(path))?;
+    pub(super) fn open_as(path: &Path, look: fn(&File) -> Result<Opened>) -> Result<Self> {
+        let (file, _) = open_file(path)?;
+        let opened = look(&file).map_err(|error| error.in_file(path))?;
         Ok(Self::opened(file, opened))
     }
 }
 
 impl<S: ReadAt> Archive<S> {
-    /// Opens an archive. Usually only its first and last bytes are read.
+    /// Opens an archive. Usually only its last bytes are read: [`ReadAt::read_last`].
     ///
     /// If bytes follow the last end mark, an append is in progress or was interrupted. The archive then consists of the
     /// values that were complete at that end mark, and [`unfinished_bytes`](Self::unfinished_bytes) counts the bytes
@@ -180,8 +220,7 @@ impl<S: ReadAt> Archive<S> {
     /// - The source has no end mark. The category is [`Category::Torn`](crate::error::Category::Torn), and the
     ///   message says where the last complete segment ends.
     pub fn new(source: S) -> Result<Self> {
-        let len = source.size().map_err(Error::io)?;
-        let opened = Opened::committed(&source, len)?;
+        let opened = Opened::committed(&source)?;
         Ok(Self::opened(source, opened))
     }
 
@@ -194,16 +233,18 @@ impl<S: ReadAt> Archive<S> {
     /// # Errors
     /// If reading fails, or the source is not an archive.
     pub fn new_torn(source: S) -> Result<Self> {
-        let len = source.size().map_err(Error::io)?;
-        let opened = Opened::torn(&source, len)?;
+        let opened = Opened::torn(&source)?;
         Ok(Self::opened(source, opened))
     }
 
     pub(super) fn opened(source: S, opened: Opened) -> Self {
-        let Opened { len, unfinished, index } = opened;
+        let Opened { len, unfinished, index, mut last } = opened;
+        if source.contents().is_some() {
+            last = Last::default();
+        }
         let options = DecodeOptions::default();
         let (sole, arena) = (OnceLock::new(), Arena::default());
-        Self { source, len, unfinished, index, options, sole, arena }
+        Self { source, len, unfinished, index, last, options, sole, arena }
     }
 
     /// Sets the limits, whether checksums are verified, and the number of threads, for everything that is read from
@@ -309,24 +350,43 @@ impl<S: ReadAt> Archive<S> {
         Error::data(format!("the archive has no segment named `{name}`{meant}"))
     }
 
+    /// What the directory says of each saved value, in the order in which they were saved: names, numbers of rows. No headers
+    /// are read, so this takes one read for 64 values.
+    ///
+    /// ```
+    /// use tenarc::{Archive, OArchive};
+    ///
+    /// let mut out = OArchive::new(Vec::new())?;
+    /// out.save_as("days", &["Monday", "Tuesday"])?.save_as("sum", &7)?;
+    /// let archive = Archive::new(out.finish()?)?;
+    /// let entries: Vec<_> = archive.entries().collect::<Result<_, _>>()?;
+    /// assert_eq!((entries[0].name(), entries[0].rows()), (Some("days"), None));
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// An item is an error if the directory is damaged or cannot be read. Nothing follows it.
+    pub fn entries(&self) -> Entries<'_, S> {
+        let pending = match &self.index {
+            Index::List(list) => {
+                let entries = list.complete.iter().chain(&list.cut).rev();
+                entries.cloned().map(Pending::Entry).collect()
+            }
+            Index::Tree(directory, _) => {
+                let entries = directory.entries().iter().rev().cloned().map(Pending::Entry);
+                let blocks = directory.blocks().map(|(level, at)| Pending::Block(level, at));
+                entries.chain(blocks).collect()
+            }
+        };
+        Entries { archive: self, pending, before: 0, number: 0 }
+    }
+
     /// All segments, in the order in which they were saved.
     ///
     /// # Errors
     /// An item is an error if the directory or the segment's header is damaged or cannot be read.
     pub fn segments(&self) -> impl Iterator<Item = Result<Segment<'_, S>>> {
-        let mut before = 0;
-        (0..self.len()).map(move |index| {
-            let segment = self.segment(index)?;
-            let offset = segment.offset();
-            if offset <= before {
-                let what = format!(
-                    "directory: expected segment {index} after byte {before}, found it at byte {offset}"
-                );
-                return Err(Error::damaged(what).at(offset));
-            }
-            before = offset;
-            Ok(segment)
-        })
+        self.entries().map(|entry| self.at(&entry?))
     }
 
     /// The rows of all values with this name, as one table. Each value must be a sequence, such as a `Vec` of structs.
@@ -364,10 +424,9 @@ impl<S: ReadAt> Archive<S> {
     /// If no value has the name, one of them is not a sequence, or the archive is damaged.
     pub fn table(&self, name: &str) -> Result<Table<'_, S>> {
         let mut table = Table::default();
-        for index in 0..self.len() {
-            if let Some(entry) = self.entry(index)?
-                && entry.name.as_deref() == Some(name)
-            {
+        for entry in self.entries() {
+            let entry = entry?;
+            if entry.name.as_deref() == Some(name) {
                 let segment = self.at(&entry)?;
                 let whole = 0..segment.metadata()?.len();
                 table.add(segment, whole).map_err(|error| error.in_field(name))?;
@@ -376,7 +435,7 @@ impl<S: ReadAt> Archive<S> {
         if table.has_parts() { Ok(table) } else { Err(self.no_such(name)) }
     }
 
-    fn at(&self, entry: &Entry) -> Result<Segment<'_, S>> {
+    pub(super) fn at(&self, entry: &Entry) -> Result<Segment<'_, S>> {
         let end = match &self.index {
             Index::Tree(_, mark) => *mark,
             Index::List(..) => self.len,
@@ -384,7 +443,7 @@ impl<S: ReadAt> Archive<S> {
         let known = self.sole.get().filter(|loaded| loaded.header.offset == entry.offset);
         let loaded = match known {
             Some(loaded) => loaded.clone(),
-            None => Arc::new(Loaded::read(&self.source, entry.offset, end, self.options.limits)?),
+            None => Arc::new(self.loaded(entry, end)?),
         };
         if loaded.missing_bytes() > 0 && !self.is_cut(entry) {
             return Err(loaded.cut_error());
@@ -396,13 +455,40 @@ impl<S: ReadAt> Archive<S> {
         Ok(self.with_loaded(loaded))
     }
 
+    /// Reads the header of a segment, and its checksums if they are among the last bytes.
+    fn loaded(&self, entry: &Entry, end: u64) -> Result<Loaded> {
+        let (source, limits) = (&self.source, self.options.limits);
+        // The magic bytes are read with the first header.
+        let with_magic = entry.offset == MAGIC.len() as u64 && source.contents().is_none();
+        let before = if with_magic && self.last.start > 0 { MAGIC.len() } else { 0 };
+        let loaded = Loaded::read_known(entry, end, limits, before, |len| {
+            let start = entry.offset - before as u64;
+            let len = len + before as u64;
+            let bytes = match self.last.get(start, len) {
+                Some(bytes) => Cow::Owned(bytes.to_vec()),
+                None => source::bytes(source, start, len)?,
+            };
+            if before > 0 {
+                scan::check_magic_of_stream(&bytes)?;
+            }
+            Ok(bytes)
+        })?;
+        let layout = &loaded.header.layout;
+        if let Some(trailer) = self.last.get(layout.body_end, layout.trailer_len())
+            && loaded.header.is_checked()
+        {
+            loaded.offer_trailer(trailer);
+        }
+        Ok(loaded)
+    }
+
     fn with_loaded(&self, loaded: Arc<Loaded>) -> Segment<'_, S> {
         Segment { source: &self.source, arena: Some(&self.arena), loaded, options: self.options }
     }
 
     /// Whether the end of a torn archive cuts off this segment.
     fn is_cut(&self, entry: &Entry) -> bool {
-        matches!(&self.index, Index::List(list) if list.cut.as_ref() == Some(entry))
+        matches!(&self.index, Index::List(list) if list.cut.as_ref().is_some_and(|cut| cut.offset == entry.offset))
     }
 
     /// The directory's entry for a segment. `None` if there is no such segment.
@@ -411,22 +497,22 @@ impl<S: ReadAt> Archive<S> {
             Index::List(list) => return Ok(list.get(index).cloned()),
             Index::Tree(directory, _) => directory,
         };
-        let (mut offset, mut level, mut rest) = match directory.find(index) {
+        let (mut at, mut level, mut rest) = match directory.find(index) {
             None => return Ok(None),
             Some(Place::Here(entry)) => return Ok(Some(entry.clone())),
-            Some(Place::Block { offset, level, rest }) => (offset, level, rest),
+            Some(Place::Block { block, level, rest }) => (block, level, rest),
         };
         loop {
-            match self.block(offset, level)? {
-                Block::Entries(entries) => {
+            match self.block(at, level)? {
+                Block::Segments(entries) => {
                     return Ok(usize::try_from(rest).ok().and_then(|at| entries.get(at)).cloned());
                 }
                 Block::Blocks(blocks) => {
                     // Blocks of level 0 hold entries, so the level is at least 1 here.
                     level = level.saturating_sub(1);
-                    let at = usize::try_from(rest / span(level)).unwrap_or(usize::MAX);
-                    offset = blocks.get(at).copied().ok_or_else(|| {
-                        Error::damaged("directory: the block has too few offsets").at(offset)
+                    let number = usize::try_from(rest / span(level)).unwrap_or(usize::MAX);
+                    at = blocks.get(number).copied().ok_or_else(|| {
+                        Error::damaged("directory: the block has too few entries").at(at.offset)
                     })?;
                     rest %= span(level);
                 }
@@ -434,9 +520,15 @@ impl<S: ReadAt> Archive<S> {
         }
     }
 
-    fn block(&self, offset: u64, level: usize) -> Result<Block> {
-        let record = source::record(&self.source, offset, self.len, MAX_BLOCK)?;
-        parse_block(format::open_record(&record, offset)?, level, offset)
+    fn block(&self, BlockAt { offset, len }: BlockAt, level: usize) -> Result<Block> {
+        source::check_record_len(len, offset, self.len, directory::MAX_RECORD)?;
+        let record = match self.last.get(offset, len) {
+            Some(record) => Cow::Borrowed(record),
+            None => source::bytes(&self.source, offset, len)?,
+        };
+        let (block, ext) = Block::open(&record, level, offset)?;
+        ext.check("a block of the directory", offset)?;
+        Ok(block)
     }
 
     /// Searches the blocks of the directory, latest first, for an entry for which `is` returns `true`.
@@ -446,25 +538,24 @@ impl<S: ReadAt> Archive<S> {
         mut is: impl FnMut(&&Entry) -> bool,
     ) -> Result<Option<Entry>> {
         // The latest block is last, where `pop` takes it.
-        let mut blocks: Vec<(usize, u64)> = directory.blocks().collect();
+        let mut blocks: Vec<(usize, BlockAt)> = directory.blocks().collect();
         blocks.reverse();
         let mut before = self.len;
-        while let Some((level, offset)) = blocks.pop() {
+        while let Some((level, at)) = blocks.pop() {
             // A block comes after everything it refers to, so the offsets decrease. A damaged directory in which
             // several blocks refer to the same block is refused: the search would read it many times.
-            if offset >= before {
-                return Err(Error::damaged("directory: the blocks are not in order").at(offset));
+            if at.offset >= before {
+                return Err(Error::damaged("directory: the blocks are not in order").at(at.offset));
             }
-            before = offset;
-            match self.block(offset, level)? {
-                Block::Entries(entries) => {
+            before = at.offset;
+            match self.block(at, level)? {
+                Block::Segments(entries) => {
                     if let Some(found) = entries.iter().rfind(&mut is) {
                         return Ok(Some(found.clone()));
                     }
                 }
                 Block::Blocks(lower) => {
-                    blocks
-                        .extend(lower.into_iter().map(|offset| (level.saturating_sub(1), offset)));
+                    blocks.extend(lower.into_iter().map(|at| (level.saturating_sub(1), at)));
                 }
             }
         }
@@ -587,5 +678,76 @@ impl<S: ReadAt> Archive<S> {
     /// The same errors as [`verify`](Self::verify).
     pub fn verify_with(&self, progress: impl FnMut(u64, u64)) -> Result<()> {
         super::verify::verify(&self.source, self.len, self.options, progress)
+    }
+}
+
+/// Iterates over the directory of an archive: [`Archive::entries`].
+pub struct Entries<'a, S> {
+    archive: &'a Archive<S>,
+    /// What is to come, the next last.
+    pending: Vec<Pending>,
+    /// The offset of the last segment.
+    before: u64,
+    /// The number of the next segment.
+    number: u64,
+}
+
+enum Pending {
+    Entry(Entry),
+    /// A block of this level.
+    Block(usize, BlockAt),
+}
+
+impl<S> fmt::Debug for Entries<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entries").field("next", &self.number).finish_non_exhaustive()
+    }
+}
+
+impl<S: ReadAt> Iterator for Entries<'_, S> {
+    type Item = Result<Entry>;
+
+    fn next(&mut self) -> Option<Result<Entry>> {
+        loop {
+            let (level, at) = match self.pending.pop()? {
+                Pending::Block(level, at) => (level, at),
+                Pending::Entry(entry) => {
+                    let number = self.number;
+                    if entry.offset <= self.before {
+                        let what = format!(
+                            "directory: expected segment {number} after byte {}, found it at byte {}",
+                            self.before, entry.offset
+                        );
+                        self.pending.clear();
+                        return Some(Err(Error::damaged(what).at(entry.offset)));
+                    }
+                    self.before = entry.offset;
+                    self.number += 1;
+                    return Some(Ok(entry));
+                }
+            };
+            match self.archive.block(at, level) {
+                Ok(Block::Segments(entries)) => {
+                    self.pending.extend(entries.into_iter().rev().map(Pending::Entry));
+                }
+                Ok(Block::Blocks(blocks)) => {
+                    let level = level.saturating_sub(1);
+                    let blocks = blocks.into_iter().rev();
+                    self.pending.extend(blocks.map(|at| Pending::Block(level, at)));
+                }
+                Err(error) => {
+                    self.pending.clear();
+                    return Some(Err(error));
+                }
+            }
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        if self.pending.is_empty() {
+            return (0, Some(0));
+        }
+        let left = self.archive.len() - self.number.min(self.archive.len());
+        (0, usize::try_from(left).ok())
     }
 }

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-use super::directory::Entry;
+use super::digest::Digest;
+use super::directory::{Entry, Fact};
 use super::source;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
@@ -11,15 +12,16 @@ use crate::io::chunks::Hashes;
 use crate::options::{DecodeOptions, Limits};
 use crate::segment::buffers::{Checker, Stored, no_such};
 use crate::segment::format::{self, Place, RecordKind};
-use crate::segment::header::Header;
+use crate::segment::header::{self, Header};
 use crate::segment::path;
 
 /// The verified header of a segment. Keeps the checksums of the buffers after they were first read.
 #[derive(Debug)]
 pub struct Loaded {
     pub header: Header,
-    /// The header's record. `None` if the source is in memory and has it.
-    record: Option<Vec<u8>>,
+    /// Bytes that end with the header's record, and the number of those before it. `None` if the source is in memory and
+    /// has it.
+    record: Option<(Vec<u8>, usize)>,
     /// The end of the archive, or of the part of it that may be read.
     archive_end: u64,
     hashes: OnceLock<Hashes>,
@@ -37,15 +39,46 @@ impl Loaded {
         limits: Limits,
     ) -> Result<Self> {
         let limit = limits.alloc_budget(false);
-        let record = source::record(source, offset, end, limit)?;
-        let opened = format::open_record(&record, offset)?;
+        Self::of(source::record(source, offset, end, limit)?, 0, offset, end, limit)
+    }
+
+    /// Like [`read`](Self::read), for a header whose length is known, in one read. `bytes` returns that many bytes of
+    /// the archive from the segment's offset on, behind `before` others.
+    pub fn read_known<'a>(
+        entry: &Entry,
+        end: u64,
+        limits: Limits,
+        before: usize,
+        bytes: impl FnOnce(u64) -> Result<Cow<'a, [u8]>>,
+    ) -> Result<Self> {
+        let (limit, len, offset) = (limits.alloc_budget(false), entry.header_len, entry.offset);
+        source::check_record_len(len, offset, end, limit)?;
+        let bytes = bytes(len)?;
+        let record = bytes.get(before..).unwrap_or_default();
+        if format::record_len(record).is_none_or(|found| found.total != len) {
+            format::known_version(record, offset)?;
+            let what = format!("expected a header of {len} bytes, as the directory says");
+            return Err(Error::damaged(what).at(offset));
+        }
+        Self::of(bytes, before, offset, end, limit)
+    }
+
+    fn of(
+        bytes: Cow<'_, [u8]>,
+        before: usize,
+        offset: u64,
+        end: u64,
+        limit: u64,
+    ) -> Result<Self> {
+        let record = bytes.get(before..).unwrap_or_default();
+        let opened = format::open_record(record, offset)?;
         if opened.kind != RecordKind::Segment {
             return Err(Error::data("expected a segment, found another record").at(offset));
         }
         let header = Header::parse(opened, record.len() as u64, offset)?;
-        let record = match record {
+        let record = match bytes {
             Cow::Borrowed(_) => None,
-            Cow::Owned(record) => Some(record),
+            Cow::Owned(bytes) => Some((bytes, before)),
         };
         Ok(Self { header, record, archive_end: end, hashes: OnceLock::new(), limit })
     }
@@ -67,8 +100,40 @@ impl Loaded {
         Error::torn(what).at(self.header.offset)
     }
 
+    /// The directory's entry for the segment, as far as the header says it at once.
     pub fn entry(&self) -> Entry {
-        Entry { offset: self.header.offset, name: self.header.name.clone() }
+        Entry::of(&self.header)
+    }
+
+    /// The directory's entry for the segment. Reads the checksums.
+    pub fn full_entry<S: ReadAt + ?Sized>(&self, source: &S) -> Result<Entry> {
+        let rows = Fact::Known(self.rows(source)?);
+        let digest = Fact::Known(self.digest(source)?);
+        Ok(Entry { rows, digest, ..self.entry() })
+    }
+
+    /// The number of elements, if the value is a sequence.
+    pub fn rows<S: ReadAt + ?Sized>(&self, source: &S) -> Result<Option<u64>> {
+        Ok(header::rows(self.stored_metadata(source)?))
+    }
+
+    /// The digest. `None` if the segment has buffers without checksums.
+    pub fn digest<S: ReadAt + ?Sized>(&self, source: &S) -> Result<Option<Digest>> {
+        let header = &self.header;
+        let lengths = header.lengths();
+        let metadata = self.stored_metadata(source)?;
+        let content = header.content(None, &lengths, &header.layout.packed, metadata);
+        Digest::of_segment(&content, &self.hash_bytes(source)?)
+    }
+
+    /// The bytes of the hashes of all chunks, verified against the header, also if this version does not know the hash.
+    pub fn hash_bytes<S: ReadAt + ?Sized>(&self, source: &S) -> Result<Vec<u8>> {
+        let header = &self.header;
+        if header.is_checked() || header.count() == 0 {
+            return Ok(self.hashes(source)?.bytes());
+        }
+        let trailer = self.trailer(source)?;
+        header.hashes_in(&trailer, header.layout.body_end).map(<[u8]>::to_vec)
     }
 
     /// The place of a buffer whose bytes may be read. All reads of tensors call this first. Parts and copies of
@@ -79,12 +144,25 @@ impl Loaded {
     /// - `options` ask for verified tensors, but the checksums were cut off (SPEC 5.8). This is an error for views
     ///   and slices too, although these verify nothing: the user must ask for tensors that nobody can verify.
     pub fn buffer(&self, number: u64, options: DecodeOptions) -> Result<Place<'_>> {
+        let place = self.stored_buffer(number)?;
+        self.header.ext.check("the header", self.header.offset)?;
+        if options.checksums {
+            self.header.check.known().map_err(|error| error.at(self.header.offset))?;
+        }
+        if self.missing_bytes() > 0 && self.verifies(options) {
+            return Err(self.hashes_cut_off());
+        }
+        Ok(place)
+    }
+
+    /// The place of a buffer whose stored bytes may be read, but not used.
+    ///
+    /// # Errors
+    /// There is no buffer with this number, or it is not complete.
+    pub fn stored_buffer(&self, number: u64) -> Result<Place<'_>> {
         let place = self.header.buffer(number).ok_or_else(|| no_such(number))?;
         if place.start() + place.stored_len() > self.archive_end {
             return Err(self.buffer_cut_off(number, place.start(), place.stored_len()));
-        }
-        if self.missing_bytes() > 0 && options.checksums && self.header.checked {
-            return Err(self.hashes_cut_off());
         }
         Ok(place)
     }
@@ -109,10 +187,21 @@ impl Loaded {
     }
 
     /// The metadata, one CBOR item.
+    ///
+    /// # Errors
+    /// If the header has an extension that this version does not know and must not ignore.
     pub fn metadata<'a, S: ReadAt + ?Sized>(&'a self, source: &'a S) -> Result<&'a [u8]> {
+        self.header.ext.check("the header", self.header.offset)?;
+        self.stored_metadata(source)
+    }
+
+    /// The metadata, whatever it means.
+    fn stored_metadata<'a, S: ReadAt + ?Sized>(&'a self, source: &'a S) -> Result<&'a [u8]> {
         let range = self.header.metadata.clone();
         match &self.record {
-            Some(record) => Ok(record.get(range).unwrap_or_default()),
+            Some((bytes, before)) => {
+                Ok(bytes.get(range.start + before..range.end + before).unwrap_or_default())
+            }
             None => source::borrowed(source, self.header.metadata_offset(), range.len()),
         }
     }
@@ -128,6 +217,14 @@ impl Loaded {
         let trailer = self.trailer(source)?;
         let hashes = self.header.open_trailer(&trailer, self.header.layout.body_end)?;
         Ok(self.hashes.get_or_init(|| hashes))
+    }
+
+    /// Keeps the checksums of the buffers if these bytes are the trailer.
+    pub fn offer_trailer(&self, trailer: &[u8]) {
+        // If they are damaged, this is said when they are needed.
+        if let Ok(hashes) = self.header.open_trailer(trailer, self.header.layout.body_end) {
+            self.hashes.get_or_init(|| hashes);
+        }
     }
 
     /// Sets the checksums of the buffers, in place of those that are stored. They must not have been read before.
@@ -152,7 +249,7 @@ impl Loaded {
 
     /// Whether `options` ask to verify the buffers, and these have checksums.
     pub fn verifies(&self, options: DecodeOptions) -> bool {
-        options.checksums && self.header.checked
+        options.checksums && self.header.is_checked()
     }
 
     /// The checksums of a buffer. `None` if they are not verified.

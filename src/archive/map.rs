@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 
-use super::file::{Archive, Opened};
+use super::file::{Archive, Last, Opened};
 use super::segment::Segment;
 use super::source;
 use crate::error::{Error, Result};
@@ -188,13 +188,14 @@ fn look(file: &File, len: u64, path: &Path) -> Result<(Opened, Vec<u8>)> {
     let start = || first_bytes(file, most).map_err(|error| cannot_map(error, path));
     // Most files end with an end mark. Then the magic bytes need no read of their own. The start is read after the
     // end mark, because from then on no writer changes what is before it.
-    if let Ok(Some(opened)) = Opened::ended(file, len) {
+    let last = |file: &File| Opened::ended(file, Last::of(file)?.0, len);
+    if let Ok(Some(opened)) = last(file) {
         let start = start()?;
         if start.starts_with(&MAGIC) {
             return Ok((opened, start));
         }
     }
-    let opened = Opened::committed(file, len).map_err(|error| error.in_file(path))?;
+    let opened = Opened::committed(file).map_err(|error| error.in_file(path))?;
     Ok((opened, start()?))
 }
 

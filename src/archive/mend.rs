@@ -79,14 +79,16 @@ pub fn damaged_chunks<S: ReadAt + ?Sized>(
 ) -> Result<DamagedChunks> {
     let header = &loaded.header;
     let mut damaged = DamagedChunks::new();
-    if !header.checked || header.count() == 0 {
+    header.check.known().map_err(|error| error.at(header.offset))?;
+    if !header.is_checked() || header.count() == 0 {
         loaded.set_hashes(Hashes::default());
         return Ok(damaged);
     }
     let trailer = loaded.trailer(source)?;
     let found = computed(source, header, options)?;
-    let expected = format::trailer(found.all(), header.hash)?;
-    let stored = format::unverified_trailer(&trailer, header.layout.chunks);
+    let item = format::hashes_item(&header.check, &found.bytes())?;
+    let expected = format::trailer(item, header.hash);
+    let stored = format::unverified_trailer(&trailer, &header.layout);
     // If the hash over the list of the computed hashes is right, at most the list is damaged.
     if let Some((stored, hash)) = stored
         && !expected.ends_with(hash)

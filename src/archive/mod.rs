@@ -39,7 +39,8 @@ use serde::de::DeserializeOwned;
 use file::Opened;
 
 pub use digest::Digest;
-pub use file::Archive;
+pub use directory::Entry;
+pub use file::{Archive, Entries};
 pub use map::Map;
 pub use mend::{Filled, FilledChunk, Lost, Mended};
 pub use recover::{

@@ -5,12 +5,12 @@ use std::io::{self, Seek as _, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::directory::Entry;
+use super::directory::{EndMark, Entry};
 use super::file::{Archive, Opened};
 use super::loaded::Loaded;
 use super::mend::{Lost, Mended, damaged_chunks, mend};
 use super::salvage::{Salvage, Salvaged};
-use super::scan::{self, Committed, Scan, scan};
+use super::scan::{self, Committed, Compare, Scan, scan};
 use super::segment::Segment;
 use super::source;
 use super::verify;
@@ -69,16 +69,20 @@ pub fn recover_with(path: impl AsRef<Path>, options: DecodeOptions) -> Result<Re
     let file = &mut locked.file;
     let (repair, len) = repair_of(&*file, options).map_err(|error| error.in_file(path))?;
     repair.check_keeps_something().map_err(|error| error.in_file(path))?;
-    let Some(scan) = repair.scan else { return Ok(repair.result) };
+    let Some(mut scan) = repair.scan else { return Ok(repair.result) };
+    let EndMark { mark, tail } = end(&mut scan, &*file, len)?;
     let failed = |error| Error::io_at(error, "cannot recover", path);
     // If the process is killed from here on, the archive is torn as before.
     if scan.end < len {
         file.set_len(scan.end).map_err(failed)?;
+        file.sync_data().map_err(failed)?;
     }
     file.seek(io::SeekFrom::Start(scan.end)).map_err(failed)?;
     file.write_all(&scan.missing).map_err(failed)?;
+    file.write_all(&mark).map_err(failed)?;
+    // The tail commits everything before it: SPEC 5.7.
     file.sync_data().map_err(failed)?;
-    file.write_all(&end(&scan)?).map_err(failed)?;
+    file.write_all(&tail).map_err(failed)?;
     file.sync_data().map_err(failed)?;
     Ok(repair.result)
 }
@@ -118,7 +122,8 @@ pub fn recover_to_with(
     let kept = repair.scan.as_ref().map_or(len, |scan| scan.end);
     let write = |bytes: &[u8]| out.write_all(bytes).map_err(failed);
     source::in_pieces(&file, 0..kept, &mut Vec::new(), write)?;
-    if let Some(scan) = repair.scan {
+    if let Some(mut scan) = repair.scan {
+        scan::complete(&file, len, scan.directory.entries_mut());
         out.write_all(&scan.missing).map_err(failed)?;
         let position = scan.mark();
         let mut archive = OArchive::resumed(out, position, scan.directory);
@@ -197,7 +202,7 @@ pub fn recover_filled_with(
     let mut out = OArchive::new(AtomicFile::create(new)?)?;
     let mut result = Recovered { dropped: found.dropped, ..Recovered::default() };
     let mut before = 0;
-    for (number, Entry { offset, name }) in (0..).zip(found.entries) {
+    for (number, Entry { offset, name, .. }) in (0..).zip(found.entries) {
         if offset < before {
             let what = format!("directory: segment {number} starts inside of the one before it");
             return Err(Error::damaged(what).at(offset).in_file(path));
@@ -262,14 +267,14 @@ struct Found {
 impl Found {
     fn new(file: &File) -> Result<Self> {
         let len = file.size().map_err(Error::io)?;
+        scan::check_magic(file, len)?;
         if let Some(Committed { directory, mark, .. }) = scan::finished(file, len)? {
             let archive = Archive::opened(file, Opened::of(directory, mark, len));
-            let entries = (0..archive.len()).filter_map(|index| archive.entry(index).transpose());
-            let entries = entries.collect::<Result<_>>()?;
+            let entries = archive.entries().collect::<Result<_>>()?;
             return Ok(Self { entries, end: mark, cut: None, dropped: 0 });
         }
         let mut entries = Vec::new();
-        let mut scan = scan(file, len, |segment| {
+        let mut scan = scan(file, len, Compare::Headers, |segment| {
             entries.push(segment.entry());
             Ok(())
         })?;
@@ -298,14 +303,15 @@ impl Repair {
 
 fn repair_of<S: ReadAt>(file: &S, options: DecodeOptions) -> Result<(Repair, u64)> {
     let len = file.size().map_err(Error::io)?;
+    scan::check_magic(file, len)?;
     if let Some(committed) = scan::finished(file, len)? {
         let result = Recovered { segments: committed.directory.count(), ..Recovered::default() };
         return Ok((Repair { scan: None, result }, len));
     }
-    let vouched = scan(file, len, |_| Ok(()))?.vouched.unwrap_or_default();
+    let vouched = scan(file, len, Compare::Headers, |_| Ok(()))?.vouched.unwrap_or_default();
     // A crash can lose any part of what follows the last end mark, so all of it is verified.
     let (mut last, mut damaged, mut behind) = (None, 0, 0);
-    scan(file, len, |segment| {
+    scan(file, len, Compare::Headers, |segment| {
         let offset = segment.header.offset;
         if offset < vouched {
             return Ok(());
@@ -320,7 +326,7 @@ fn repair_of<S: ReadAt>(file: &S, options: DecodeOptions) -> Result<(Repair, u64
         }
         Ok(())
     })?;
-    let scan = scan(file, len, |segment| {
+    let scan = scan(file, len, Compare::Headers, |segment| {
         let offset = segment.header.offset;
         if offset < vouched || Some(offset) <= last {
             return Ok(());
@@ -358,7 +364,8 @@ fn nothing_left(dropped: u64) -> Error {
 }
 
 /// The end mark to write after the missing blocks.
-fn end(scan: &Scan) -> Result<Vec<u8>> {
+fn end<S: ReadAt>(scan: &mut Scan, file: &S, len: u64) -> Result<EndMark> {
+    scan::complete(file, len, scan.directory.entries_mut());
     scan.directory.end_mark(scan.mark())
 }
 

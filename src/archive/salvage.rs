@@ -159,7 +159,7 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
                 out.begin(number, len)?;
                 for index in 0..header.chunk_len.count(len) {
                     let mut push = |hash| hashes.push(hash);
-                    let with_hash = header.checked.then_some(&mut push as &mut dyn FnMut(u64));
+                    let with_hash = header.is_checked().then_some(&mut push as &mut dyn FnMut(u64));
                     if self.is_filled(old, index) {
                         self.put_zeros(old, index, out, with_hash)?;
                     } else {
@@ -170,7 +170,7 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
                 out.end()?;
                 hashes.end_buffer();
             }
-            Ok(hashes)
+            Ok(hashes.bytes())
         })?;
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! One saved value in an archive that can be read at any position.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroUsize;
@@ -31,7 +31,7 @@ use crate::segment::buffers::{Lending, Seen};
 use crate::segment::columns::Target;
 use crate::segment::decode;
 use crate::segment::find;
-use crate::segment::format::Place;
+use crate::segment::format::{Check, Place};
 use crate::segment::header::Header;
 use crate::segment::locate::{Found, Inside, in_columns};
 use crate::segment::path;
@@ -103,7 +103,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
 
     /// Whether the buffers have checksums. Headers always have one.
     pub fn has_checksums(&self) -> bool {
-        self.header().checked
+        self.header().check != Check::None
     }
 
     /// The length in bytes of the chunks that buffers are divided into. Each chunk has a checksum of its own, and is
@@ -121,7 +121,20 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// How a buffer is compressed, counted from zero. `None` if it is stored as it is, or there is no such buffer.
     pub fn compressed(&self, number: usize) -> Option<CompressedBuffer<'_>> {
         let Place::Packed(place) = self.header().layout.place(number)? else { return None };
-        Some(CompressedBuffer(place))
+        place.how.coding.digest().is_none().then_some(CompressedBuffer(place))
+    }
+
+    /// The name of the hash function and the digest of a buffer whose bytes are not in the archive (`SPEC.md`, section
+    /// 5.14), counted from zero. `None` if they are, or there is no such buffer. tenarc lists such buffers, but cannot read
+    /// them.
+    pub fn elsewhere(&self, number: usize) -> Option<(&str, &[u8])> {
+        let coding = &self.header().layout.place(number)?.packed()?.coding;
+        Some((coding.name(), coding.digest()?))
+    }
+
+    /// The notes in the header: [`SaveOptions::with_note`](crate::archive::SaveOptions::with_note).
+    pub fn notes(&self) -> BTreeMap<String, String> {
+        self.header().ext.notes()
     }
 
     pub(super) fn header(&self) -> &Header {
@@ -292,7 +305,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// damaged tensor names its path, the chunk, and the bytes of the chunk.
     pub fn verify_at(&self, path: &str) -> Result<()> {
         let header = self.header();
-        if header.count() > 0 && !header.checked {
+        if header.count() > 0 && header.check == Check::None {
             let what = "the segment was saved without checksums";
             return Err(Error::data(what).at(header.offset));
         }

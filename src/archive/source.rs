@@ -141,17 +141,20 @@ pub fn record<S: ReadAt + ?Sized>(
         };
         return Err(error.at(offset));
     };
-    if lengths.total > room {
-        let what = format!(
-            "a header has {} bytes, but the archive ends after {room} of them",
-            lengths.total
-        );
+    check_record_len(lengths.total, offset, end, limit)?;
+    bytes(source, offset, lengths.total)
+}
+
+/// Checks that a record of `len` bytes at `offset` ends before `end`, and is not longer than `limit`.
+pub fn check_record_len(len: u64, offset: u64, end: u64, limit: u64) -> Result<()> {
+    let room = end.saturating_sub(offset);
+    if len > room {
+        let what = format!("a header has {len} bytes, but the archive ends after {room} of them");
         return Err(Error::torn(what).at(offset));
     }
-    if lengths.total > limit {
-        let found = lengths.total;
-        let what = format!("a header has {found} bytes, the limit is {limit}");
+    if len > limit {
+        let what = format!("a header has {len} bytes, the limit is {limit}");
         return Err(Error::limit(what).at(offset));
     }
-    bytes(source, offset, lengths.total)
+    Ok(())
 }

@@ -12,7 +12,7 @@ use serde::de::{DeserializeOwned, DeserializeSeed};
 use super::body::{
     Body, Computed, cut, discard, last_uses, read_stored_chunk, received, skip_to_body, take,
 };
-use super::directory::{Directory, Entry};
+use super::directory::{self, Block, BlockAt, Directory, EndMark, Entry};
 use super::unpack::{Chunks, Unpacking};
 use crate::error::{Category, Error, Result};
 use crate::io::chunks::{ChunkHasher, Hashes};
@@ -22,7 +22,8 @@ use crate::options::DecodeOptions;
 use crate::parts::{Buffer, Parts};
 use crate::segment::buffers::check_unpacked;
 use crate::segment::decode;
-use crate::segment::format::{self, MAGIC, MAX_RECORD_HEAD, Place, RecordKind, TAIL};
+use crate::segment::ext::Ext;
+use crate::segment::format::{self, MAGIC, MAX_RECORD_HEAD, Place, RecordKind};
 use crate::segment::header::Header;
 use crate::segment::path;
 
@@ -40,12 +41,10 @@ pub struct IArchive<R> {
     read: IoRead<R>,
     options: DecodeOptions,
     directory: Directory,
-    /// Directory blocks that must come next in the stream.
-    blocks: Vec<u8>,
     /// The segment whose header was read, but not its body.
     next: Option<Box<Next>>,
-    /// Whether the last record was an end mark.
-    finished: bool,
+    /// Offset and extensions of the last record if it was an end mark.
+    finished: Option<(u64, Ext)>,
     /// The error after which nothing more can be read.
     fault: Option<Error>,
     /// Whether a value is being read. Stays `true` if its `Deserialize` panics.
@@ -58,6 +57,17 @@ struct Next {
 }
 
 impl Next {
+    /// # Errors
+    /// If this version cannot read the value as `options` ask for.
+    fn known(&self, options: DecodeOptions) -> Result<()> {
+        let header = &self.header;
+        header.ext.check("the header", header.offset)?;
+        if options.checksums && header.count() > 0 {
+            return header.check.known().map_err(|error| error.at(header.offset));
+        }
+        Ok(())
+    }
+
     fn metadata(&self) -> &[u8] {
         self.record.get(self.header.metadata.clone()).unwrap_or_default()
     }
@@ -67,6 +77,8 @@ impl Next {
 enum Found {
     Segment(Box<Next>),
     EndMark,
+    /// A record that means nothing to this version.
+    Auxiliary,
     /// The end of the input, after an end mark.
     End,
 }
@@ -97,10 +109,10 @@ impl<R: io::Read> IArchive<R> {
         read.fill(MAGIC.len())?;
         super::scan::check_magic_of_stream(read.window())?;
         read.advance(MAGIC.len());
-        let (directory, blocks) = (Directory::default(), Vec::new());
+        let directory = Directory::default();
         let (next, fault) = (None, None);
-        let (finished, reading) = (false, false);
-        Ok(Self { read, options, directory, blocks, next, finished, fault, reading })
+        let (finished, reading) = (None, false);
+        Ok(Self { read, options, directory, next, finished, fault, reading })
     }
 
     /// Loads the next value.
@@ -132,9 +144,12 @@ impl<R: io::Read> IArchive<R> {
     /// The keys of the next value, which must be a map; for each key whose value is a tensor, also the
     /// tensor's description. Reads the next header, but not the value.
     pub(crate) fn next_entries(&mut self) -> Result<Vec<(String, Option<TensorMeta>)>> {
-        let limits = self.options.limits;
+        let options = self.options;
         match self.peek()? {
-            Some(next) => path::entries(next.metadata(), &next.header, limits),
+            Some(next) => {
+                next.known(options)?;
+                path::entries(next.metadata(), &next.header, options.limits)
+            }
             None => Err(self.at_end("another segment")),
         }
     }
@@ -272,7 +287,7 @@ impl<R: io::Read> IArchive<R> {
         loop {
             match self.read_record()? {
                 Found::Segment(next) => return Ok(Some(next)),
-                Found::EndMark => {}
+                Found::EndMark | Found::Auxiliary => {}
                 Found::End => return Ok(None),
             }
         }
@@ -284,26 +299,59 @@ impl<R: io::Read> IArchive<R> {
         if self.next.is_some() {
             return Ok(());
         }
-        let found = self.read_record();
-        if let Found::Segment(next) = self.lasting(found)? {
-            self.next = Some(next);
+        loop {
+            let found = self.read_record();
+            match self.lasting(found)? {
+                Found::Segment(next) => self.next = Some(next),
+                Found::Auxiliary => continue,
+                Found::EndMark | Found::End => {}
+            }
+            return Ok(());
         }
-        Ok(())
     }
 
     fn read_record(&mut self) -> Result<Found> {
         self.pass_blocks()?;
         let at = self.read.offset();
         self.read.fill(MAX_RECORD_HEAD)?;
-        let window = self.read.window();
-        if window.is_empty() {
-            if self.finished {
+        if self.read.window().is_empty() {
+            if let Some((at, ext)) = &self.finished {
+                ext.check("the end mark", *at)?;
                 return Ok(Found::End);
             }
             let count = self.directory.count();
             let what = format!("the archive has no end mark after {count} complete segments");
             return Err(Error::torn(what).at(at));
         }
+        let limit = self.options.limits.alloc_budget(false);
+        let record = self.take_record(limit, "a header")?;
+        let opened = format::open_record(&record, at)?;
+        match opened.kind {
+            RecordKind::Segment => {
+                let header = Header::parse(opened, record.len() as u64, at)?;
+                self.finished = None;
+                Ok(Found::Segment(Box::new(Next { record, header })))
+            }
+            RecordKind::End => {
+                self.finished = Some((at, self.end_mark(record, at)?));
+                Ok(Found::EndMark)
+            }
+            RecordKind::Auxiliary if at > MAGIC.len() as u64 => {
+                format::check_auxiliary(&record, at)?;
+                self.finished = None;
+                Ok(Found::Auxiliary)
+            }
+            kind @ (RecordKind::Directory | RecordKind::Auxiliary) => {
+                Err(format::misplaced(kind).at(at))
+            }
+        }
+    }
+
+    /// Reads a whole record of at most `limit` bytes.
+    fn take_record(&mut self, limit: u64, what: &str) -> Result<Vec<u8>> {
+        let at = self.read.offset();
+        self.read.fill(MAX_RECORD_HEAD)?;
+        let window = self.read.window();
         let Some(lengths) = format::record_len(window) else {
             return Err(if window.len() < MAX_RECORD_HEAD {
                 Error::torn("the archive ends inside a record").at(at)
@@ -311,34 +359,33 @@ impl<R: io::Read> IArchive<R> {
                 Error::damaged("expected a record, found other bytes").at(at)
             });
         };
-        let limit = self.options.limits.alloc_budget(false);
         if lengths.total > limit {
             let found = lengths.total;
             let what = format!("a header has {found} bytes, the limit is {limit}");
             return Err(Error::limit(what).at(at));
         }
         let len = super::source::in_memory(lengths.total, at)?;
-        let record = take(&mut self.read, len, "a header")?;
-        let opened = format::open_record(&record, at)?;
-        match opened.kind {
-            RecordKind::Segment => {
-                let header = Header::parse(opened, lengths.total, at)?;
-                self.finished = false;
-                Ok(Found::Segment(Box::new(Next { record, header })))
-            }
-            RecordKind::End => {
-                let tail = take(&mut self.read, TAIL, "an end mark")?;
-                let expected = self.directory.end_mark(at)?;
-                if expected != [record, tail].concat() {
-                    let what = "the end mark does not match the segments before it";
-                    return Err(Error::damaged(what).at(at));
-                }
-                self.finished = true;
-                Ok(Found::EndMark)
-            }
-            RecordKind::Directory => {
-                let what = "unexpected block of the directory";
-                Err(Error::damaged(what).at(at))
+        take(&mut self.read, len, what)
+    }
+
+    /// Compares an end mark with the segments before it, and reads what follows it. Returns its extensions.
+    fn end_mark(&mut self, record: Vec<u8>, at: u64) -> Result<Ext> {
+        let (found, ext) = Directory::open(&record, at)?;
+        if !found.agrees(&self.directory) {
+            let what = "the end mark does not match the segments before it";
+            return Err(Error::damaged(what).at(at));
+        }
+        let mark_end = record.len();
+        let EndMark { mark, tail } = EndMark::new(record, at)?;
+        let padding = mark.get(mark_end..).unwrap_or_default();
+        let behind = self.read.offset();
+        let rest = take(&mut self.read, padding.len() + tail.len(), "an end mark")?;
+        let expected = padding.iter().chain(&tail);
+        match rest.iter().zip(expected).position(|(found, expected)| found != expected) {
+            None => Ok(ext),
+            Some(differs) => {
+                let what = "an end mark has a wrong tail";
+                Err(Error::damaged(what).at(behind + differs as u64))
             }
         }
     }
@@ -349,7 +396,9 @@ impl<R: io::Read> IArchive<R> {
         T: for<'de> DeserializeSeed<'de, Value = V>,
     {
         let (header, metadata) = (&next.header, next.metadata());
-        let uses = match last_uses(metadata, header, self.options.limits) {
+        let uses = next.known(self.options);
+        let uses = uses.and_then(|()| last_uses(metadata, header, self.options.limits));
+        let uses = match uses {
             Ok(uses) => uses,
             // For example, the metadata exceeds a limit. The next segment can still be read.
             Err(error) => {
@@ -392,6 +441,10 @@ impl<R: io::Read> IArchive<R> {
     pub fn load_parts(&mut self) -> Result<Parts> {
         let Some(next) = self.advance()? else { return Err(self.at_end("another segment")) };
         let header = &next.header;
+        if let Err(error) = next.known(self.options) {
+            self.pass(&next)?;
+            return Err(error);
+        }
         let budget = self.options.limits.alloc_budget(false);
         let body = header.layout.places().fold(0u64, |sum, place| sum.saturating_add(place.len()));
         if body > budget {
@@ -407,7 +460,7 @@ impl<R: io::Read> IArchive<R> {
     /// Reads the buffers and the trailer of a segment. Returns the buffers and their checksums.
     fn read_parts(&mut self, next: &Next) -> Result<(Vec<Buffer>, Hashes)> {
         let header = &next.header;
-        let checksums = self.options.checksums && header.checked;
+        let checksums = self.options.checksums && header.is_checked();
         let alignment = usize::try_from(header.alignment).unwrap_or(1);
         skip_to_body(&mut self.read, header)?;
         let (mut buffers, mut computed): (Vec<Buffer>, _) = (Vec::new(), Vec::new());
@@ -486,30 +539,25 @@ impl<R: io::Read> IArchive<R> {
                 })?;
             }
         }
-        let entry = Entry { offset: header.offset, name: header.name.clone() };
-        let at = self.read.offset();
         // The blocks are read before the next record: the segment is complete without them.
-        let blocks = &mut self.blocks;
-        self.directory.add(entry, at, |block| {
-            blocks.extend_from_slice(block);
-            Ok(())
-        })?;
+        self.directory.push(Entry::of(header));
         Ok(stored)
     }
 
     /// Reads and checks the directory blocks after a segment.
     fn pass_blocks(&mut self) -> Result<()> {
-        if self.blocks.is_empty() {
-            return Ok(());
+        while let Some((level, expected)) = self.directory.take_full() {
+            let offset = self.read.offset();
+            let record = self.take_record(directory::MAX_RECORD, "a block of the directory")?;
+            let (found, ext) = Block::open(&record, level, offset)?;
+            ext.check("a block of the directory", offset)?;
+            if !found.agrees(&expected) {
+                let what = "a block of the directory does not match the segments before it";
+                return Err(Error::damaged(what).at(offset));
+            }
+            self.directory.filed(level, BlockAt { offset, len: record.len() as u64 });
         }
-        let at = self.read.offset();
-        let found = take(&mut self.read, self.blocks.len(), "a block of the directory")?;
-        if found == self.blocks {
-            self.blocks.clear();
-            return Ok(());
-        }
-        format::known_version(&found, at)?;
-        Err(Error::damaged("a block of the directory has wrong bytes").at(at))
+        Ok(())
     }
 }
 

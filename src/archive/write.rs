@@ -6,18 +6,20 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::directory::{Directory, Entry};
+use super::digest::Digest;
+use super::directory::{Directory, EndMark, Entry, Fact};
+use super::loaded::Loaded;
 use super::scan::{self, Committed};
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt as _;
 use crate::io::atomic::{AtomicFile, SyncLevel};
-use crate::io::chunks::Hashes;
 use crate::io::lock::Locked;
 use crate::io::sink::{Sink, Stage};
+use crate::options::Limits;
 use crate::parts::Parts;
 use crate::segment::buffers::no_such;
 use crate::segment::format::{self, Layout};
-use crate::segment::header::Content;
+use crate::segment::header::{self, Content};
 use crate::segment::options::SaveOptions;
 use crate::segment::walk::{Output, Plan};
 
@@ -60,17 +62,24 @@ pub struct OArchive<W: Write> {
 
 /// Operations that only files support. Other writers get functions that do nothing.
 struct Hooks<W> {
-    /// Called before an end mark is written: makes everything before it durable.
+    /// Called before a tail is written: makes everything before it durable.
     prepare: fn(&mut W) -> Result<()>,
-    /// Called after an end mark is written: makes it durable. A new file is renamed to its path.
+    /// Called after a tail is written: makes it durable. A new file is renamed to its path.
     commit: fn(&mut W, u64, Then) -> Result<()>,
     /// Removes everything that was written from this position on. `false` if that is not possible.
     undo: fn(&mut W, u64) -> io::Result<bool>,
+    /// Reads what the directory says of an earlier segment. `None` if it cannot be read.
+    entry: fn(&W, &Entry) -> Option<Entry>,
 }
 
 impl<W> Hooks<W> {
     fn none() -> Self {
-        Self { prepare: |_| Ok(()), commit: |_, _, _| Ok(()), undo: |_, _| Ok(false) }
+        Self {
+            prepare: |_| Ok(()),
+            commit: |_, _, _| Ok(()),
+            undo: |_, _| Ok(false),
+            entry: |_, _| None,
+        }
     }
 }
 
@@ -173,7 +182,7 @@ impl<W: Write> OArchive<W> {
         self.check()?;
         let lengths = parts.lengths();
         let content = parts.content(name, &lengths);
-        self.whole_segment(&content, |out| parts.emit(out))
+        self.whole_segment(&content, |out| Ok(parts.emit(out)?.bytes()))
     }
 
     fn segment<T: Serialize + ?Sized>(
@@ -186,14 +195,16 @@ impl<W: Write> OArchive<W> {
         let mut plan = Plan::keeping(value, &options)?;
         plan.compress(value, &options)?;
         let content = plan.content(name, &options);
-        self.whole_segment(&content, |out| plan.emit(value, &options, options.checksums, out))
+        self.whole_segment(&content, |out| {
+            Ok(plan.emit(value, &options, options.checksums, out)?.bytes())
+        })
     }
 
-    /// Writes a whole segment. After an error, removes what was written of it, if the writer can do that.
+    /// Writes a whole segment. `emit` writes the buffers, and returns the bytes of the hashes of their chunks. After an error, removes what was written of it, if the writer can do that.
     pub(super) fn whole_segment(
         &mut self,
         content: &Content<'_>,
-        emit: impl FnOnce(&mut dyn Output) -> Result<Hashes>,
+        emit: impl FnOnce(&mut dyn Output) -> Result<Vec<u8>>,
     ) -> Result<&mut Self> {
         let start = self.position();
         let (count, filled) = (self.directory.count(), self.directory.is_nearly_full());
@@ -215,23 +226,40 @@ impl<W: Write> OArchive<W> {
     fn write_segment(
         &mut self,
         content: &Content<'_>,
-        emit: impl FnOnce(&mut dyn Output) -> Result<Hashes>,
+        emit: impl FnOnce(&mut dyn Output) -> Result<Vec<u8>>,
     ) -> Result<()> {
         let offset = self.position();
         let (record, hash) = content.record(offset)?;
         for piece in &record {
             self.sink.put_block(piece)?;
         }
+        let header_len = self.position() - offset;
+        let mut hashes = Vec::new();
         if !content.lengths.is_empty() {
             let layout = content.layout(self.position())?;
             self.sink.put_slice(&layout.before_body()?)?;
-            let hashes = emit(&mut Padded { sink: &mut self.sink, layout: &layout })?;
-            self.sink.put_block(&format::trailer(hashes.all(), hash)?)?;
+            hashes = emit(&mut Padded { sink: &mut self.sink, layout: &layout })?;
+            let item = format::hashes_item(content.check, &hashes)?;
+            self.sink.put_block(&format::trailer(item, hash))?;
         }
-        let entry = Entry { offset, name: content.name.map(Into::into) };
+        if self.directory.is_nearly_full() {
+            // The block has digests, which end marks leave out.
+            let writer = self.sink.overflow_ref().get_ref();
+            for entry in self.directory.entries_mut() {
+                if entry.digest == Fact::Unknown
+                    && let Some(full) = (self.hooks.entry)(writer, entry)
+                {
+                    *entry = full;
+                }
+            }
+        }
+        let rows = Fact::Known(header::rows(content.metadata));
+        let digest = Fact::Known(Digest::of_segment(content, &hashes)?);
+        let name = content.name.map(Into::into);
+        self.directory.push(Entry { offset, header_len, name, rows, digest });
         let position = self.position();
         let sink = &mut self.sink;
-        self.directory.add(entry, position, |block| sink.put_block(block))?;
+        self.directory.write_full(position, |block| sink.put_block(block))?;
         self.sink.flush()
     }
 
@@ -274,9 +302,12 @@ impl<W: Write> OArchive<W> {
     fn end(&mut self, then: Then) -> Result<()> {
         self.check()?;
         self.broken = true;
-        (self.hooks.prepare)(self.sink.overflow_mut().get_mut())?;
-        let mark = self.directory.end_mark(self.position())?;
+        let EndMark { mark, tail } = self.directory.end_mark(self.position())?;
         self.sink.put_block(&mark)?;
+        self.sink.flush()?;
+        // The tail commits everything before it: SPEC 5.7.
+        (self.hooks.prepare)(self.sink.overflow_mut().get_mut())?;
+        self.sink.put_block(&tail)?;
         self.sink.flush()?;
         let writer = self.sink.overflow_mut().get_mut();
         writer.flush().map_err(Error::io)?;
@@ -374,7 +405,7 @@ impl fmt::Debug for ArchiveFile {
 
 impl ArchiveFile {
     const HOOKS: Hooks<Self> =
-        Hooks { prepare: Self::prepare, commit: Self::commit, undo: Self::undo };
+        Hooks { prepare: Self::prepare, commit: Self::commit, undo: Self::undo, entry: Self::entry };
 
     fn prepare(&mut self) -> Result<()> {
         // A new file is synced as a whole before it is renamed.
@@ -417,6 +448,16 @@ impl ArchiveFile {
             (_, Then::Nothing) => Target::Finished,
         };
         Ok(())
+    }
+
+    fn entry(&self, entry: &Entry) -> Option<Entry> {
+        let file = match &self.target {
+            Target::New(new) => new.file(),
+            Target::Locked(locked) => &locked.file,
+            Target::Finished => return None,
+        };
+        let loaded = Loaded::read(file, entry.offset, self.committed, Limits::default()).ok()?;
+        loaded.full_entry(file).ok()
     }
 
     fn undo(&mut self, position: u64) -> io::Result<bool> {
@@ -467,6 +508,7 @@ impl Drop for ArchiveFile {
         {
             // If this fails, unfinished bytes follow the last end mark, as after a crash.
             let _ = locked.file.set_len(self.committed);
+            let _ = self.sync(locked);
         }
     }
 }
@@ -525,6 +567,10 @@ impl OArchive<ArchiveFile> {
             let failed =
                 |error| Error::io_at(error, "cannot cut off an unfinished append to", path);
             locked.file.set_len(end).map_err(failed)?;
+            if options.sync == SyncLevel::Full {
+                // Otherwise a crash could bring some of these bytes back among those that are written now.
+                locked.file.sync_data().map_err(failed)?;
+            }
         }
         locked.file.seek(io::SeekFrom::Start(end)).map_err(failed)?;
         let sync = options.sync;

@@ -14,6 +14,9 @@ use crate::mem::shared_bytes::SharedBytes;
 /// The most bytes that are read at once. With less, a drive is slower if the system reads little ahead.
 pub(crate) const PIECE: usize = 2 << 20;
 
+/// How many of the last bytes of a source are read to open an archive.
+const LAST: u64 = 4096;
+
 /// The source of an [`Archive`](crate::Archive): a file, bytes in memory, or anything else that can be
 /// read at a position, such as an object store.
 ///
@@ -31,6 +34,23 @@ pub trait ReadAt: Sync {
     /// # Errors
     /// If the length cannot be determined.
     fn size(&self) -> io::Result<u64>;
+
+    /// Replaces the content of `out` by the last bytes of the source, and returns the length of the source. How many
+    /// bytes these are is up to the source: enough for the end of most archives, which is read when an archive is opened.
+    ///
+    /// By default, this calls [`size`](Self::size) and [`read_at`](Self::read_at) for the last 4,096 bytes. An object store
+    /// should read more, such as 64 KiB, in one request for a suffix.
+    ///
+    /// # Errors
+    /// If reading fails.
+    fn read_last(&self, out: &mut Vec<u8>) -> io::Result<u64> {
+        let size = self.size()?;
+        let len = size.min(LAST);
+        out.resize(usize::try_from(len).unwrap_or_default(), 0);
+        let there = read_up_to(self, out, size - len)?;
+        out.truncate(there);
+        Ok(size)
+    }
 
     /// All bytes of the source, if they are in memory. Then tensors can be borrowed from them.
     fn contents(&self) -> Option<&[u8]> {
@@ -109,6 +129,10 @@ macro_rules! by_deref {
 
             fn size(&self) -> io::Result<u64> {
                 (**self).size()
+            }
+
+            fn read_last(&self, out: &mut Vec<u8>) -> io::Result<u64> {
+                (**self).read_last(out)
             }
 
             fn contents(&self) -> Option<&[u8]> {

@@ -112,9 +112,9 @@ impl Hashes {
         self.ends.push(self.all.len());
     }
 
-    /// The hashes of all chunks.
-    pub fn all(&self) -> &[u64] {
-        &self.all
+    /// The bytes of the hashes of all chunks, big-endian.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.all.iter().flat_map(|hash| hash.to_be_bytes()).collect()
     }
 
     /// The hashes of the chunks of a buffer. `None` if there is no such buffer, or it has no hashes.

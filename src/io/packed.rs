@@ -11,20 +11,33 @@ use crate::io::chunks::ChunkLen;
 /// A codec and its parameters. A reader need not know them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coding {
+    /// Of the codec, or of the hash function if there is a digest.
     name: Box<str>,
     parameters: Box<[u64]>,
+    /// The digest of the buffer's bytes, if these are not in the archive (SPEC 5.14).
+    digest: Option<Box<[u8]>>,
 }
 
 impl Coding {
     /// Makes the coding of a codec that this version knows.
     pub fn new(codec: Codec, layout: codec::Layout) -> Self {
         let parameters = [layout.width() as u64, u64::from(layout.rotated())];
-        Self { name: codec.name().into(), parameters: parameters.into() }
+        Self::read(codec.name().into(), parameters.into())
     }
 
     /// Makes the coding that a header describes. This version may not know it.
     pub fn read(name: Box<str>, parameters: Box<[u64]>) -> Self {
-        Self { name, parameters }
+        Self { name, parameters, digest: None }
+    }
+
+    /// Makes the coding of a buffer whose bytes are not in the archive, but have this digest.
+    pub fn elsewhere(hash: Box<str>, digest: Box<[u8]>) -> Self {
+        Self { name: hash, parameters: Box::default(), digest: Some(digest) }
+    }
+
+    /// The digest of the buffer's bytes, if these are not in the archive.
+    pub fn digest(&self) -> Option<&[u8]> {
+        self.digest.as_deref()
     }
 
     /// The parameters of the codec.
@@ -35,6 +48,9 @@ impl Coding {
     /// Returns the codec and the layout that decompress the chunks. `None` if this version does not know the codec. An
     /// error if the codec does not have these parameters.
     pub fn known(&self) -> Option<Result<(Codec, codec::Layout), ()>> {
+        if self.digest.is_some() {
+            return None;
+        }
         let codec = Codec::from_name(&self.name)?;
         let layout = match *self.parameters {
             [width, rotated @ (0 | 1)] => usize::try_from(width)
@@ -53,11 +69,22 @@ impl Coding {
         match self.known() {
             Some(Ok(known)) => Ok(known),
             _ => {
-                let what =
-                    format!("this version of tenarc does not know the codec `{}`", self.shown());
+                self.is_here()?;
+                let name = self.shown();
+                let what = format!("this version of tenarc does not know the codec `{name}`");
                 Err(Error::new(Category::Version, what))
             }
         }
+    }
+
+    /// # Errors
+    /// If the bytes of the buffer are not in the archive.
+    pub fn is_here(&self) -> Result<()> {
+        if self.digest.is_none() {
+            return Ok(());
+        }
+        let digest = self.shown();
+        Err(Error::data(format!("the bytes of the tensor are not in the archive; their digest is {digest}")))
     }
 
     /// The name of the codec.
@@ -65,9 +92,12 @@ impl Coding {
         &self.name
     }
 
-    /// The name for messages: without control characters.
-    pub fn shown(&self) -> std::str::EscapeDebug<'_> {
-        self.name.escape_debug()
+    /// The name for messages: without control characters. For a buffer elsewhere, with its digest.
+    pub fn shown(&self) -> String {
+        let name = self.name.escape_debug();
+        let digest = self.digest().unwrap_or_default().iter();
+        let digest = digest.map(|byte| format!("{byte:02x}")).collect::<String>();
+        if digest.is_empty() { name.to_string() } else { format!("{name} {digest}") }
     }
 }
 

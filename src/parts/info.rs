@@ -74,7 +74,10 @@ impl Parsed {
             return Err(Error::data("expected the metadata of parts, found another record").at(0));
         }
         let header = Header::parse(opened, record.len() as u64, 0)?;
+        header.ext.check("the metadata of parts", 0)?;
+        header.check.known()?;
         if let Some((number, how)) = header.layout.packed.first_key_value() {
+            how.coding.is_here()?;
             let codec = how.coding.shown();
             let what = format!(
                 "buffer {number} is compressed with {codec}, but the buffers of parts must not be compressed"
@@ -123,7 +126,7 @@ impl Parsed {
         }
         for (number, bytes) in buffers.enumerate() {
             let mut comparison = self.comparison(number);
-            let verifies = options.checksums && self.header.checked;
+            let verifies = options.checksums && self.header.is_checked();
             let right_length = bytes.len() as u64 == self.len_of(number);
             if verifies && right_length {
                 comparison.update(bytes);
@@ -229,7 +232,8 @@ pub fn assemble(content: &Content<'_>, hashes: &Hashes) -> Result<Vec<u8>> {
     let (record, hash) = content.record(0)?;
     let mut metadata = record.concat();
     if !content.lengths.is_empty() {
-        metadata.extend(format::trailer(hashes.all(), hash)?);
+        let item = format::hashes_item(content.check, &hashes.bytes())?;
+        metadata.extend(format::trailer(item, hash));
     }
     Ok(metadata)
 }

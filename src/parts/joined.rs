@@ -171,13 +171,13 @@ impl<B: AsRef<[u8]>> Parts<B> {
             out.begin(number as u64, bytes.len() as u64)?;
             let mut comparison = parsed.comparison(number);
             for step in bytes.chunks(WRITE_STEP) {
-                if parsed.header.checked {
+                if parsed.header.is_checked() {
                     comparison.update(step);
                 }
                 out.put(step)?;
             }
             out.end()?;
-            if parsed.header.checked && !comparison.is_equal() {
+            if parsed.header.is_checked() && !comparison.is_equal() {
                 return Err(wrong());
             }
         }
@@ -333,7 +333,7 @@ impl Parts<Buffer> {
         let mut received = info.metadata.len();
         for (number, buffer) in info.buffers().iter().enumerate() {
             let len = usize::try_from(buffer.byte_len()).unwrap_or(usize::MAX);
-            let verifies = options.checksums && info.parsed.header.checked;
+            let verifies = options.checksums && info.parsed.header.is_checked();
             let mut comparison = info.parsed.comparison(number);
             let at = received as u64;
             let each = |bytes: &[u8]| {

@@ -26,8 +26,63 @@ pub const DEFAULT_ALIGNMENT: u64 = 256;
 /// The maximum length of a segment's name in bytes.
 pub const MAX_NAME: usize = 1024;
 
-/// The name of the checksum algorithm in headers. There is only one.
-pub const CHECK: &str = "xxh3-64";
+/// How the chunks of buffers are hashed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// They are not.
+    None,
+    Xxh3,
+    /// With an algorithm that this version does not know, whose hashes have `len` bytes.
+    Unknown {
+        name: Box<str>,
+        len: u64,
+    },
+}
+
+impl Check {
+    /// The name of the algorithm that this version knows.
+    pub const NAME: &str = "xxh3-64";
+    /// The maximum length of the name of an algorithm, and that of a hash.
+    pub const MAX: u64 = 64;
+
+    /// The algorithm of this version, or none.
+    pub fn on(on: bool) -> &'static Self {
+        if on { &Self::Xxh3 } else { &Self::None }
+    }
+
+    /// The length of a hash in bytes. `None` if there are no hashes.
+    fn hash_len(&self) -> Option<u64> {
+        match self {
+            Self::None => None,
+            Self::Xxh3 => Some(checksum::LEN as u64),
+            Self::Unknown { len, .. } => Some(*len),
+        }
+    }
+
+    /// The tag around the hashes: a typed array of big-endian u64, or of u8 (RFC 8746, section 2.1).
+    fn tag(&self) -> [u8; 2] {
+        match self {
+            Self::None | Self::Xxh3 => [0xd8, 67],
+            Self::Unknown { .. } => [0xd8, 64],
+        }
+    }
+
+    /// # Errors
+    /// If this version does not know the algorithm.
+    pub fn known(&self) -> Result<()> {
+        match self {
+            Self::None | Self::Xxh3 => Ok(()),
+            Self::Unknown { name, .. } => {
+                let name = name.escape_debug();
+                let what = format!(
+                    "the checksums of the buffers are made with `{name}`, which this version of tenarc does not know; \
+                     DecodeOptions::with_checksums(false) reads the buffers without verifying them"
+                );
+                Err(Error::new(crate::error::Category::Version, what))
+            }
+        }
+    }
+}
 
 /// Tag 24, encoded CBOR data item (RFC 8949, section 3.4.5.1), in its two-byte form.
 const EMBEDDED: [u8; 2] = [0xd8, 0x18];
@@ -43,16 +98,19 @@ pub enum RecordKind {
     Segment,
     Directory,
     End,
+    /// Belongs to an end mark. This version knows none.
+    Auxiliary,
 }
 
 impl RecordKind {
-    const ALL: [Self; 3] = [Self::Segment, Self::Directory, Self::End];
+    pub const ALL: [Self; 4] = [Self::Segment, Self::Directory, Self::End, Self::Auxiliary];
 
     pub fn tag(self) -> u64 {
         u64::from(u32::from_be_bytes(match self {
             Self::Segment => *b"TSEG",
             Self::Directory => *b"TDIR",
             Self::End => *b"TEND",
+            Self::Auxiliary => *b"TAUX",
         }))
     }
 
@@ -222,6 +280,32 @@ pub fn open_record(record: &[u8], offset: u64) -> Result<Record<'_>> {
     }
 }
 
+/// The error for a record that must not be where it is.
+#[cold]
+pub fn misplaced(kind: RecordKind) -> Error {
+    Error::damaged(match kind {
+        RecordKind::Segment => "unexpected header of a segment",
+        RecordKind::Directory => "unexpected block of the directory",
+        RecordKind::End => "unexpected end mark",
+        RecordKind::Auxiliary => "unexpected auxiliary record at the start of the archive",
+    })
+}
+
+/// The maximum length of an auxiliary record in bytes.
+pub const MAX_AUXILIARY: u64 = 16 << 20;
+
+/// Verifies an auxiliary record, whose meaning this version does not know (SPEC 5.15).
+pub fn check_auxiliary(record: &[u8], offset: u64) -> Result<()> {
+    let fault = || Error::data("expected an auxiliary record of 3 items").at(offset);
+    let mut opened = open_record(record, offset)?;
+    if opened.kind != RecordKind::Auxiliary || opened.fields != 2 {
+        return Err(fault());
+    }
+    super::header::unsigned(&mut opened.wire, "the kind of an auxiliary record")
+        .map_err(|error| error.moved_by(offset))?;
+    Ok(())
+}
+
 /// Rounds `position` up to a multiple of `alignment`, which is a power of two. `None` on overflow.
 pub fn align_up(position: u64, alignment: u64) -> Option<u64> {
     Some(position.checked_add(alignment - 1)? & !(alignment - 1))
@@ -291,6 +375,14 @@ impl<'a> Place<'a> {
         }
     }
 
+    /// The number of chunks whose bytes are in the archive.
+    pub fn chunks(self, chunk_len: ChunkLen) -> u64 {
+        match self {
+            Self::Plain { len, .. } => chunk_len.count(len),
+            Self::Packed(PackedPlace { how, .. }) => how.chunks(),
+        }
+    }
+
     /// How the buffer is compressed. `None` if it is not.
     pub fn packed(self) -> Option<&'a Packed> {
         match self {
@@ -307,6 +399,7 @@ impl<'a> Place<'a> {
         match self {
             Self::Plain { start, len } => Ok((start, len)),
             Self::Packed(PackedPlace { start, how, .. }) => {
+                how.coding.is_here()?;
                 let what = format!(
                     "compressed with {} and cannot be viewed: load it instead",
                     how.coding.shown()
@@ -331,20 +424,23 @@ pub struct Layout {
     pub body_end: u64,
     /// The number of chunks that have hashes.
     pub chunks: u64,
+    /// The bytes of these hashes.
+    hashes: u64,
     /// The end of the segment.
     pub end: u64,
 }
 
 impl Layout {
-    /// Computes the layout. `check` is the length of the chunks that have hashes. Returns `None` if the segment would
-    /// end at or after offset 2^63.
+    /// Computes the layout. Returns `None` if the segment would end at or after offset 2^63.
     pub fn new(
         header_end: u64,
         alignment: u64,
         lengths: impl ExactSizeIterator<Item = u64>,
         packed: PackedBuffers,
-        check: Option<ChunkLen>,
+        check: &Check,
+        chunk_len: ChunkLen,
     ) -> Option<Self> {
+        let hash_len = check.hash_len();
         let mut buffers = Vec::with_capacity(lengths.len());
         let (mut end, mut chunks) = (0u64, 0u64);
         for (number, len) in lengths.enumerate() {
@@ -360,7 +456,7 @@ impl Layout {
                     start
                 }
             };
-            chunks += check.map_or(0, |chunk| chunk.count(len));
+            chunks += hash_len.map_or(0, |_| chunk_len.count(len));
             buffers.push((start, len));
         }
         if buffers.is_empty() {
@@ -371,6 +467,7 @@ impl Layout {
                 body_start: header_end,
                 body_end: header_end,
                 chunks,
+                hashes: 0,
                 end: header_end,
             });
         }
@@ -380,12 +477,12 @@ impl Layout {
         for (start, _) in &mut buffers {
             *start += body_start;
         }
-        // The chunks are at least 64 KiB long, so this cannot overflow.
-        let hashes = chunks * checksum::LEN as u64;
-        let hashes_len = HASHES_TAG.len() as u64 + head_len(hashes) + hashes;
-        let end = body_end.checked_add(hashes_len)?.checked_add(HASH_ITEM as u64)?;
+        let hashes = chunks.checked_mul(hash_len.unwrap_or(0))?;
+        let hashes_len = check.tag().len() as u64 + head_len(hashes);
+        let end = body_end.checked_add(hashes_len)?.checked_add(hashes)?;
+        let end = end.checked_add(HASH_ITEM as u64)?;
         i64::try_from(end).ok()?;
-        Some(Self { buffers, packed, header_end, body_start, body_end, chunks, end })
+        Some(Self { buffers, packed, header_end, body_start, body_end, chunks, hashes, end })
     }
 
     /// Where a buffer is. `None` if there is no buffer with this number.
@@ -417,81 +514,93 @@ impl Layout {
     }
 }
 
-/// The tag of a typed array of big-endian u64 (RFC 8746, section 2.1).
-const HASHES_TAG: [u8; 2] = [0xd8, 67];
-
-/// The head of the array of hashes, whose content has `len` bytes.
-fn hashes_head(len: u64) -> Result<Vec<u8>> {
+/// The array of the hashes of the chunks. `hashes` are their bytes.
+pub fn hashes_item(check: &Check, hashes: &[u8]) -> Result<Vec<u8>> {
     let mut items = Items::new();
-    items.raw(&HASHES_TAG)?.head(head::BYTES, len)?;
+    items.raw(&check.tag())?.head(head::BYTES, hashes.len() as u64)?.raw(hashes)?;
     Ok(items.into_bytes())
-}
-
-/// The array of the hashes of the chunks.
-pub fn hashes_item(hashes: &[u64]) -> Result<Vec<u8>> {
-    let mut item = hashes_head(hashes.len() as u64 * checksum::LEN as u64)?;
-    item.extend(hashes.iter().flat_map(|hash| hash.to_be_bytes()));
-    Ok(item)
 }
 
 /// The bytes after the body: the hashes of the buffers' chunks, and a hash over them. That last hash uses the
 /// header's hash as its seed, so that the trailer cannot belong to another header.
-pub fn trailer(hashes: &[u64], header_hash: u64) -> Result<Vec<u8>> {
-    let mut trailer = hashes_item(hashes)?;
-    let hash = checksum::of(&trailer, header_hash);
-    trailer.extend_from_slice(&hash_item(hash));
-    Ok(trailer)
+pub fn trailer(mut item: Vec<u8>, header_hash: u64) -> Vec<u8> {
+    let hash = checksum::of(&item, header_hash);
+    item.extend_from_slice(&hash_item(hash));
+    item
 }
 
-/// Verifies a trailer at offset `at` and returns its hashes, of which there must be `count`.
-pub fn open_trailer(trailer: &[u8], count: u64, header_hash: u64, at: u64) -> Result<Vec<u64>> {
+/// Verifies the trailer of a segment with this layout, and returns the bytes of its hashes.
+pub fn open_trailer<'a>(
+    trailer: &'a [u8],
+    check: &Check,
+    layout: &Layout,
+    header_hash: u64,
+    at: u64,
+) -> Result<&'a [u8]> {
     let broken =
         || Error::damaged("the checksums of the buffers do not belong to the header").at(at);
-    let (array, stored) = trailer.split_last_chunk::<HASH_ITEM>().ok_or_else(broken)?;
-    if *stored != hash_item(checksum::of(array, header_hash)) {
+    let (item, stored) = trailer.split_last_chunk::<HASH_ITEM>().ok_or_else(broken)?;
+    if *stored != hash_item(checksum::of(item, header_hash)) {
         return Err(broken());
     }
-    let content = count.checked_mul(checksum::LEN as u64);
-    let content = content.and_then(|len| usize::try_from(len).ok()).ok_or_else(broken)?;
-    let head = array.len().checked_sub(content).ok_or_else(broken)?;
-    if array.get(..head) != Some(&hashes_head(content as u64)?) {
+    let hashes = unverified_hashes(item, layout).ok_or_else(broken)?;
+    if item != hashes_item(check, hashes)? {
         return Err(broken());
     }
-    Ok(hashes_of(array.get(head..).unwrap_or_default()))
+    Ok(hashes)
 }
 
-/// The last `count` hashes of a trailer that may be damaged, and the hash over them. `None` if it is too short.
-pub fn unverified_trailer(trailer: &[u8], count: u64) -> Option<(Vec<u64>, &[u8; HASH_ITEM])> {
-    let (array, stored) = trailer.split_last_chunk()?;
-    let content = usize::try_from(count.checked_mul(checksum::LEN as u64)?).ok()?;
-    let start = array.len().checked_sub(content)?;
-    Some((hashes_of(array.get(start..)?), stored))
+/// The bytes of the hashes at the end of the array `item`. `None` if it is too short.
+fn unverified_hashes<'a>(item: &'a [u8], layout: &Layout) -> Option<&'a [u8]> {
+    let start = item.len().checked_sub(usize::try_from(layout.hashes).ok()?)?;
+    item.get(start..)
 }
 
-fn hashes_of(content: &[u8]) -> Vec<u64> {
+/// The hashes in a trailer that may be damaged, and the hash over them. `None` if it is too short.
+pub fn unverified_trailer<'a>(
+    trailer: &'a [u8],
+    layout: &Layout,
+) -> Option<(Vec<u64>, &'a [u8; HASH_ITEM])> {
+    let (item, stored) = trailer.split_last_chunk()?;
+    Some((hashes_of(unverified_hashes(item, layout)?), stored))
+}
+
+/// Hashes of 64 bits from their bytes.
+pub fn hashes_of(content: &[u8]) -> Vec<u64> {
     let (words, _) = content.as_chunks();
     words.iter().map(|word| u64::from_be_bytes(*word)).collect()
 }
 
 /// The length of the tail.
-pub const TAIL: usize = 2 + 32;
-const TAIL_HEAD: [u8; 10] = *b"\x58\x20TARCTAIL";
+pub const TAIL: usize = 2 + 40;
+const TAIL_HEAD: [u8; 10] = *b"\x58\x28TARCTAIL";
 
-/// The last bytes of an archive. They hold the offset of the end mark and their own offset.
-pub fn tail(end_mark: u64, offset: u64) -> [u8; TAIL] {
+/// The least number of bytes that a drive writes as a whole, or not at all. A tail is never in two of them.
+const SECTOR: u64 = 512;
+
+/// The offset of the tail whose end mark ends at `end`. `None` on overflow.
+pub fn tail_at(end: u64) -> Option<u64> {
+    if end % SECTOR <= SECTOR - TAIL as u64 { Some(end) } else { align_up(end, SECTOR) }
+}
+
+/// The last bytes of an archive. They say where the end mark is and how long, and their own offset.
+pub fn tail(end_mark: u64, mark_len: u64, offset: u64) -> [u8; TAIL] {
     let mut tail = [0; TAIL];
     tail[..10].copy_from_slice(&TAIL_HEAD);
     tail[10..18].copy_from_slice(&end_mark.to_be_bytes());
-    tail[18..26].copy_from_slice(&offset.to_be_bytes());
-    let hash = checksum::of(&tail[..26], offset);
-    tail[26..].copy_from_slice(&hash.to_be_bytes());
+    tail[18..26].copy_from_slice(&mark_len.to_be_bytes());
+    tail[26..34].copy_from_slice(&offset.to_be_bytes());
+    let hash = checksum::of(&tail[..34], offset);
+    tail[34..].copy_from_slice(&hash.to_be_bytes());
     tail
 }
 
-/// The offset of the end mark that belongs to a tail at `offset`. `None` if the bytes are not a valid tail.
-pub fn open_tail(bytes: &[u8; TAIL], offset: u64) -> Option<u64> {
+/// The offset and length of the end mark that belongs to a tail at `offset`. `None` if the bytes are not a valid tail.
+pub fn open_tail(bytes: &[u8; TAIL], offset: u64) -> Option<(u64, u64)> {
     let end_mark = u64::from_be_bytes(*bytes.get(10..)?.first_chunk()?);
-    (*bytes == tail(end_mark, offset) && end_mark < offset).then_some(end_mark)
+    let mark_len = u64::from_be_bytes(*bytes.get(18..)?.first_chunk()?);
+    let is_there = mark_len > 0 && tail_at(end_mark.checked_add(mark_len)?)? == offset;
+    (is_there && *bytes == tail(end_mark, mark_len, offset)).then_some((end_mark, mark_len))
 }
 
 /// Whether the bytes start like a tail.
@@ -535,15 +644,17 @@ mod tests {
                         alignment,
                         lengths.into_iter(),
                         PackedBuffers::new(),
-                        Some(chunk),
+                        &Check::Xxh3,
+                        chunk,
                     )
                     .unwrap();
                     assert!(layout.buffers.iter().all(|(start, _)| start % alignment == 0));
                     let before = layout.before_body().unwrap().len() as u64;
                     assert_eq!(header_end + before, layout.body_start);
                     assert_eq!(layout.chunks, chunk.count(len) + 1);
-                    let hashes = vec![0; usize::try_from(layout.chunks).unwrap()];
-                    let trailer = trailer(&hashes, 0).unwrap().len() as u64;
+                    let hashes = vec![0; 8 * usize::try_from(layout.chunks).unwrap()];
+                    let item = hashes_item(&Check::Xxh3, &hashes).unwrap();
+                    let trailer = trailer(item, 0).len() as u64;
                     assert_eq!(layout.body_end + trailer, layout.end);
                 }
             }
@@ -553,23 +664,41 @@ mod tests {
     #[test]
     fn lengths_that_overflow_have_no_layout() {
         for lengths in [[u64::MAX, 1], [1, u64::MAX], [u64::MAX / 2, u64::MAX / 2]] {
-            let check = Some(ChunkLen::default());
-            assert!(
-                Layout::new(12, 256, lengths.into_iter(), PackedBuffers::new(), check).is_none()
+            let layout = Layout::new(
+                12,
+                256,
+                lengths.into_iter(),
+                PackedBuffers::new(),
+                &Check::Xxh3,
+                ChunkLen::default(),
             );
+            assert!(layout.is_none());
         }
     }
 
     #[test]
     fn a_tail_is_one_only_at_its_place() {
-        let bytes = tail(100, 250);
-        assert_eq!(open_tail(&bytes, 250), Some(100));
+        let bytes = tail(100, 150, 250);
+        assert_eq!(open_tail(&bytes, 250), Some((100, 150)));
         assert_eq!(open_tail(&bytes, 251), None);
         for at in 0..bytes.len() {
             let mut other = bytes;
             other[at] ^= 1;
             assert_eq!(open_tail(&other, 250), None, "{at}");
         }
-        assert_eq!(open_tail(&tail(250, 250), 250), None);
+        for (mark, len, at) in [(250, 0, 250), (100, 149, 250), (u64::MAX, 2, 1), (100, 150, 251)] {
+            assert_eq!(open_tail(&tail(mark, len, at), at), None, "{mark} {len} {at}");
+        }
+    }
+
+    #[test]
+    fn a_tail_is_in_one_sector() {
+        for end in 0..2000 {
+            let at = tail_at(end).unwrap();
+            assert_eq!(at / 512, (at + TAIL as u64 - 1) / 512, "{end}");
+            let expected = if end % 512 <= 470 { end } else { end.next_multiple_of(512) };
+            assert_eq!(at, expected);
+        }
+        assert_eq!(tail_at(u64::MAX), None);
     }
 }

@@ -2,12 +2,15 @@
 
 use std::borrow::Cow;
 
-use super::format::{self, Items, Layout, Place, Record, RecordKind};
+use super::ext::{self, Ext};
+use super::format::{self, Check, Items, Layout, Place, Record, RecordKind};
 use super::packed::{self, PackedBuffers};
 use crate::error::{Error, Result};
 use crate::io::checksum;
 use crate::io::chunks::{ChunkLen, Hashes};
 use crate::io::source::SliceRead;
+use crate::options::Limits;
+use crate::wire::columns::Start;
 use crate::wire::head;
 use crate::wire::reader::Reader;
 
@@ -17,12 +20,13 @@ pub struct Header {
     /// Offset of the segment in the archive.
     pub offset: u64,
     pub name: Option<Box<str>>,
-    /// Whether the buffers have checksums.
-    pub checked: bool,
+    /// How the buffers are hashed.
+    pub check: Check,
     /// The length of the chunks that have checksums.
     pub chunk_len: ChunkLen,
     pub alignment: u64,
     pub layout: Layout,
+    pub ext: Ext,
     /// The range of the metadata, relative to the start of the segment.
     pub metadata: std::ops::Range<usize>,
     /// The hash stored with the header.
@@ -33,12 +37,13 @@ pub struct Header {
 pub struct Content<'a> {
     pub name: Option<&'a str>,
     pub alignment: u64,
-    pub checked: bool,
+    pub check: &'a Check,
     pub chunk_len: ChunkLen,
     /// The length of each buffer in bytes.
     pub lengths: &'a [u64],
     /// How the compressed buffers are stored.
     pub packed: &'a PackedBuffers,
+    pub ext: &'a Ext,
     pub metadata: &'a [u8],
 }
 
@@ -57,19 +62,27 @@ impl<'a> Content<'a> {
     /// # Errors
     /// If the archive would be too long.
     pub fn layout(&self, header_end: u64) -> Result<Layout> {
-        let check = self.checked.then_some(self.chunk_len);
+        let Self { alignment, check, chunk_len, .. } = *self;
         let lengths = self.lengths.iter().copied();
-        let layout = Layout::new(header_end, self.alignment, lengths, self.packed.clone(), check);
+        let packed = self.packed.clone();
+        let layout = Layout::new(header_end, alignment, lengths, packed, check, chunk_len);
         layout.ok_or_else(|| Error::limit("the archive would be longer than 2^63 bytes"))
     }
 
     /// The content of the record up to the metadata.
     pub fn before_metadata(&self) -> Result<Vec<u8>> {
-        let Self { name, alignment, checked, chunk_len, lengths, packed, .. } = *self;
+        let Self { name, alignment, check, chunk_len, lengths, packed, ext, .. } = *self;
         let mut items = Items::new();
         items.head(head::TAG, RecordKind::Segment.tag())?;
-        items.head(head::ARRAY, 7)?.head(head::UNSIGNED, format::VERSION)?.name(name)?;
-        items.head(head::UNSIGNED, alignment)?.name(checked.then_some(format::CHECK))?;
+        items.head(head::ARRAY, 8)?.head(head::UNSIGNED, format::VERSION)?.name(name)?;
+        items.head(head::UNSIGNED, alignment)?;
+        match check {
+            Check::None => items.name(None)?,
+            Check::Xxh3 => items.name(Some(Check::NAME))?,
+            Check::Unknown { name, len } => {
+                items.head(head::ARRAY, 2)?.name(Some(name))?.head(head::UNSIGNED, *len)?
+            }
+        };
         items.head(head::UNSIGNED, chunk_len.get())?;
         items.head(head::ARRAY, lengths.len() as u64)?;
         for (number, &len) in lengths.iter().enumerate() {
@@ -80,6 +93,7 @@ impl<'a> Content<'a> {
                 }
             }
         }
+        items.raw(ext.bytes())?;
         Ok(items.into_bytes())
     }
 }
@@ -93,10 +107,11 @@ impl Header {
 
     fn fields(record: &mut Record<'_>, record_len: u64, offset: u64) -> Result<Self> {
         let wire = &mut record.wire;
-        if record.fields != 6 {
+        if record.fields != 7 {
             let found = record.fields + 1;
-            return Err(Error::data(format!("expected a header of 7 items, found {found}")).at(0));
+            return Err(Error::data(format!("expected a header of 8 items, found {found}")).at(0));
         }
+        let start = (wire.offset(), wire.rest());
         let name = name(wire)?;
         let at = wire.offset();
         let alignment = unsigned(wire, "an alignment")?;
@@ -111,15 +126,7 @@ impl Header {
             .at(at));
         }
         let at = wire.offset();
-        let checked = match optional_text(wire, 64)?.as_deref() {
-            None => false,
-            Some(format::CHECK) => true,
-            Some(other) => {
-                let (found, known) = (other.escape_debug(), format::CHECK);
-                let what = format!("expected the checksum algorithm {known}, found {found}");
-                return Err(Error::new(crate::error::Category::Version, what).at(at));
-            }
-        };
+        let check = check(wire, at)?;
         let at = wire.offset();
         let chunk_len = unsigned(wire, "the length of a chunk")?;
         let chunk_len = ChunkLen::new(chunk_len)
@@ -132,15 +139,22 @@ impl Header {
         else {
             return Err(Error::data("expected an array of buffer lengths").at(at));
         };
+        let rest = wire.rest();
+        let (start, before) = (start.0, start.1.get(..start.1.len() - rest.len()));
+        if let Some(longer) = before.and_then(ext::longer_head) {
+            return Err(longer_head().at(start + longer as u64));
+        }
         let mut lengths = Vec::with_capacity(count);
         let mut packed = PackedBuffers::new();
-        let rest = wire.rest();
         let mut end = 0;
         for number in 0..count {
             let there = rest.get(end..).unwrap_or_default();
             let at = wire.offset() + end as u64;
             match head::definite(there) {
                 Some((head::UNSIGNED, len, head_len)) => {
+                    if head_len as u64 != format::head_len(len) {
+                        return Err(longer_head().at(at));
+                    }
                     lengths.push(len);
                     end += head_len;
                 }
@@ -156,7 +170,7 @@ impl Header {
                 _ => {
                     return Err(Error::data(
                         "expected the length of a buffer as an unsigned integer, or an array that describes a \
-                         compressed buffer",
+                         compressed buffer or one elsewhere",
                     )
                     .at(at));
                 }
@@ -164,24 +178,34 @@ impl Header {
         }
         wire.pass(end);
         let header_end = offset.saturating_add(record_len);
-        let check = checked.then_some(chunk_len);
-        let layout = Layout::new(header_end, alignment, lengths.into_iter(), packed, check)
-            .ok_or_else(|| {
-                Error::data("the lengths of the buffers add up to more than 2^63 bytes").at(at)
-            })?;
+        let lengths = lengths.into_iter();
+        let layout = Layout::new(header_end, alignment, lengths, packed, &check, chunk_len);
+        let layout = layout.ok_or_else(|| {
+            Error::data("the lengths of the buffers add up to more than 2^63 bytes").at(at)
+        })?;
+        let at = wire.offset();
+        let ext = Ext::parse(wire.rest())
+            .map_err(|refused| Error::data(refused.what).at(at + refused.at as u64))?;
+        wire.pass(ext.bytes().len());
         let content = usize::try_from(record.content).unwrap_or(usize::MAX);
         let start = usize::try_from(wire.offset()).unwrap_or(usize::MAX);
         let end = start + wire.bytes_left();
         Ok(Self {
             offset,
             name,
-            checked,
+            check,
             chunk_len,
             alignment,
             layout,
+            ext,
             metadata: content + start..content + end,
             hash: record.hash,
         })
+    }
+
+    /// The length of the header's record.
+    pub fn record_len(&self) -> u64 {
+        self.layout.header_end.saturating_sub(self.offset)
     }
 
     /// The number of buffers.
@@ -212,18 +236,28 @@ impl Header {
         packed: &'a PackedBuffers,
         metadata: &'a [u8],
     ) -> Content<'a> {
-        let Self { alignment, checked, chunk_len, .. } = *self;
-        Content { name, alignment, checked, chunk_len, lengths, packed, metadata }
+        let Self { alignment, chunk_len, ref check, ref ext, .. } = *self;
+        Content { name, alignment, check, chunk_len, lengths, packed, ext, metadata }
     }
 
     /// Verifies the trailer, which is at offset `at`, and returns the checksums of the buffers, if they have any.
     pub fn open_trailer(&self, trailer: &[u8], at: u64) -> Result<Hashes> {
-        let all = format::open_trailer(trailer, self.layout.chunks, self.hash, at)?;
-        if !self.checked {
+        let bytes = self.hashes_in(trailer, at)?;
+        if !self.is_checked() {
             return Ok(Hashes::default());
         }
         let lengths = self.layout.buffers.iter().map(|&(_, len)| len);
-        Ok(Hashes::new(all, lengths, self.chunk_len))
+        Ok(Hashes::new(format::hashes_of(bytes), lengths, self.chunk_len))
+    }
+
+    /// Verifies the trailer, which is at offset `at`, and returns the bytes of the hashes.
+    pub fn hashes_in<'a>(&self, trailer: &'a [u8], at: u64) -> Result<&'a [u8]> {
+        format::open_trailer(trailer, &self.check, &self.layout, self.hash, at)
+    }
+
+    /// Whether the buffers have checksums that this version knows.
+    pub fn is_checked(&self) -> bool {
+        self.check == Check::Xxh3
     }
 
     /// The hashes of the buffers after they were decompressed. `hashes` are those of the stored chunks, and `content`
@@ -233,7 +267,7 @@ impl Header {
         hashes: &'h Hashes,
         content: impl Fn(usize) -> Option<&'b [u8]>,
     ) -> Cow<'h, Hashes> {
-        if self.layout.packed.is_empty() || !self.checked {
+        if self.layout.packed.is_empty() || !self.is_checked() {
             return Cow::Borrowed(hashes);
         }
         let chunk = usize::try_from(self.chunk_len.get()).unwrap_or(usize::MAX);
@@ -267,6 +301,63 @@ fn optional_text(wire: &mut Reader<SliceRead<'_>>, max: usize) -> Result<Option<
         return Err(Error::data(what).at(at));
     }
     Ok(Some(wire.text(found)?.as_str().into()))
+}
+
+/// The number of elements of a value that is stored as an array or as columns, without tags around it.
+pub fn rows(metadata: &[u8]) -> Option<u64> {
+    let columns = metadata.starts_with(&COLUMNS);
+    if !columns && metadata.first().is_none_or(|&first| first >> 5 != head::ARRAY) {
+        return None;
+    }
+    let mut wire = Reader::new(SliceRead::new(metadata), Limits::default());
+    let mut count = || {
+        let Start::Columns = wire.sequence()? else { return Ok(metadata_len(metadata)) };
+        wire.within(2, |wire| {
+            let (mut left, mut rows) = (wire.groups()?, 0u64);
+            while let Some(group) = wire.group_rows(&mut left)? {
+                rows = rows.saturating_add(group as u64);
+                wire.skip()?;
+            }
+            Ok(Some(rows))
+        })
+    };
+    count().unwrap_or_else(|_: Error| None)
+}
+
+/// The length of the array at the start of the metadata.
+fn metadata_len(metadata: &[u8]) -> Option<u64> {
+    head::definite(metadata).map(|(_, len, _)| len)
+}
+
+/// The tag of columns, with its head.
+const COLUMNS: [u8; 5] = *b"\xdaTCOL";
+
+#[cold]
+fn longer_head() -> Error {
+    Error::data("expected the shortest head in a header")
+}
+
+/// Reads how buffers are hashed. `at` is the current offset.
+fn check(wire: &mut Reader<SliceRead<'_>>, at: u64) -> Result<Check> {
+    let fault = |what: String| Err(Error::data(what).at(at));
+    if wire.rest().first() != Some(&(head::ARRAY << 5 | 2)) {
+        return match optional_text(wire, Check::MAX as usize)?.as_deref() {
+            None => Ok(Check::None),
+            Some(Check::NAME) => Ok(Check::Xxh3),
+            Some(other) => {
+                let (found, known) = (other.escape_debug(), Check::NAME);
+                fault(format!("expected null, {known}, or an array of an algorithm's name and length, found {found}"))
+            }
+        };
+    }
+    wire.head()?;
+    let name = optional_text(wire, Check::MAX as usize)?.unwrap_or_default();
+    let len = unsigned(wire, "the length of a hash")?;
+    if name.is_empty() || *name == *Check::NAME || !(1..=Check::MAX).contains(&len) {
+        let name = name.escape_debug();
+        return fault(format!("expected the name of another checksum algorithm and a length from 1 to 64, found `{name}` and {len}"));
+    }
+    Ok(Check::Unknown { name, len })
 }
 
 /// Reads the name of a segment: a text, or null for none.

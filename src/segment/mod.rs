@@ -6,6 +6,7 @@
 pub mod buffers;
 pub mod columns;
 mod compress;
+pub mod ext;
 pub mod find;
 mod form;
 pub mod format;

@@ -1,9 +1,11 @@
 //! Options for writing archives and parts.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use super::ext::Ext;
 use super::format;
 use crate::codec::{self, Codec, Encoder};
 use crate::error::{Error, Result};
@@ -86,6 +88,9 @@ pub struct SaveOptions {
     compression: Option<Compression>,
     compressing: Option<Arc<Compress>>,
     threads: Option<NonZeroUsize>,
+    notes: BTreeMap<String, String>,
+    /// The extensions of the header: the notes, if these are not too long.
+    pub(crate) ext: Ext,
 }
 
 impl Default for SaveOptions {
@@ -102,6 +107,8 @@ impl Default for SaveOptions {
             compression: None,
             compressing: None,
             threads: None,
+            notes: BTreeMap::new(),
+            ext: Ext::default(),
         }
     }
 }
@@ -174,6 +181,30 @@ impl SaveOptions {
         choose: impl Fn(&TensorInfo) -> bool + Send + Sync + 'static,
     ) -> Self {
         self.chooser = Some(Arc::new(choose));
+        self
+    }
+
+    /// Adds a note to the header of each saved value: who wrote it, a title, the name of a schema. A note with the same
+    /// key is replaced. [`Segment::notes`](crate::archive::Segment::notes) returns them. They are not part of the value, and do
+    /// not change its [digest](crate::archive::Segment::digest).
+    ///
+    /// All notes together may have at most 64 KiB. More is an error in the function that takes the options.
+    ///
+    /// ```
+    /// use tenarc::archive::SaveOptions;
+    /// use tenarc::{Archive, OArchive};
+    ///
+    /// let options = SaveOptions::default().with_note("title", "layer sizes");
+    /// let mut out = OArchive::with_options(Vec::new(), options)?;
+    /// out.save(&[784, 128, 10])?;
+    /// let archive = Archive::new(out.finish()?)?;
+    /// assert_eq!(archive.only()?.notes()["title"], "layer sizes");
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_note(mut self, key: impl Into<String>, note: impl Into<String>) -> Self {
+        self.notes.insert(key.into(), note.into());
+        self.ext = Ext::of_notes(&self.notes).unwrap_or_default();
         self
     }
 
@@ -348,6 +379,7 @@ impl SaveOptions {
             return Err(Error::limit(ChunkLen::expected(found)));
         }
         self.compression.unwrap_or_default().check()?;
+        Ext::of_notes(&self.notes)?;
         let range = format::MIN_ALIGNMENT..=format::MAX_ALIGNMENT;
         if self.alignment.is_power_of_two() && range.contains(&self.alignment) {
             return Ok(());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::format::Items;
+use super::format::{Items, head_len};
 use crate::error::Result;
 use crate::io::chunks::ChunkLen;
 pub use crate::io::packed::{Coding, Packed};
@@ -13,12 +13,21 @@ pub const MAX_CODEC: u64 = 64;
 /// The largest number of parameters that a codec may have.
 pub const MAX_PARAMETERS: u64 = 16;
 
-/// The compressed buffers of a segment by number. Other buffers are stored as they are.
+/// The bounds of the length of a digest of a buffer elsewhere.
+const MIN_DIGEST: u64 = 8;
+const MAX_DIGEST: u64 = 64;
+
+/// The compressed buffers of a segment, and those elsewhere, by number. Other buffers are stored as they are.
 pub type PackedBuffers = BTreeMap<usize, Packed>;
 
 /// Appends the element of the header's `lengths` for a compressed buffer of `len` bytes.
 pub fn write(packed: &Packed, len: u64, items: &mut Items) -> Result<()> {
     let coding = &packed.coding;
+    if let Some(digest) = coding.digest() {
+        items.head(head::ARRAY, 3)?.head(head::UNSIGNED, len)?.name(Some(coding.name()))?;
+        items.head(head::BYTES, digest.len() as u64)?.raw(digest)?;
+        return Ok(());
+    }
     items.head(head::ARRAY, 4)?.name(Some(coding.name()))?;
     items.head(head::ARRAY, coding.parameters().len() as u64)?;
     for &parameter in coding.parameters() {
@@ -42,8 +51,15 @@ pub struct Refused {
 pub fn parse(bytes: &[u8], chunk: ChunkLen) -> Result<(u64, Packed, usize), Refused> {
     let mut wire = Cursor { bytes, at: 0 };
     let fields = wire.head(head::ARRAY, "a compressed buffer as an array of 4 items")?;
-    if fields != 4 {
-        return Err(refuse(0, format!("expected 4 items for a compressed buffer, found {fields}")));
+    match fields {
+        3 => return elsewhere(wire),
+        4 => {}
+        _ => {
+            let what = format!(
+                "expected 4 items for a compressed buffer or 3 for one elsewhere, found {fields}"
+            );
+            return Err(refuse(0, what));
+        }
     }
     let name = wire.text()?;
     let count = wire.head(head::ARRAY, "an array of a codec's parameters")?;
@@ -98,6 +114,31 @@ pub fn parse(bytes: &[u8], chunk: ChunkLen) -> Result<(u64, Packed, usize), Refu
     Ok((len, Packed::new(coding, lengths.into_iter()), wire.at))
 }
 
+/// Reads the description of a buffer whose bytes are not in the archive (SPEC 5.14), after the head of its array.
+fn elsewhere(mut wire: Cursor<'_>) -> Result<(u64, Packed, usize), Refused> {
+    let at = wire.at;
+    let len =
+        wire.head(head::UNSIGNED, "the length of a buffer elsewhere as an unsigned integer")?;
+    if len == 0 || i64::try_from(len).is_err() {
+        let what = format!("expected a buffer elsewhere of 1 to 2^63 - 1 bytes, found {len}");
+        return Err(refuse(at, what));
+    }
+    let name = wire.text()?;
+    let at = wire.at;
+    let digest_len = wire.head(head::BYTES, "the digest of a buffer elsewhere as a byte string")?;
+    if !(MIN_DIGEST..=MAX_DIGEST).contains(&digest_len) {
+        let what = format!(
+            "expected a digest of {MIN_DIGEST} to {MAX_DIGEST} bytes, found {digest_len} bytes"
+        );
+        return Err(refuse(at, what));
+    }
+    let end = wire.at + usize::try_from(digest_len).unwrap_or(usize::MAX);
+    let Some(digest) = wire.bytes.get(wire.at..end) else {
+        return Err(refuse(at, "the digest of a buffer elsewhere is cut off"));
+    };
+    Ok((len, Packed::new(Coding::elsewhere(name, digest.into()), std::iter::empty()), end))
+}
+
 fn refuse(at: usize, what: impl Into<String>) -> Refused {
     Refused { at, what: what.into() }
 }
@@ -112,6 +153,9 @@ impl Cursor<'_> {
     fn head(&mut self, major: u8, expected: &str) -> Result<u64, Refused> {
         let found = self.bytes.get(self.at..).and_then(head::definite);
         match found {
+            Some((_, arg, len)) if len as u64 != head_len(arg) => {
+                Err(refuse(self.at, format!("expected {expected} with the shortest head")))
+            }
             Some((found, arg, len)) if found == major => {
                 self.at += len;
                 Ok(arg)

@@ -566,10 +566,11 @@ mod tests {
         let content = Content {
             name: None,
             alignment: 8,
-            checked: false,
+            check: &crate::segment::format::Check::None,
             chunk_len: ChunkLen::default(),
             lengths: &[],
             packed: &PackedBuffers::new(),
+            ext: &crate::segment::ext::Ext::default(),
             metadata: &metadata,
         };
         let parts = content.record(0).unwrap().0.concat();

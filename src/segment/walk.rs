@@ -12,6 +12,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use serde::Serialize;
 
 use super::compress::{Chunks, Compressed, Compressor, Method};
+use super::format::Check;
 use super::header::Content;
 use super::options::{Compression, SaveOptions};
 use super::packed::{Packed, PackedBuffers};
@@ -205,14 +206,15 @@ impl Plan {
     }
 
     /// The content of the segment's header.
-    pub fn content<'a>(&'a self, name: Option<&'a str>, options: &SaveOptions) -> Content<'a> {
+    pub fn content<'a>(&'a self, name: Option<&'a str>, options: &'a SaveOptions) -> Content<'a> {
         Content {
             name,
             alignment: options.alignment,
-            checked: options.checksums,
+            check: Check::on(options.checksums),
             chunk_len: options.chunk_len(),
             lengths: &self.lengths,
             packed: &self.compressed.buffers,
+            ext: &options.ext,
             metadata: &self.metadata,
         }
     }

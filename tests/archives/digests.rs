@@ -23,10 +23,10 @@ fn is_the_hash_that_the_specification_says() {
     let bytes = out.finish().unwrap();
     let archive = Archive::new(&bytes[..]).unwrap();
     let (first, second) = (archive.segment(0).unwrap(), archive.segment(1).unwrap());
-    // The header without its name: TSEG, seven items, version 1, null.
-    let mut content = b"\xdaTSEG\x87\x01\xf6\x08\x67xxh3-64\x1a\x00\x10\x00\x00".to_vec();
+    // The header without its name: TSEG, eight items, version 1, null.
+    let mut content = b"\xdaTSEG\x88\x01\xf6\x08\x67xxh3-64\x1a\x00\x10\x00\x00".to_vec();
     let rest = content.clone();
-    content.extend(b"\x81\x19\x0f\xa0");
+    content.extend(b"\x81\x19\x0f\xa0\xa0");
     content.extend(first.metadata().unwrap());
     let (start, len) = first.buffers()[0];
     let end = usize::try_from(start + len).unwrap();
@@ -35,7 +35,7 @@ fn is_the_hash_that_the_specification_says() {
     assert_eq!(first.digest().unwrap().to_string(), format!("{expected:032x}"));
     assert_eq!(first.digest().unwrap().to_bytes(), expected.to_be_bytes());
 
-    let without = [&rest[..], b"\x80\x07"].concat();
+    let without = [&rest[..], b"\x80\xa0\x07"].concat();
     let other = XxHash3_128::oneshot(&without);
     assert_eq!(second.digest().unwrap().to_bytes(), other.to_be_bytes());
     let list =

@@ -26,6 +26,7 @@ mod packed;
 mod prefetch;
 mod random;
 mod read_ahead;
+mod requests;
 mod slices;
 mod sparse;
 mod stored;

@@ -1,8 +1,10 @@
-//! M 89, I 71: a model of a disk that loses, in a crash, any blocks that were not synced.
+//! M 89, I 71: a model of a disk that loses, in a crash, anything that was not synced.
 //!
-//! A file on it is what was synced, with any choice of the blocks of 4 KiB written since, in any order;
-//! the others are zeros, or are not there if they stood at the end. The order of the operations is
+//! A file on it is what was synced, with any choice of the blocks of 4 KiB, or of the sectors of 512 bytes, written since, in
+//! any order; the others are zeros, or are not there if they stood at the end. The order of the operations is
 //! checked by a trace of the real ones.
+//!
+//! After any crash, the archive can be opened, has everything that was acknowledged, and can be appended to.
 
 use std::fs;
 use std::ops::Range;
@@ -10,6 +12,7 @@ use std::path::Path;
 
 use tenarc::error::Category;
 use tenarc::{Archive, OArchive};
+use tenarc_test_support::builder::TAIL;
 
 use crate::support::{
     Chance, Dir, Record, append, create, name, numbers, numbers_in, record, unsynced,
@@ -18,6 +21,7 @@ use crate::trace;
 
 const NAME: &str = "a.tenarc";
 const BLOCK: usize = 4096;
+const SECTOR: usize = 512;
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -35,31 +39,46 @@ fn crashes(old: usize, full: &[u8], ops: &[Op], chance: &mut Chance) -> Vec<Vec<
             Op::Write(range) => {
                 assert_eq!(range.start, written, "nothing is written over");
                 written = range.end;
-                lose(full, durable..written, chance, &mut images);
+                for unit in [BLOCK, SECTOR] {
+                    lose(full, durable..written, unit, chance, &mut images);
+                }
             }
         }
     }
+    images.sort_unstable();
+    images.dedup();
     images
 }
 
-/// All choices of the blocks where they are few, else some.
-fn lose(full: &[u8], unsynced: Range<usize>, chance: &mut Chance, images: &mut Vec<Vec<u8>>) {
-    let first = unsynced.start / BLOCK;
-    let count = unsynced.end.div_ceil(BLOCK) - first;
-    let choices: Vec<u64> = match count {
-        ..=4 => (0..1 << count).collect(),
-        _ => {
-            let each = (0..count).flat_map(|at| [1 << at, !(1 << at)]);
-            each.chain((0..4).map(|_| chance.next())).collect()
+/// All choices of the units where they are few, else some.
+fn lose(
+    full: &[u8],
+    unsynced: Range<usize>,
+    unit: usize,
+    chance: &mut Chance,
+    images: &mut Vec<Vec<u8>>,
+) {
+    let first = unsynced.start / unit;
+    let count = unsynced.end.div_ceil(unit) - first;
+    let kept = |choice: u64| (0..count).map(move |at| choice >> (at % 64) & 1 == 1).collect();
+    let mut choices: Vec<Vec<bool>> = Vec::new();
+    if count <= 4 {
+        choices.extend((0..1 << count).map(kept));
+    } else {
+        // One alone, all but one, and some; the first and the last ones most often.
+        for at in (0..count).filter(|at| *at < 20 || *at + 20 >= count) {
+            choices.push((0..count).map(|other| other == at).collect());
+            choices.push((0..count).map(|other| other != at).collect());
         }
-    };
+        choices.extend((0..4).map(|_| kept(chance.next())));
+    }
     for kept in choices {
         let mut image = full[..unsynced.start].to_vec();
         image.resize(unsynced.end, 0);
         let mut last = unsynced.start;
-        for block in (0..count).filter(|block| kept >> block & 1 == 1) {
-            let start = ((first + block) * BLOCK).max(unsynced.start);
-            let end = ((first + block + 1) * BLOCK).min(unsynced.end);
+        for at in (0..count).filter(|at| kept[*at]) {
+            let start = ((first + at) * unit).max(unsynced.start);
+            let end = ((first + at + 1) * unit).min(unsynced.end);
             image[start..end].copy_from_slice(&full[start..end]);
             last = end;
         }
@@ -69,25 +88,25 @@ fn lose(full: &[u8], unsynced: Range<usize>, chance: &mut Chance, images: &mut V
     }
 }
 
-/// What is on the disk after the crash: all of `old`, and if an end mark vouches for more, all of it.
+/// Opens what a crash left. All of `old` is there, and if it was committed, all of `all`. Returns what is there.
+fn opens<'a>(image: &[u8], old: &'a [u32], all: &'a [u32]) -> &'a [u32] {
+    let archive = Archive::new(image).unwrap();
+    archive.verify().unwrap();
+    let found = numbers_in(&archive).unwrap();
+    assert!(found == old || found == all, "{found:?}");
+    if found == old { old } else { all }
+}
+
+/// What is on the disk after the crash: all of `old`, and if a tail commits more, all of it.
 fn check(path: &Path, image: &[u8], old: &[u32], all: &[u32]) {
-    match Archive::new(image) {
-        Ok(archive) => {
-            archive.verify().unwrap();
-            let found = numbers_in(&archive).unwrap();
-            assert!(found == old || found == all, "{found:?}");
-            if archive.unfinished_bytes() == 0 {
-                return;
-            }
-            fs::write(path, image).unwrap();
-            append(path, [77], 4);
-            let now = tenarc::open(path).unwrap();
-            now.verify().unwrap();
-            assert_eq!(numbers_in(&now).unwrap(), [&found[..], &[77]].concat());
-        }
-        // The end mark itself is not whole, but its tail is.
-        Err(error) => assert_eq!(error.category(), Category::Torn, "{error}"),
-    }
+    let found = opens(image, old, all);
+    fs::write(path, image).unwrap();
+    append(path, [77], 4);
+    let now = tenarc::open(path).unwrap();
+    now.verify().unwrap();
+    assert_eq!(numbers_in(&now).unwrap(), [found, &[77]].concat());
+    drop(now);
+
     let torn = Archive::new_torn(image).unwrap();
     let cut = torn.segments().filter(|segment| segment.as_ref().unwrap().missing_bytes() > 0);
     let whole = torn.len() - cut.count() as u64;
@@ -124,42 +143,112 @@ fn check(path: &Path, image: &[u8], old: &[u32], all: &[u32]) {
     assert_eq!(file.segment(kept).unwrap().load::<Record>().unwrap().number, 77);
 }
 
-/// Appends to an archive of `old` segments `new` more of `len` elements, with long names if `long`, and
-/// notes the operations.
-fn session(path: &Path, old: u32, new: u32, len: usize, long: bool) -> (Vec<u8>, usize, Vec<Op>) {
-    let names = |number| if long { format!("n{number:0>900}") } else { name(number) };
+fn long_name(number: u32) -> String {
+    format!("n{number:0>900}")
+}
+
+/// Makes an archive of `old` segments, with long names if `long`.
+fn before(path: &Path, old: u32, long: bool) {
     let mut out = OArchive::create(path, unsynced()).unwrap();
     for number in 0..old {
-        out.save_as(&names(number), &record(number, 4)).unwrap();
+        let name = if long { long_name(number) } else { name(number) };
+        out.save_as(&name, &record(number, 4)).unwrap();
     }
     out.finish().unwrap();
-    let start = fs::read(path).unwrap().len();
+}
+
+/// Appends `new` segments of `len` elements, and notes the operations. Returns what is in the file then, and from where on.
+fn session(path: &Path, new: Range<u32>, len: usize, long: bool) -> (Vec<u8>, usize, Vec<Op>) {
     let mut out = OArchive::append_with(path, unsynced()).unwrap();
+    let start = out.position() as usize;
     let mut ops = Vec::new();
     let mut at = start;
-    for number in old..old + new {
-        out.save_as(&names(number), &record(number, len)).unwrap();
-        let position = out.position() as usize;
-        ops.push(Op::Write(at..position));
-        at = position;
+    let mut write = |to: usize| {
+        let op = Op::Write(at..to);
+        at = to;
+        op
+    };
+    for number in new {
+        let name = if long { long_name(number) } else { name(number) };
+        out.save_as(&name, &record(number, len)).unwrap();
+        ops.push(write(out.position() as usize));
     }
     out.commit().unwrap();
-    ops.extend([Op::Sync, Op::Write(at..out.position() as usize), Op::Sync]);
+    let end = out.position() as usize;
+    ops.extend([write(end - TAIL), Op::Sync, write(end), Op::Sync]);
     drop(out);
     (fs::read(path).unwrap(), start, ops)
 }
+
+/// Lengths and numbers of segments. The third has an end mark of many blocks, of which the first may be lost and the last not.
+const SESSIONS: [(u32, u32, usize, bool); 3] =
+    [(2, 2, 600, false), (62, 3, 700, false), (40, 3, 4, true)];
 
 #[test]
 fn an_append_survives_the_loss_of_any_blocks_that_were_not_synced() {
     let dir = Dir::new();
     let path = dir.at(NAME);
     let mut chance = Chance::new(1);
-    // The last has an end mark of many blocks, of which the first may be lost and the last not.
-    for (old, new, len, long) in [(2, 2, 600, false), (62, 3, 700, false), (40, 3, 4, true)] {
-        let (full, start, ops) = session(&path, old, new, len, long);
+    for (old, new, len, long) in SESSIONS {
+        before(&path, old, long);
+        let (full, start, ops) = session(&path, old..old + new, len, long);
         let all: Vec<u32> = (0..old + new).collect();
         for image in crashes(start, &full, &ops, &mut chance) {
             check(&path, &image, &all[..old as usize], &all);
+        }
+    }
+}
+
+#[test]
+fn two_crashes_in_a_row_lose_nothing_that_was_acknowledged() {
+    let dir = Dir::new();
+    let path = dir.at(NAME);
+    let mut chance = Chance::new(3);
+    for (old, new, len, long) in SESSIONS {
+        before(&path, old, long);
+        let (full, start, ops) = session(&path, old..old + new, len, long);
+        let all: Vec<u32> = (0..old + new).collect();
+        let images = crashes(start, &full, &ops, &mut chance);
+        let step = images.len().div_ceil(12);
+        for image in images.iter().step_by(step) {
+            let there = opens(image, &all[..old as usize], &all).len() as u32;
+            fs::write(&path, image).unwrap();
+            let (full, start, ops) = session(&path, there..there + 2, 300, long);
+            let all: Vec<u32> = (0..there + 2).collect();
+            for image in crashes(start, &full, &ops, &mut chance) {
+                opens(&image, &all[..there as usize], &all);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_crash_during_recovery_loses_nothing_that_was_acknowledged() {
+    let dir = Dir::new();
+    let path = dir.at(NAME);
+    let mut chance = Chance::new(4);
+    for (old, new, len, long) in SESSIONS {
+        before(&path, old, long);
+        let (full, start, ops) = session(&path, old..old + new, len, long);
+        let images = crashes(start, &full, &ops, &mut chance);
+        let step = images.len().div_ceil(12);
+        for image in images.iter().step_by(step) {
+            fs::write(&path, image).unwrap();
+            let recovered = tenarc::archive::recover(&path).unwrap();
+            let full = fs::read(&path).unwrap();
+            if full == *image {
+                continue;
+            }
+            let cut = image.len() - recovered.dropped as usize;
+            let end = full.len();
+            let ops = [Op::Write(cut..end - TAIL), Op::Sync, Op::Write(end - TAIL..end), Op::Sync];
+            for image in crashes(cut, &full, &ops, &mut chance) {
+                let archive = Archive::new(&image[..]).unwrap();
+                assert!(archive.len() >= u64::from(old));
+                fs::write(&path, &image).unwrap();
+                append(&path, [77], 4);
+                assert!(tenarc::open(&path).unwrap().len() > u64::from(old));
+            }
         }
     }
 }
@@ -173,11 +262,47 @@ fn many_appends_survive_the_loss_of_any_blocks_that_were_not_synced() {
     for round in 0..15 {
         let (old, new) = (chance.below(70) as u32, chance.below(6) as u32 + 1);
         let len = chance.below(3000);
-        let (full, start, ops) = session(&path, old, new, len, round % 3 == 0);
+        before(&path, old, round % 3 == 0);
+        let (full, start, ops) = session(&path, old..old + new, len, round % 3 == 0);
         let all: Vec<u32> = (0..old + new).collect();
         for image in crashes(start, &full, &ops, &mut chance) {
             check(&path, &image, &all[..old as usize], &all);
         }
+    }
+}
+
+/// A file in the layout of a mark and tail that go out together: the mark was lost, the tail was not.
+#[test]
+fn an_end_mark_without_its_tail_is_unfinished_and_with_it_damaged() {
+    let dir = Dir::new();
+    let path = dir.at(NAME);
+    for (old, new, len, long) in SESSIONS {
+        before(&path, old, long);
+        let (full, start, _) = session(&path, old..old + new, len, long);
+        let mark = u64::from_be_bytes(*full[full.len() - 32..].first_chunk().unwrap()) as usize;
+        let all: Vec<u32> = (0..old + new).collect();
+        for end in [mark + 1, mark + 300, full.len() - TAIL].map(|end| end.min(full.len() - TAIL)) {
+            let mut lost = full.clone();
+            lost[mark..end].fill(0);
+            let error = Archive::new(&lost[..]).unwrap_err();
+            assert_eq!(error.category(), Category::Damaged, "{error}");
+            fs::write(&path, &lost).unwrap();
+            assert_eq!(OArchive::append(&path).unwrap_err().category(), Category::Damaged);
+            assert!(fs::read(&path).unwrap() == lost, "a damaged file changed");
+            lost[full.len() - TAIL..].fill(0);
+            assert_eq!(opens(&lost, &all[..old as usize], &all).len(), old as usize);
+            lost.truncate(full.len() - TAIL);
+            assert_eq!(opens(&lost, &all[..old as usize], &all).len(), old as usize);
+        }
+        // The tail alone is zeros, cut, or wrong.
+        for cut in full.len() - TAIL..full.len() {
+            assert_eq!(opens(&full[..cut], &all[..old as usize], &all).len(), old as usize);
+            let mut wrong = full.clone();
+            wrong[cut] ^= 1;
+            let error = Archive::new(&wrong[..]).unwrap_err();
+            assert_eq!(error.category(), Category::Damaged, "{error}");
+        }
+        assert!(start < mark);
     }
 }
 
@@ -274,16 +399,13 @@ fn data_are_synced_before_what_vouches_for_them() {
     for cut in [1, 30, 5000] {
         fs::write(&path, &bytes[..bytes.len() - cut]).unwrap();
         let order = order("recover", &path);
-        let expected = format!("cut file, {appended}");
-        // Nothing stands between the last whole segment and the end mark, mostly.
-        let without = "cut file, sync file, write file, sync file";
-        assert!(order == expected || order == without, "{order}");
+        assert_eq!(order, format!("cut file, sync file, {appended}"));
     }
 }
 
-/// The end mark is all that is written between the two syncs.
+/// The tail is all that is written between the two syncs, and it is in one sector.
 #[test]
-fn nothing_but_the_end_mark_is_written_behind_the_first_sync() {
+fn nothing_but_the_tail_is_written_behind_the_first_sync() {
     if !trace::is_there() {
         return;
     }
@@ -297,13 +419,10 @@ fn nothing_but_the_end_mark_is_written_behind_the_first_sync() {
     let sync = calls.iter().position(|call| call.name == "fdatasync").unwrap();
     let written = |calls: &[&trace::Call]| {
         let writes = calls.iter().filter(|call| call.name == "write");
-        writes.map(|call| call.result).sum::<u64>()
+        writes.map(|call| call.result).collect::<Vec<_>>()
     };
-    let bytes = fs::read(&path).unwrap();
-    // The last eight bytes of the tail are its hash, before them stands its own offset, and before
-    // that the offset of the end mark.
-    let mark: [u8; 8] = *bytes[bytes.len() - 24..].first_chunk().unwrap();
-    let mark = u64::from_be_bytes(mark);
-    assert_eq!(before + written(&calls[..sync]), mark);
-    assert_eq!(written(&calls[sync..]), bytes.len() as u64 - mark);
+    let end = fs::metadata(&path).unwrap().len();
+    assert_eq!(before + written(&calls[..sync]).iter().sum::<u64>(), end - TAIL as u64);
+    assert_eq!(written(&calls[sync..]), [TAIL as u64]);
+    assert_eq!((end - TAIL as u64) / SECTOR as u64, (end - 1) / SECTOR as u64);
 }

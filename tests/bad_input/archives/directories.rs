@@ -8,7 +8,7 @@ use tenarc::{Archive, IArchive, Tensor};
 use super::support::{At, MIB, accepts, unverified, values, verify};
 use tenarc_test_support::alloc::peak_of;
 use tenarc_test_support::builder::{
-    Built, Entry, MAGIC, Root, Seg, archive, block, simple, tail, tensor_ref, text, unsigned,
+    BlockAt, Built, Entry, MAGIC, Root, Seg, TAIL, archive, block, simple, tail, tensor_ref, text, unsigned,
     upper_block,
 };
 
@@ -113,11 +113,11 @@ fn counts_that_are_wrong() {
     let mut built = Built::new();
     let mut entries = Vec::new();
     for (value, len) in segments.enumerate() {
-        entries.push((at, number(value as u64).name));
+        entries.push(number(value as u64).entry(at));
         built = built.raw(&number(value as u64).bytes(at));
         at += len;
     }
-    no_directory(&built.end_with(|root| *root = Root { count: 64, entries, levels: Vec::new() }));
+    no_directory(&built.end_with(|root| *root = Root { count: 64, entries, ..Root::default() }));
 }
 
 /// 64 segments whose directory block is another.
@@ -128,13 +128,12 @@ fn with_block(make: impl FnOnce(&mut Vec<Entry>, u64) -> Vec<u8>) -> Vec<u8> {
     }
     let mut entries = built.root.entries.clone();
     let at = built.position();
-    entries.push((at, number(63).name));
+    entries.push(number(63).entry(at));
     built = built.raw(&number(63).bytes(at));
     let at = built.position();
     let block = make(&mut entries, at);
-    built.raw(&block).end_with(|root| {
-        *root = Root { count: 64, entries: Vec::new(), levels: vec![vec![at]] };
-    })
+    let levels = vec![vec![(at, block.len() as u64)]];
+    built.raw(&block).end_with(|root| *root = Root { count: 64, levels, ..Root::default() })
 }
 
 // 56, 63
@@ -166,15 +165,16 @@ fn blocks_that_lead_elsewhere() {
     // A block of another level, that leads to itself, forward, or to what is no block.
     for level in [1, 2, 11, 63, u64::MAX] {
         no_directory(&with_block(|entries, at| {
-            let offsets: Vec<u64> = entries.iter().map(|(at, _)| *at).collect();
-            upper_block(level, &offsets, at)
+            let blocks: Vec<BlockAt> = entries.iter().map(|entry| (entry.0, entry.2)).collect();
+            upper_block(level, &blocks, at)
         }));
-        no_directory(&with_block(|_, at| upper_block(level, &vec![at; 64], at)));
-        no_directory(&with_block(|_, at| upper_block(level, &[at, at + 1], at)));
+        no_directory(&with_block(|_, at| upper_block(level, &vec![(at, 2000); 64], at)));
+        no_directory(&with_block(|_, at| upper_block(level, &[(at, 50), (at + 1, 50)], at)));
     }
     // What the root calls a block is a segment.
     let bytes = Built::new().segment(&number(0)).end_with(|root| {
-        *root = Root { count: 64, entries: Vec::new(), levels: vec![vec![MAGIC.len() as u64]] };
+        let levels = vec![vec![(MAGIC.len() as u64, root.entries[0].2)]];
+        *root = Root { count: 64, levels, ..Root::default() };
     });
     no_directory(&bytes);
 }
@@ -187,26 +187,29 @@ fn each_block_is_looked_into_once() {
     // Long enough that so many segments could stand before the directory.
     built = built.raw(&Seg::new(text(&"x".repeat(8 << 20)), &[]).bytes(at));
     // No segment stands at these, which no search by name looks at.
-    let entries: Vec<Entry> = (0..64).map(|entry| (at + entry, text("same"))).collect();
+    let entry = |entry| (at + entry, text("same"), 40, None);
+    let entries: Vec<Entry> = (0..64).map(entry).collect();
     let mut lower = Vec::new();
     for _ in 0..64 {
         let at = built.position();
-        lower.push(at);
-        built = built.raw(&block(&entries, at));
+        let block = block(&entries, at);
+        lower.push((at, block.len() as u64));
+        built = built.raw(&block);
     }
     for level in 1..3 {
         let mut upper = Vec::new();
         for _ in 0..if level == 2 { 1 } else { 64 } {
             let at = built.position();
-            upper.push(at);
-            built = built.raw(&upper_block(level, &lower, at));
+            let block = upper_block(level, &lower, at);
+            upper.push((at, block.len() as u64));
+            built = built.raw(&block);
         }
         lower = upper;
     }
     let mut levels = vec![Vec::new(); 2];
     levels.push(lower);
     let bytes = built.end_with(|root| {
-        *root = Root { count: 64u64.pow(3), entries: Vec::new(), levels };
+        *root = Root { count: 64u64.pow(3), levels, ..Root::default() };
     });
     let archive = Archive::new(At(&bytes)).unwrap();
     // 4,096 blocks, were each looked into by every way to it.
@@ -224,7 +227,7 @@ fn large_directories_are_lazy() {
     // Long enough that all segments of a block could stand before it.
     let content = "one".repeat(640);
     let seg = Seg::new(text(&content), &[]);
-    let mut levels: Vec<Vec<u64>> = vec![Vec::new(); 4];
+    let mut levels: Vec<Vec<BlockAt>> = vec![Vec::new(); 4];
     let mut entries = Vec::new();
     // Each segment stands there, or opening would do for the wrong reason.
     let one_in_each_block = 64;
@@ -232,23 +235,26 @@ fn large_directories_are_lazy() {
         let at = bytes.len() as u64;
         bytes.extend(seg.bytes(at));
         // The others of the block are lies, that only whoever asks for them meets.
-        entries.extend((0..one_in_each_block).map(|entry| (at + entry, NONE.to_vec())));
+        let header = seg.entry(at).2;
+        let entry = |entry| (at + entry, NONE.to_vec(), header, None);
+        entries.extend((0..one_in_each_block).map(entry));
         let at = bytes.len() as u64;
-        bytes.extend(block(&std::mem::take(&mut entries), at));
-        levels[0].push(at);
+        let block = block(&std::mem::take(&mut entries), at);
+        levels[0].push((at, block.len() as u64));
+        bytes.extend(block);
         for level in 0..3 {
             if levels[level].len() == 64 {
                 let at = bytes.len() as u64;
                 let upper = upper_block(level as u64 + 1, &std::mem::take(&mut levels[level]), at);
+                levels[level + 1].push((at, upper.len() as u64));
                 bytes.extend(upper);
-                levels[level + 1].push(at);
             }
         }
     }
     while levels.last().is_some_and(Vec::is_empty) {
         levels.pop();
     }
-    let root = Root { count, entries, levels };
+    let root = Root { count, entries, levels, ..Root::default() };
     bytes.extend(root.end(bytes.len() as u64));
     let (archive, peak) = peak_of(|| Archive::new(At(&bytes)).unwrap());
     assert!(peak < 64 << 10, "{peak}");
@@ -309,12 +315,13 @@ fn tails_that_lead_elsewhere() {
     let built = three();
     let mark = built.position();
     let whole = built.end().bytes;
-    let at = whole.len() - 34;
+    let at = whole.len() - TAIL;
+    let len = at as u64 - mark;
     let first = Archive::new(&whole).unwrap().segment(0).unwrap().offset();
     for to in
         [0, 1, 11, 12, first, first + 5, mark - 1, mark + 1, at as u64, at as u64 + 1, u64::MAX]
     {
-        let bytes = [&whole[..at], &tail(to, at as u64)].concat();
+        let bytes = [&whole[..at], &tail(to, at as u64 - to.min(at as u64), at as u64)].concat();
         let (opened, peak) = peak_of(|| Archive::new(At(&bytes)).map(drop));
         assert!(opened.is_err(), "{to}");
         assert!(peak < MIB, "{peak}");
@@ -324,13 +331,17 @@ fn tails_that_lead_elsewhere() {
         assert!(found == [0, 1, 2] && error.is_some());
     }
     for claimed in [0, at as u64 - 1, at as u64 + 1, u64::MAX] {
-        let bytes = [&whole[..at], &tail(mark, claimed)].concat();
+        let bytes = [&whole[..at], &tail(mark, len, claimed)].concat();
+        assert!(Archive::new(At(&bytes)).is_err());
+    }
+    for claimed in [0, len - 1, len + 1, u64::MAX - mark, u64::MAX] {
+        let bytes = [&whole[..at], &tail(mark, claimed, at as u64)].concat();
         assert!(Archive::new(At(&bytes)).is_err());
     }
     // An end mark far too long to be one, and a small one in a large gap.
     let built = three().raw(&vec![0; 300 << 10]);
     let at = built.position();
-    let bytes = built.raw(&tail(mark, at)).bytes;
+    let bytes = built.raw(&tail(mark, at - mark, at)).bytes;
     assert!(Archive::new(At(&bytes)).is_err());
 }
 
@@ -344,14 +355,14 @@ fn payloads_that_look_like_archives() {
     accepts(&bytes, &Tensor(Array1::from(inner)));
 
     // A tail that would be right at its place, which only the payload's end can be.
-    let probe = simple(tensor_ref("u8", &[34], 0), &[&[0; 34]]);
+    let probe = simple(tensor_ref("u8", &[TAIL as u64], 0), &[&[0; TAIL]]);
     let start = Archive::new(&probe).unwrap().segment(0).unwrap().buffers()[0].0;
-    let lie = tail(12, start);
-    let bytes = simple(tensor_ref("u8", &[34], 0), &[&lie]);
+    let lie = tail(12, start - 12, start);
+    let bytes = simple(tensor_ref("u8", &[TAIL as u64], 0), &[&lie]);
     verify(&bytes).unwrap();
     accepts(&bytes, &Tensor(Array1::from(lie.clone())));
     // Cut there, it ends with a tail, and with no end mark where that says.
-    let cut = &bytes[..start as usize + 34];
+    let cut = &bytes[..start as usize + TAIL];
     assert!(Archive::new(At(cut)).is_err());
     assert!(values::<Tensor<Array1<u8>>>(cut).0.is_empty());
 }

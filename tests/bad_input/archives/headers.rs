@@ -11,7 +11,7 @@ use super::support::{
 };
 use tenarc_test_support::alloc::peak_of;
 use tenarc_test_support::builder::{
-    Built, MAGIC, Root, Seg, archive, array, bytes, head, own, raw_text, sealed, simple,
+    Built, Entry, MAGIC, Root, Seg, archive, array, bytes, head, own, raw_text, sealed, simple,
     tensor_ref, text, unsigned,
 };
 
@@ -34,7 +34,8 @@ fn alignments_that_are_none() {
         let lying = Seg { alignment, ..good.clone() };
         let header = with_layout_of(&lying, &good, at);
         let built = Built::new().raw(&header);
-        refused(&built.end_with(|root| one_segment(root, at)), &[Data]);
+        let record = lying.entry(at).2;
+        refused(&built.end_with(|root| one_segment(root, at, record)), &[Data]);
         assert!(SaveOptions::default().with_alignment(alignment).with_dedup(true).refuses());
     }
     for alignment in [8, 16, 256, 65_536] {
@@ -89,15 +90,16 @@ fn with_layout_of(header: &Seg, other: &Seg, at: u64) -> Vec<u8> {
     [&empty.bytes(at)[..], &whole[start.min(whole.len())..]].concat()
 }
 
-fn one_segment(root: &mut Root, at: u64) {
+fn one_segment(root: &mut Root, at: u64, header: u64) {
     root.count = 1;
-    root.entries = vec![(at, vec![0xf6])];
+    root.entries = vec![(at, vec![0xf6], header, None)];
 }
 
 /// An archive whose only segment has this content in its record.
 fn with_content(content: &[u8]) -> Vec<u8> {
     let at = MAGIC.len() as u64;
-    Built::new().raw(&sealed(content, at)).end_with(|root| one_segment(root, at))
+    let record = sealed(content, at);
+    Built::new().raw(&record).end_with(|root| one_segment(root, at, record.len() as u64))
 }
 
 fn with_header(fields: &[u8]) -> Vec<u8> {
@@ -106,8 +108,10 @@ fn with_header(fields: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_header_made_by_hand_is_read() {
+    let check = text("xxh3-64");
+    let ext = vec![0xa0];
     let fields =
-        [unsigned(1), vec![0xf6], unsigned(256), text("xxh3-64"), chunk(), array(&[]), unsigned(7)];
+        [unsigned(1), vec![0xf6], unsigned(256), check, chunk(), array(&[]), ext, unsigned(7)];
     accepts(&with_header(&array(&fields)), &7u8);
     verify(&with_header(&array(&fields))).unwrap();
 }
@@ -115,13 +119,14 @@ fn a_header_made_by_hand_is_read() {
 // 23, 3
 #[test]
 fn headers_of_other_forms() {
-    let good = [unsigned(1), vec![0xf6], unsigned(256), text("xxh3-64"), chunk(), array(&[])];
-    for len in 1..6 {
+    let (none, ext) = (array(&[]), vec![0xa0]);
+    let good = [unsigned(1), vec![0xf6], unsigned(256), text("xxh3-64"), chunk(), none, ext];
+    for len in 1..7 {
         refused(&with_header(&array(&good[..len])), &[Data, Eof]);
     }
-    // Seven are claimed and fewer there, more are claimed, the count is open.
-    refused(&with_header(&[head(4, 7), good.concat()].concat()), &[Data, Eof]);
-    refused(&with_header(&[head(4, 8), good.concat(), vec![7]].concat()), &[Data]);
+    // Eight are claimed and fewer there, more are claimed, the count is open.
+    refused(&with_header(&[head(4, 8), good.concat()].concat()), &[Data, Eof]);
+    refused(&with_header(&[head(4, 9), good.concat(), vec![7]].concat()), &[Data]);
     refused(&with_header(&[head(4, u64::MAX), good.concat(), vec![7]].concat()), &[Data]);
     refused(&with_header(&[vec![0x9f], good.concat(), vec![7, 0xff]].concat()), &[Data]);
     refused(&with_header(&[head(4, 0)].concat()), &[Data, Eof]);
@@ -188,7 +193,8 @@ fn records_that_claim_more_than_there_is() {
         let content = own(*b"TSEG", &array(&[unsigned(1)]));
         let built = Built::new().raw(&record(len, 27)).raw(&content).raw(&[0; 100]);
         let at = MAGIC.len() as u64;
-        let bytes = built.end_with(|root| one_segment(root, at));
+        let claimed = len.saturating_add(20);
+        let bytes = built.end_with(|root| one_segment(root, at, claimed));
         refused(&bytes, &[Torn, Damaged, Limit]);
         // Without an end mark too.
         let bytes = &bytes[..at as usize + 60];
@@ -203,7 +209,7 @@ fn records_that_claim_more_than_there_is() {
     for start in [&b"\xd8\x18\x18"[..], b"\xd8\x18\x5c", b"\xd8\x18\x5f", b"\xd8\x19\x41", b"\0\0"]
     {
         let built = Built::new().raw(start).raw(&[0; 100]);
-        let bytes = built.end_with(|root| one_segment(root, MAGIC.len() as u64));
+        let bytes = built.end_with(|root| one_segment(root, MAGIC.len() as u64, 100));
         refused(&bytes, &[Damaged, Torn]);
     }
 }
@@ -281,13 +287,14 @@ fn blocks_of_the_future_are_refused_as_such() {
     let entries = built.root.entries.clone();
     let at = built.position();
     built = built.raw(&Seg::new(unsigned(1), &[]).bytes(at));
-    let entry = |(at, name): &(u64, Vec<u8>)| array(&[unsigned(*at), name.clone()]);
+    let entry = |(at, ..): &Entry| array(&[unsigned(*at), vec![0xf6]]);
     let mut all: Vec<Vec<u8>> = entries.iter().map(entry).collect();
-    all.push(entry(&(at, vec![0xf6])));
+    all.push(array(&[unsigned(at), vec![0xf6]]));
     let block_at = built.position();
     let block = sealed(&own(*b"TDIR", &array(&[unsigned(2), unsigned(0), array(&all)])), block_at);
     let bytes = built.raw(&block).end_with(|root| {
-        *root = Root { count: 64, entries: Vec::new(), levels: vec![vec![block_at]] };
+        let levels = vec![vec![(block_at, block.len() as u64)]];
+        *root = Root { count: 64, levels, ..Root::default() };
     });
     let archive = Archive::new(At(&bytes)).unwrap();
     assert_eq!(archive.segment(0).unwrap_err().category(), Version);

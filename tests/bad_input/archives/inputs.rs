@@ -13,7 +13,7 @@ use tenarc::{Archive, Error, IArchive, Map, OArchive, Value};
 
 use super::support::{At, Dir, MIB};
 use tenarc_test_support::alloc::peak_of;
-use tenarc_test_support::builder::{Built, MAGIC, Seg, head, tail, tensor_ref, unsigned};
+use tenarc_test_support::builder::{Built, MAGIC, Seg, TAIL, head, tail, tensor_ref, unsigned};
 
 /// What each way to open a file says of one that is no archive. None may hang.
 #[track_caller]
@@ -157,9 +157,9 @@ fn claims_of_eight_exbibytes() {
         assert!(torn.is_empty() && torn.verify().is_err());
 
         // An end mark that is said to start long before.
-        let at = len - 34;
+        let at = len - TAIL as u64;
         for mark in [12, at / 2, at - (1 << 20), at - 100, at - 1] {
-            let source = Huge { start: MAGIC.to_vec(), len, end: tail(mark, at) };
+            let source = Huge { start: MAGIC.to_vec(), len, end: tail(mark, at - mark, at) };
             let (found, peak) = peak_of(|| Archive::new(source).map(drop));
             assert!(found.is_err());
             assert!(peak < MIB, "{peak}");

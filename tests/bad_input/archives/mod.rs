@@ -6,6 +6,7 @@
 
 mod changes;
 mod directories;
+mod extensions;
 mod headers;
 mod inputs;
 mod packed;

@@ -118,6 +118,8 @@ pub struct Seg {
     pub chunk: Vec<u8>,
     /// What the header says of the buffers, if not the truth.
     pub lengths: Option<Vec<u8>>,
+    /// The extensions.
+    pub ext: Vec<u8>,
     pub metadata: Vec<u8>,
     pub buffers: Vec<Vec<u8>>,
     /// Padding before the body, if not as it must be.
@@ -139,6 +141,7 @@ impl Seg {
             check: text("xxh3-64"),
             chunk: unsigned(CHUNK),
             lengths: None,
+            ext: vec![0xa0],
             metadata,
             buffers: buffers.iter().map(|buffer| buffer.to_vec()).collect(),
             padding: None,
@@ -179,9 +182,16 @@ impl Seg {
             self.check.clone(),
             self.chunk.clone(),
             self.lengths.clone().unwrap_or_else(|| dims(&lengths)),
+            self.ext.clone(),
             self.metadata.clone(),
         ];
-        sealed(&own(*b"TSEG", &[head(ARRAY, 7), fields.concat()].concat()), offset)
+        sealed(&own(*b"TSEG", &[head(ARRAY, 8), fields.concat()].concat()), offset)
+    }
+
+    /// The directory's entry, where the segment starts at `offset`.
+    pub fn entry(&self, offset: u64) -> Entry {
+        let header = self.record(offset).len() as u64;
+        (offset, self.name.clone(), header, rows(&self.metadata))
     }
 
     /// The hashes of the buffers, bound to the record.
@@ -246,30 +256,122 @@ pub fn padding(gap: usize) -> Vec<u8> {
     }
 }
 
-/// Offset and name of a segment.
-pub type Entry = (u64, Vec<u8>);
+/// The number of elements of an array or of columns.
+fn rows(metadata: &[u8]) -> Option<u64> {
+    let (mut left, mut at) = match metadata.strip_prefix(b"\xdaTCOL") {
+        Some(columns) => {
+            let (major, items, len) = read_head(columns)?;
+            (if major == ARRAY { items / 2 } else { return None }, 5 + len)
+        }
+        None => {
+            let (major, items, _) = read_head(metadata)?;
+            return (major == ARRAY).then_some(items);
+        }
+    };
+    let mut rows = 0;
+    while left > 0 {
+        let (_, group, len) = read_head(metadata.get(at..)?)?;
+        rows += group;
+        at += len;
+        at += item_len(metadata.get(at..)?)?;
+        left -= 1;
+    }
+    Some(rows)
+}
 
-fn entries(entries: &[Entry]) -> Vec<u8> {
-    let entry = |(at, name): &Entry| array(&[unsigned(*at), name.clone()]);
-    array(&entries.iter().map(entry).collect::<Vec<_>>())
+/// Major type, argument and length of a head with a definite length.
+fn read_head(item: &[u8]) -> Option<(u8, u64, usize)> {
+    let first = *item.first()?;
+    let len = match first & 0x1f {
+        info @ 0..24 => return Some((first >> 5, info.into(), 1)),
+        info @ 24..28 => 1 << (info - 24),
+        _ => return None,
+    };
+    let arg = item.get(1..=len)?.iter().fold(0, |arg, &byte| arg << 8 | u64::from(byte));
+    Some((first >> 5, arg, 1 + len))
+}
+
+fn item_len(item: &[u8]) -> Option<usize> {
+    let (major, arg, mut at) = read_head(item)?;
+    let inside = match major {
+        BYTES | TEXT => {
+            at += arg as usize;
+            0
+        }
+        ARRAY => arg,
+        MAP => 2 * arg,
+        TAG => 1,
+        _ => 0,
+    };
+    for _ in 0..inside {
+        at += item_len(item.get(at..)?)?;
+    }
+    (at <= item.len()).then_some(at)
+}
+
+/// Offset, name, length of the header, and rows of a segment.
+pub type Entry = (u64, Vec<u8>, u64, Option<u64>);
+
+/// Offset and length of a block.
+pub type BlockAt = (u64, u64);
+
+fn entries(entries: &[Entry], in_block: bool) -> Vec<u8> {
+    let mut names: Vec<&[u8]> = Vec::new();
+    let mut items = Vec::new();
+    for (at, name, header, rows) in entries {
+        let number = (*name != [0xf6]).then(|| {
+            names.iter().position(|known| known == name).unwrap_or_else(|| {
+                names.push(name);
+                names.len() - 1
+            })
+        });
+        let optional = |number: Option<u64>| number.map_or(vec![0xf6], unsigned);
+        let number = optional(number.map(|number| number as u64));
+        let mut entry = vec![unsigned(*at), number, unsigned(*header), optional(*rows)];
+        if in_block {
+            // Without digests.
+            entry.push(vec![0xf6]);
+        }
+        items.push(array(&entry));
+    }
+    let names: Vec<_> = names.into_iter().map(<[u8]>::to_vec).collect();
+    array(&[array(&names), array(&items)])
+}
+
+fn blocks(blocks: &[BlockAt]) -> Vec<u8> {
+    let block = |&(at, len): &BlockAt| array(&[unsigned(at), unsigned(len)]);
+    array(&blocks.iter().map(block).collect::<Vec<_>>())
+}
+
+/// A block of the directory with this list.
+fn directory(level: u64, list: Vec<u8>, offset: u64) -> Vec<u8> {
+    let fields = [unsigned(1), unsigned(level), list, vec![0xa0]];
+    sealed(&own(*b"TDIR", &array(&fields)), offset)
 }
 
 /// A block of entries, where it stands.
 pub fn block(content: &[Entry], offset: u64) -> Vec<u8> {
-    sealed(&own(*b"TDIR", &array(&[unsigned(1), unsigned(0), entries(content)])), offset)
+    directory(0, entries(content, true), offset)
 }
 
 /// A block of blocks.
-pub fn upper_block(level: u64, blocks: &[u64], offset: u64) -> Vec<u8> {
-    sealed(&own(*b"TDIR", &array(&[unsigned(1), unsigned(level), dims(blocks)])), offset)
+pub fn upper_block(level: u64, lower: &[BlockAt], offset: u64) -> Vec<u8> {
+    directory(level, blocks(lower), offset)
 }
 
 /// The root of a directory.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Root {
     pub count: u64,
     pub entries: Vec<Entry>,
-    pub levels: Vec<Vec<u64>>,
+    pub levels: Vec<Vec<BlockAt>>,
+    pub ext: Vec<u8>,
+}
+
+impl Default for Root {
+    fn default() -> Self {
+        Self { count: 0, entries: Vec::new(), levels: Vec::new(), ext: vec![0xa0] }
+    }
 }
 
 impl Root {
@@ -278,20 +380,45 @@ impl Root {
         self.end_of_version(1, offset)
     }
 
+    /// The end mark, the padding and the tail behind it.
     pub fn end_of_version(&self, version: u64, offset: u64) -> Vec<u8> {
-        let levels: Vec<_> = self.levels.iter().map(|level| dims(level)).collect();
-        let fields =
-            [unsigned(version), unsigned(self.count), entries(&self.entries), array(&levels)];
-        let mut mark = sealed(&own(*b"TEND", &array(&fields)), offset);
-        mark.extend(tail(offset, offset + mark.len() as u64));
+        let mut mark = self.mark(version, offset);
+        let len = mark.len() as u64;
+        let end = offset + len;
+        let at = if end % 512 <= 470 { end } else { end.next_multiple_of(512) };
+        mark.extend(padding((at - end) as usize));
+        mark.extend(tail(offset, len, at));
         mark
+    }
+
+    /// The end mark alone.
+    pub fn mark(&self, version: u64, offset: u64) -> Vec<u8> {
+        let levels: Vec<_> = self.levels.iter().map(|level| blocks(level)).collect();
+        let entries = entries(&self.entries, false);
+        let fields = [
+            unsigned(version),
+            unsigned(self.count),
+            entries,
+            array(&levels),
+            self.ext.clone(),
+        ];
+        sealed(&own(*b"TEND", &array(&fields)), offset)
     }
 }
 
-pub fn tail(mark: u64, offset: u64) -> Vec<u8> {
-    let mut content = b"\x58\x20TARCTAIL".to_vec();
-    content.extend(mark.to_be_bytes());
-    content.extend(offset.to_be_bytes());
+/// An auxiliary record.
+pub fn auxiliary(kind: u64, payload: &[u8], offset: u64) -> Vec<u8> {
+    sealed(&own(*b"TAUX", &array(&[unsigned(1), unsigned(kind), payload.to_vec()])), offset)
+}
+
+/// The length of a tail.
+pub const TAIL: usize = 42;
+
+pub fn tail(mark: u64, mark_len: u64, offset: u64) -> Vec<u8> {
+    let mut content = b"\x58\x28TARCTAIL".to_vec();
+    for number in [mark, mark_len, offset] {
+        content.extend(number.to_be_bytes());
+    }
     let hash = hash(&content, offset);
     content.extend(hash.to_be_bytes());
     content
@@ -322,15 +449,16 @@ impl Built {
     pub fn segment(mut self, seg: &Seg) -> Self {
         let at = self.position();
         self.bytes.extend(seg.bytes(at));
-        self.root.entries.push((at, seg.name.clone()));
+        self.root.entries.push(seg.entry(at));
         self.root.count += 1;
         if self.root.entries.len() == 64 {
             let at = self.position();
-            self.bytes.extend(block(&std::mem::take(&mut self.root.entries), at));
+            let block = block(&std::mem::take(&mut self.root.entries), at);
             if self.root.levels.is_empty() {
                 self.root.levels.push(Vec::new());
             }
-            self.root.levels[0].push(at);
+            self.root.levels[0].push((at, block.len() as u64));
+            self.bytes.extend(block);
         }
         self
     }

@@ -1,0 +1,84 @@
+//! How often a source is read: each read of an object store takes as long as a request.
+
+use serde::Serialize;
+use tenarc::archive::SaveOptions;
+use tenarc::{Archive, OArchive};
+
+use super::support::{Counted, weights};
+
+/// Opens an archive that is not in memory. Opening is one read.
+fn opened(bytes: Vec<u8>) -> Archive<Counted> {
+    let archive = Archive::new(Counted::new(bytes)).unwrap();
+    assert_eq!(reads(&archive), 1, "to open");
+    archive
+}
+
+/// The number of reads since the last call.
+fn reads(archive: &Archive<Counted>) -> usize {
+    archive.source().log.totals().0
+}
+
+/// An archive of so many values, longer than what opening reads.
+fn values<T: Serialize>(count: usize, value: &T) -> Vec<u8> {
+    let options = SaveOptions::default().with_inline_below(64);
+    let mut out = OArchive::with_options(Vec::new(), options).unwrap();
+    for number in 0..count {
+        out.save_as(&format!("value {number}"), value).unwrap();
+    }
+    out.finish().unwrap()
+}
+
+#[test]
+fn opening_reads_once_however_long_the_archive_is() {
+    for count in [0, 1, 63, 64, 1000] {
+        assert_eq!(opened(values(count, &7)).len(), count as u64);
+    }
+    // An end mark that is longer than the bytes at the end takes another read.
+    let mut out = OArchive::new(Vec::new()).unwrap();
+    for number in 0..63 {
+        out.save_as(&format!("{number:0>900}"), &number).unwrap();
+    }
+    let archive = Archive::new(Counted::new(out.finish().unwrap())).unwrap();
+    assert_eq!((reads(&archive), archive.len()), (2, 63));
+}
+
+#[test]
+fn listing_reads_each_block_of_the_directory_once() {
+    let archive = opened(values(1000, &[1, 2, 3]));
+    let entries: Vec<_> = archive.entries().map(Result::unwrap).collect();
+    assert_eq!(reads(&archive), 15);
+    assert_eq!(entries.len(), 1000);
+    assert_eq!((entries[7].name(), entries[7].rows()), (Some("value 7"), None));
+    let archive = opened(values(200, &vec![1u8, 2, 3]));
+    assert!(archive.entries().all(|entry| entry.unwrap().rows() == Some(3)));
+    assert_eq!(reads(&archive), 3);
+    // The digests of the last 40 values are not in the directory; of these, the last ones are among the bytes at the end.
+    let archive = opened(values(1000, &7));
+    archive.digest().unwrap();
+    let found = reads(&archive);
+    assert!(found <= 15 + 2 * 40, "{found}");
+}
+
+#[test]
+fn a_tensor_takes_one_read_beside_its_header() {
+    let model = [weights(100_000, 1), weights(100_000, 2)];
+    let archive = opened(values(1, &model));
+    let first: Vec<f32> = archive.tensor("0").unwrap();
+    assert_eq!(first, *model[0]);
+    // The header, and the tensor. Its checksums are among the last bytes.
+    assert_eq!(reads(&archive), 2);
+    let second: Vec<f32> = archive.tensor("1").unwrap();
+    assert_eq!(second, *model[1]);
+    assert_eq!(reads(&archive), 1);
+    let part: Vec<f32> = archive.slice("1", (5000..5010,)).unwrap();
+    assert_eq!(part, model[1][5000..5010]);
+    assert_eq!(reads(&archive), 1);
+
+    let archive = opened(values(3, &model));
+    let segment = archive.named("value 0").unwrap();
+    segment.tensor::<Vec<f32>>("0").unwrap();
+    // The header, the checksums, the tensor.
+    assert_eq!(reads(&archive), 3);
+    segment.tensor::<Vec<f32>>("1").unwrap();
+    assert_eq!(reads(&archive), 1);
+}
