@@ -61,7 +61,7 @@
 //! | use tensors in a mapped file without copying them | [`Map`] |
 //! | compress tensors in archives | [`SaveOptions::with_compression`](archive::SaveOptions::with_compression) |
 //! | write value after value, read value after value | [`OArchive`], [`IArchive`] |
-//! | append to a file | [`OArchive::append`] |
+//! | append to a file, or create it | [`OArchive::append`] |
 //! | repair a truncated file, or read what is left of it | [`archive::recover`], [`archive::open_torn`] |
 //! | keep the good parts of a damaged file | [`archive::recover_filled`] |
 //! | keep the checkpoints of a training run | [`Checkpoints`] |

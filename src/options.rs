@@ -35,13 +35,17 @@ pub struct EncodeOptions {
     pub(crate) columns: ColumnChoice,
     /// Whether the whole value is written as columns even if it has few elements, because it may be part of a table.
     pub(crate) tables: bool,
+    /// The number of further levels at a value that is written as columns from few rows on: the whole value, or a field
+    /// that asks for columns. `None` means the whole value.
+    pub(crate) main_depth: Option<usize>,
     pub(crate) max_depth: usize,
 }
 
 impl Default for EncodeOptions {
     fn default() -> Self {
         let max_depth = Limits::DEFAULT_DEPTH;
-        Self { typed_arrays: false, columns: ColumnChoice::None, tables: false, max_depth }
+        let columns = ColumnChoice::None;
+        Self { typed_arrays: false, columns, tables: false, main_depth: None, max_depth }
     }
 }
 
@@ -59,8 +63,9 @@ impl EncodeOptions {
     }
 
     /// Whether to write sequences of structs, tuples and enums as columns: all values of the first field,
-    /// then all values of the second, and so on. This applies to sequences of 16 elements or more. Records
-    /// with numbers take less space and time in this way.
+    /// then all values of the second, and so on. Records take less space and less time to read in this way. It applies
+    /// to sequences of 16 elements or more, if they are the whole value, and to sequences inside a value from 128
+    /// elements on. Sequences inside rows that are columns become columns too.
     ///
     /// Off by default, because only tenarc can read columns as the sequence that they are. Columns of
     /// numbers are typed arrays (RFC 8746), which other CBOR libraries can read. `SPEC.md`, section 3.1,
@@ -94,6 +99,13 @@ impl EncodeOptions {
     pub(crate) fn with_tables(mut self, on: bool) -> Self {
         self.tables = on;
         self
+    }
+
+    /// For a value that is part of a whole value.
+    #[must_use]
+    pub(crate) fn of_part(self) -> Self {
+        // No sequence starts where nothing more may be nested.
+        Self { tables: false, main_depth: Some(0), ..self }
     }
 
     /// The deepest nesting of arrays, maps and tags that is written. 128 by default.

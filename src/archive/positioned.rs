@@ -3,7 +3,7 @@
 use super::chunked;
 use super::loaded::Loaded;
 use super::source;
-use super::unpack::Unpack;
+use super::unpack::{KeptChunks, Unpack};
 use crate::error::Result;
 use crate::io::at::ReadAt;
 use crate::io::buffers::{Buffers, Contents, Lend, ReadBuffer, read_past};
@@ -20,6 +20,8 @@ pub struct Positioned<'a, S: ?Sized> {
     seen: Seen,
     /// The buffer that is being read.
     current: Option<Open<'a, S>>,
+    /// The chunks that other calls have decompressed.
+    chunks: Option<&'a KeptChunks>,
 }
 
 /// The buffer that is being read.
@@ -59,7 +61,25 @@ impl<'a, S: ReadAt + ?Sized> Positioned<'a, S> {
 
     /// Reads a segment in a call that has already read values of other segments.
     pub fn after(source: &'a S, loaded: &'a Loaded, options: DecodeOptions, spent: Spent) -> Self {
-        Self { source, loaded, options, seen: Seen::after(options.limits, spent), current: None }
+        let seen = Seen::after(options.limits, spent);
+        Self { source, loaded, options, seen, current: None, chunks: None }
+    }
+
+    /// Like [`after`](Self::after), but uses and keeps chunks of compressed buffers. Other buffers are not verified.
+    pub fn keeping(
+        source: &'a S,
+        loaded: &'a Loaded,
+        options: DecodeOptions,
+        spent: Spent,
+        chunks: &'a KeptChunks,
+    ) -> Self {
+        Self { chunks: Some(chunks), ..Self::after(source, loaded, options, spent) }
+    }
+
+    /// The options for buffers that are not compressed.
+    fn plain(&self) -> DecodeOptions {
+        let options = self.options;
+        options.with_checksums(options.checksums && self.chunks.is_none())
     }
 
     /// What was read of this segment, and of those before it.
@@ -81,7 +101,7 @@ impl<'de, 'a: 'de, S: ReadAt + ?Sized> Buffers<'de> for Positioned<'a, S> {
     fn contents(&mut self) -> Contents<'_, 'de> {
         // A checksum is computed while its buffer is copied. Without checksums, a buffer in memory need not be copied.
         let packed = !self.loaded.header.layout.packed.is_empty();
-        if packed || self.loaded.verifies(self.options) || self.source.contents().is_none() {
+        if packed || self.loaded.verifies(self.plain()) || self.source.contents().is_none() {
             return Contents::Read(self);
         }
         Contents::Lent(self)
@@ -103,12 +123,12 @@ impl<S: ReadAt + ?Sized> ReadBuffer for Positioned<'_, S> {
     fn start(&mut self, number: u64, _: u64) -> Result<()> {
         self.current = Some(match self.loaded.buffer(number, self.options)? {
             Place::Plain { start: position, .. } => {
-                let checker = self.loaded.checker(self.source, number, self.options)?;
+                let checker = self.loaded.checker(self.source, number, self.plain())?;
                 Open::Plain(Current { position, checker })
             }
             Place::Packed(place) => {
                 let unpack = Unpack::new(self.source, self.loaded, number, place, self.options)?;
-                Open::Packed(unpack, 0)
+                Open::Packed(unpack.keeping(self.chunks), 0)
             }
         });
         Ok(())

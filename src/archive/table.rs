@@ -4,6 +4,9 @@
 //! sequence adds it, because only this code knows the row. What reads a column as a value puts the path of the column in
 //! front of errors of that value.
 
+mod take;
+#[cfg(test)]
+mod tests;
 mod views;
 
 use std::fmt;
@@ -12,11 +15,12 @@ use std::ops::{Bound, Range, RangeBounds};
 use std::sync::OnceLock;
 use std::vec;
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, DeserializeSeed};
 
 pub use self::views::Views;
 use super::positioned::Positioned;
 use super::segment::Segment;
+use super::unpack::KeptChunks;
 use crate::de::{ColumnOfGroups, Wanted, fields_of};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -39,6 +43,8 @@ use crate::wire::reader::{Left, Reader};
 pub struct Table<'a, S: ?Sized> {
     parts: Vec<Part<'a, S>>,
     rows: u64,
+    /// The chunks that [`take`](Self::take) decompressed last.
+    chunks: KeptChunks,
 }
 
 /// One sequence.
@@ -65,7 +71,7 @@ struct Group {
     /// The number of the first row after the group.
     end: u64,
     rows: usize,
-    /// Where the column with the rows starts in the item of the sequence.
+    /// Where the group starts in the item of the sequence, with the number of its rows.
     at: usize,
 }
 
@@ -114,7 +120,7 @@ impl Column {
 
 impl<S: ?Sized> Default for Table<'_, S> {
     fn default() -> Self {
-        Self { parts: Vec::new(), rows: 0 }
+        Self { parts: Vec::new(), rows: 0, chunks: KeptChunks::default() }
     }
 }
 
@@ -155,13 +161,13 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     /// its columns, even if its type has fewer fields.
     ///
     /// Checksums of columns are not verified, because that would read a chunk of 1 MiB of each column.
-    /// [`rows`](Self::rows) verifies them, also for one row.
+    /// [`rows`](Self::rows) verifies them, also for one row. Compressed columns are an exception: see
+    /// [`take`](Self::take), which loads several rows in one call.
     ///
     /// # Errors
     /// If there is no such row, it cannot be read, or it does not fit the type.
     pub fn row<T: DeserializeOwned>(&self, row: u64) -> Result<T> {
-        let mut rows = self.read(row..row.saturating_add(1), false)?;
-        rows.pop().ok_or_else(|| self.no_row(row))
+        self.take(&[row])?.pop().ok_or_else(|| self.no_row(row))
     }
 
     /// # Errors
@@ -194,25 +200,18 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
             Bound::Excluded(&end) => end,
             Bound::Unbounded => self.rows,
         };
-        self.read(start..end, true)
-    }
-
-    /// Reads the rows in a range, and verifies their columns if asked to.
-    fn read<T: DeserializeOwned>(&self, range: Range<u64>, verify: bool) -> Result<Vec<T>> {
-        let Range { start, end } = range;
         if end > self.rows {
             return Err(self.no_row(end - 1));
         }
         let mut rows = Vec::new();
         let mut spent = Spent::default();
-        for part in &self.parts {
+        let parts = self.parts.iter().skip(self.part_of(start));
+        for part in parts.take_while(|part| part.first < end) {
             let from = start.max(part.first);
-            let to = end.min(part.first.saturating_add(part.rows));
+            let to = end.min(part.end());
             if from < to {
-                let options = part.segment.options;
-                let options = options.with_checksums(verify && options.checksums);
                 let wanted = from - part.first..to - part.first;
-                let read: Vec<T> = part.rows(wanted, options, &mut spent)?;
+                let read: Vec<T> = part.rows(wanted, &mut spent)?;
                 if rows.is_empty() {
                     rows = read;
                 } else {
@@ -221,6 +220,11 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
             }
         }
         Ok(rows)
+    }
+
+    /// The number of the part with a row, among all parts.
+    fn part_of(&self, row: u64) -> usize {
+        self.parts.partition_point(|part| part.end() <= row)
     }
 
     /// Iterates over all rows. At most the rows of one group are in memory, which has at most 65,536 rows, or those of
@@ -335,9 +339,10 @@ fn count(mut wire: Reader<SliceRead<'_>>) -> Result<(u64, Stored)> {
             let mut groups = Vec::new();
             wire.within(2, |wire| {
                 let mut left = wire.groups()?;
-                while let Some(group) = wire.group_rows(&mut left)? {
-                    rows = rows.saturating_add(group as u64);
+                loop {
                     let at = usize::try_from(wire.offset()).unwrap_or(usize::MAX);
+                    let Some(group) = wire.group_rows(&mut left)? else { break };
+                    rows = rows.saturating_add(group as u64);
                     groups.push(Group { end: rows, rows: group, at });
                     wire.skip()?;
                 }
@@ -359,44 +364,63 @@ fn count(mut wire: Reader<SliceRead<'_>>) -> Result<(u64, Stored)> {
     Ok((rows, items))
 }
 
+impl<S: ?Sized> Part<'_, S> {
+    /// The number of the first row behind the part.
+    fn end(&self) -> u64 {
+        self.first.saturating_add(self.rows)
+    }
+}
+
 impl<S: ReadAt + ?Sized> Part<'_, S> {
     /// Calls `read` with the buffers of this segment. `spent` is what the same call has read of other segments.
     fn read<'s, R>(
         &'s self,
-        options: DecodeOptions,
         spent: &mut Spent,
         read: impl FnOnce(&mut Positioned<'s, S>) -> Result<R>,
     ) -> Result<R> {
-        let Segment { source, loaded, .. } = &self.segment;
-        let mut buffers = Positioned::after(*source, loaded, options, *spent);
+        let Segment { source, loaded, options, .. } = &self.segment;
+        let mut buffers = Positioned::after(*source, loaded, *options, *spent);
         let result = read(&mut buffers)?;
         *spent = buffers.spent();
         Ok(result)
     }
 
-    /// Reads some of the rows. The options are for columns.
-    fn rows<T: DeserializeOwned>(
-        &self,
-        rows: Range<u64>,
-        options: DecodeOptions,
-        spent: &mut Spent,
-    ) -> Result<Vec<T>> {
-        let options = match &self.stored {
-            Stored::Items(_) => self.segment.options,
-            Stored::Columns { .. } => options,
-        };
-        self.read(options, spent, |buffers| {
-            if let Stored::Items(items) = &self.stored {
-                return rows.map(|row| self.row(items, row, options, buffers)).collect();
+    /// Reads some of the rows, at least one.
+    fn rows<T: DeserializeOwned>(&self, rows: Range<u64>, spent: &mut Spent) -> Result<Vec<T>> {
+        let options = self.segment.options;
+        self.read(spent, |buffers| match &self.stored {
+            Stored::Items(items) => {
+                rows.map(|row| self.row(items, row, options, buffers)).collect()
             }
-            let fields = fields_of::<T>();
-            let is_wanted = |name: &str| fields.is_none_or(|fields| fields.contains(&name));
-            let (base, item) = self.segment.item(self.range.clone())?;
-            decode_with(item, base, buffers, options, |deserializer| {
-                let fields = WantedFields::Of(&is_wanted);
-                let wanted = Wanted { rows, before: self.first, fields };
-                deserializer.rows(wanted, PhantomData)
-            })
+            Stored::Columns { groups } => {
+                self.in_groups(groups, rows, fields_of::<T>(), options, buffers, PhantomData)
+            }
+        })
+    }
+
+    /// Reads some of the rows, at least one, as a sequence. Of structs, only these fields are read. Groups without
+    /// wanted rows are not read, not even their metadata.
+    fn in_groups<'s, T: DeserializeSeed<'s>>(
+        &'s self,
+        groups: &[Group],
+        rows: Range<u64>,
+        fields: Option<&[&str]>,
+        options: DecodeOptions,
+        buffers: &mut Positioned<'s, S>,
+        seed: T,
+    ) -> Result<T::Value> {
+        let first = groups.partition_point(|group| group.end <= rows.start);
+        let last = groups.partition_point(|group| group.end < rows.end);
+        let count = last.saturating_sub(first).saturating_add(1);
+        let (at, passed) =
+            groups.get(first).map_or((0, 0), |group| (group.at, group.end - group.rows as u64));
+        let (base, item) = self.segment.item(self.range.start + at..self.range.end)?;
+        let is_wanted = |name: &str| fields.is_none_or(|fields| fields.contains(&name));
+        let rows = rows.start - passed..rows.end - passed;
+        let before = self.first.saturating_add(passed);
+        let wanted = Wanted { rows, before, fields: WantedFields::Of(&is_wanted) };
+        decode_with(item, base, buffers, options, |deserializer| {
+            deserializer.rows_of_groups(count, wanted, seed)
         })
     }
 
@@ -408,7 +432,7 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
         spent: &mut Spent,
     ) -> Result<()> {
         let options = self.segment.options;
-        self.read(options, spent, |buffers| {
+        self.read(spent, |buffers| {
             let Stored::Items(places) = &self.stored else {
                 let (base, item) = self.segment.item(self.range.clone())?;
                 return decode_with(item, base, buffers, options, |deserializer| {
@@ -474,16 +498,16 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
         Ok(places)
     }
 
-    /// The rows from this one to the end of its group. A value that is not stored as columns is one group.
+    /// The rows of the group with this row. A value that is not stored as columns is one group.
     fn group(&self, row: u64) -> Range<u64> {
-        let end = match &self.stored {
-            Stored::Items(_) => self.rows,
+        match &self.stored {
+            Stored::Items(_) => 0..self.rows,
             Stored::Columns { groups } => {
                 let number = groups.partition_point(|group| group.end <= row);
-                groups.get(number).map_or(self.rows, |group| group.end)
+                let group = groups.get(number);
+                group.map_or(row..self.rows, |group| group.end - group.rows as u64..group.end)
             }
-        };
-        row..end
+        }
     }
 }
 
@@ -520,7 +544,7 @@ impl<S: ReadAt + ?Sized, T: DeserializeOwned> Iterator for Rows<'_, '_, S, T> {
             self.ready = Vec::new().into_iter();
             let group = part.group(self.next);
             self.next = group.end;
-            match part.rows(group, part.segment.options, &mut Spent::default()) {
+            match part.rows(group, &mut Spent::default()) {
                 Ok(rows) => self.ready = rows.into_iter(),
                 Err(error) => {
                     // Nothing is known about the rows that follow, so the iterator ends.

@@ -1,7 +1,9 @@
 //! Decompresses buffers, chunk by chunk.
 
 use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::chunked::{self, MIN_PARALLEL};
 use super::loaded::Loaded;
@@ -120,6 +122,55 @@ struct Worker {
     stored: Vec<u8>,
 }
 
+/// The chunks of compressed buffers that were decompressed last.
+#[derive(Default)]
+pub struct KeptChunks(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    chunks: HashMap<ChunkKey, Arc<Vec<u8>>>,
+    /// The keys of all chunks, in the order in which they came.
+    order: VecDeque<ChunkKey>,
+    /// The memory that they take.
+    bytes: usize,
+}
+
+/// The offset of the segment, the number of the buffer in it, and the number of the chunk in that.
+type ChunkKey = (u64, u64, u64);
+
+impl KeptChunks {
+    /// The most memory for all chunks together. A group of rows that tenarc wrote takes 16 MiB at most.
+    const MAX: usize = 32 << 20;
+    /// About the memory that a chunk takes beside its bytes.
+    const EACH: usize = 128;
+
+    fn get(&self, key: ChunkKey) -> Option<Arc<Vec<u8>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).chunks.get(&key).cloned()
+    }
+
+    /// Keeps a chunk, in the place of those that came first. All chunks together may take `limit` bytes.
+    fn put(&self, key: ChunkKey, bytes: Arc<Vec<u8>>, limit: u64) {
+        let max = usize::try_from(limit).unwrap_or(usize::MAX).min(Self::MAX);
+        let size = |bytes: &Vec<u8>| bytes.capacity().saturating_add(Self::EACH);
+        let more = size(&bytes);
+        if more > max {
+            return;
+        }
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Kept { chunks, order, bytes: total } = &mut *kept;
+        while *total + more > max
+            && let Some(first) = order.pop_front()
+        {
+            *total -= chunks.remove(&first).map_or(0, |bytes| size(&bytes));
+        }
+        // Two threads may have decompressed the same chunk.
+        if chunks.insert(key, bytes).is_none() {
+            order.push_back(key);
+            *total += more;
+        }
+    }
+}
+
 /// A compressed buffer in an archive that can be read at any position.
 pub struct Unpack<'a, S: ?Sized> {
     source: &'a S,
@@ -131,7 +182,11 @@ pub struct Unpack<'a, S: ?Sized> {
     input: u64,
     workers: Spare<Worker>,
     /// The number and the bytes of the last chunk that was read for a part of it.
-    held: Option<(u64, Vec<u8>)>,
+    held: Option<(u64, Arc<Vec<u8>>)>,
+    /// Where chunks are kept for other calls.
+    kept: Option<&'a KeptChunks>,
+    /// The offset of the segment.
+    segment: u64,
 }
 
 impl<'a, S: ReadAt + ?Sized> Unpack<'a, S> {
@@ -146,7 +201,13 @@ impl<'a, S: ReadAt + ?Sized> Unpack<'a, S> {
         let chunks = Chunks::new(&loaded.header, number, place, options, input)?;
         let hashes = loaded.stored(source, number, options)?;
         let workers = Spare::default();
-        Ok(Self { source, chunks, hashes, options, input, workers, held: None })
+        let segment = loaded.header.offset;
+        Ok(Self { source, chunks, hashes, options, input, workers, held: None, kept: None, segment })
+    }
+
+    /// Uses the chunks that other calls have kept, and keeps all that are read.
+    pub fn keeping(self, kept: Option<&'a KeptChunks>) -> Self {
+        Self { kept, ..self }
     }
 
     /// Checks that a part of `len` bytes may be read into memory.
@@ -160,7 +221,7 @@ impl<'a, S: ReadAt + ?Sized> Unpack<'a, S> {
         for piece in self.chunks.chunk_len.divide(wanted, self.chunks.place.len) {
             let (now, rest) = out.split_at_mut(piece.len);
             out = rest;
-            if piece.is_whole {
+            if piece.is_whole && self.kept.is_none() {
                 self.whole(piece.index, now)?;
             } else {
                 now.copy_from_slice(&self.hold(piece.index)?[piece.from..][..piece.len]);
@@ -205,13 +266,26 @@ impl<'a, S: ReadAt + ?Sized> Unpack<'a, S> {
     /// The bytes of a chunk.
     fn hold(&mut self, index: u64) -> Result<&[u8]> {
         if self.held.as_ref().is_none_or(|(held, _)| *held != index) {
-            // No chunk is held if this fails.
-            let mut bytes = self.held.take().map_or_else(Vec::new, |(_, bytes)| bytes);
-            let len = self.chunks.content_len(index);
-            let more = len.saturating_sub(bytes.len());
-            reserve(&mut bytes, more)?;
-            bytes.resize(len, 0);
-            self.chunk(index, &mut bytes)?;
+            let key = (self.segment, self.chunks.number, index);
+            let bytes = match self.kept.and_then(|kept| kept.get(key)) {
+                Some(bytes) => bytes,
+                None => {
+                    // No chunk is held if this fails.
+                    let held = self.held.take().and_then(|(_, bytes)| Arc::into_inner(bytes));
+                    let mut bytes = held.unwrap_or_default();
+                    let len = self.chunks.content_len(index);
+                    let more = len.saturating_sub(bytes.len());
+                    reserve(&mut bytes, more)?;
+                    bytes.resize(len, 0);
+                    self.chunk(index, &mut bytes)?;
+                    let bytes = Arc::new(bytes);
+                    if let Some(kept) = self.kept {
+                        let limit = self.options.limits.max_alloc().unwrap_or(u64::MAX);
+                        kept.put(key, bytes.clone(), limit);
+                    }
+                    bytes
+                }
+            };
             self.held = Some((index, bytes));
         }
         Ok(self.held.as_ref().map_or(&[], |(_, bytes)| bytes))

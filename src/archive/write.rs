@@ -1,7 +1,8 @@
 //! Writes archives, one value after the other.
 
 use std::fmt;
-use std::io::{self, Seek as _, Write};
+use std::fs;
+use std::io::{self, ErrorKind, Seek as _, Write};
 use std::path::Path;
 
 use serde::Serialize;
@@ -531,10 +532,30 @@ impl OArchive<ArchiveFile> {
         Self::started(file, options, ArchiveFile::HOOKS)
     }
 
-    /// Opens an archive to save more values at its end. Nothing is overwritten: new segments and a new end
-    /// mark follow the old end mark. They take effect with [`commit`](Self::commit) or
+    /// Opens an archive to save more values at its end. Creates the file if there is none. Nothing is overwritten: new
+    /// segments and a new end mark follow the old end mark. They take effect with [`commit`](Self::commit) or
     /// [`finish`](Self::finish). If the archive is dropped without either, the file is cut back to its last end
     /// mark.
+    ///
+    /// A new file is an archive without values, until the first commit. It is written to a temporary file beside `path`,
+    /// and never replaces a file that another process creates meanwhile. [`append_existing`](Self::append_existing)
+    /// creates no file.
+    ///
+    /// ```
+    /// use tenarc::OArchive;
+    ///
+    /// # let dir = std::env::temp_dir().join(format!("tenarc-doc-append-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&dir)?;
+    /// # let path = dir.join("days.tenarc");
+    /// for day in [vec![1.5, 2.0], vec![0.5]] {
+    ///     let mut days = OArchive::append(&path)?;
+    ///     days.save_as("day", &day)?;
+    ///     days.finish()?;
+    /// }
+    /// assert_eq!(tenarc::open(&path)?.table("day")?.rows::<f64>(..)?, [1.5, 2.0, 0.5]);
+    /// # std::fs::remove_dir_all(&dir)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// If an earlier append was interrupted, its bytes are cut off first. To keep the complete segments of that append,
     /// call [`recover`](crate::archive::recover) before.
@@ -543,9 +564,11 @@ impl OArchive<ArchiveFile> {
     /// have the file open are not disturbed.
     ///
     /// # Errors
-    /// - The file is not an archive, or has no end mark (see [`recover`](crate::archive::recover)).
+    /// - The file is not an archive, or has no end mark (see [`recover`](crate::archive::recover)). An empty file is
+    ///   not an archive.
     /// - The file is damaged, and an end mark follows the damage.
     /// - Another process, or another `OArchive`, is appending to the file.
+    /// - There is no file, and it cannot be created, or the path is a symbolic link.
     pub fn append(path: impl AsRef<Path>) -> Result<Self> {
         Self::append_with(path, SaveOptions::default())
     }
@@ -557,8 +580,29 @@ impl OArchive<ArchiveFile> {
     pub fn append_with(path: impl AsRef<Path>, options: SaveOptions) -> Result<Self> {
         let path = path.as_ref();
         options.check()?;
-        let mut locked = lock(path)?;
+        loop {
+            match try_lock(path) {
+                Err(error) if error.kind() == ErrorKind::NotFound && !is_link(path) => {
+                    create_empty(path, &options)?;
+                }
+                result => return Self::appending(path, result, options),
+            }
+        }
+    }
+
+    /// Like [`append_with`](Self::append_with), but does not create a file.
+    ///
+    /// # Errors
+    /// The same errors as [`append_with`](Self::append_with), and if there is no file.
+    pub fn append_existing(path: impl AsRef<Path>, options: SaveOptions) -> Result<Self> {
+        let path = path.as_ref();
+        options.check()?;
+        Self::appending(path, try_lock(path), options)
+    }
+
+    fn appending(path: &Path, locked: io::Result<Locked>, options: SaveOptions) -> Result<Self> {
         let failed = |error| Error::io_at(error, "cannot open", path);
+        let mut locked = locked.map_err(failed)?;
         let len = locked.file.size().map_err(failed)?;
         let committed = scan::last_commit(&locked.file, len);
         let Committed { directory, end, .. } = committed.map_err(|error| error.in_file(path))?;
@@ -580,9 +624,22 @@ impl OArchive<ArchiveFile> {
     }
 }
 
+/// Creates an archive without values. Does nothing if another process has created the file meanwhile.
+fn create_empty(path: &Path, options: &SaveOptions) -> Result<()> {
+    let sync = options.sync;
+    let new = OArchive::with_options(AtomicFile::replacing(path)?, options.clone())?;
+    new.finish()?.commit_new(sync).map(drop)
+}
+
+fn is_link(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
+}
+
 /// Opens an archive and locks it against other writers. A symbolic link is followed.
 pub fn lock(path: &Path) -> Result<Locked> {
-    let failed = |error| Error::io_at(error, "cannot open", path);
-    let resolved = std::fs::canonicalize(path).map_err(failed)?;
-    Locked::try_existing(&resolved).map_err(failed)
+    try_lock(path).map_err(|error| Error::io_at(error, "cannot open", path))
+}
+
+fn try_lock(path: &Path) -> io::Result<Locked> {
+    Locked::try_existing(&fs::canonicalize(path)?)
 }

@@ -132,6 +132,32 @@ impl AtomicFile {
     /// - The file cannot be synced or renamed. The target is unchanged.
     /// - The directory cannot be synced. The target is the new file, but may not survive a crash of the machine.
     pub fn commit(self, sync: SyncLevel) -> Result<()> {
+        self.publish(sync, Temp::move_to)
+    }
+
+    /// Like [`commit`](Self::commit), but does not replace a file at the target. Returns whether there was none.
+    ///
+    /// On a file system without hard links, such as FAT, the file is copied to the target. Then a reader can find it
+    /// incomplete, and so it can be after a crash. So this is only for short files.
+    ///
+    /// # Errors
+    ///
+    /// The same errors as [`commit`](Self::commit).
+    pub(crate) fn commit_new(self, sync: SyncLevel) -> Result<bool> {
+        let mut is_new = true;
+        self.publish(sync, |temp, target| {
+            is_new = temp.link_to(target)?;
+            Ok(())
+        })?;
+        Ok(is_new)
+    }
+
+    /// Syncs the file, calls `publish` with it and its target, and syncs the directory.
+    fn publish(
+        self,
+        sync: SyncLevel,
+        publish: impl FnOnce(Temp, &Path) -> io::Result<()>,
+    ) -> Result<()> {
         self.keep_mode()?;
         let Self { file, temp, target, .. } = self;
         let failed = |error, attempt| Error::io_at(error, attempt, &target);
@@ -143,7 +169,8 @@ impl AtomicFile {
             // Opened before the rename, so that the target is unchanged if this fails.
             dir = Some(Directory::open(parent(&target))?);
         }
-        temp.move_to(&target).map_err(|error| failed(error, "cannot move a temporary file to"))?;
+        publish(temp, &target)
+            .map_err(|error| failed(error, "cannot move a temporary file to"))?;
         dir.map_or(Ok(()), |dir| dir.sync())
     }
 
@@ -222,6 +249,32 @@ impl Temp {
         retried(|| fs::rename(&self.path, target))?;
         self.moved = true;
         Ok(())
+    }
+
+    /// Gives the file a second path, the target. `false` if there is a file already. The first path is removed when this
+    /// is dropped.
+    fn link_to(&self, target: &Path) -> io::Result<bool> {
+        // A rename would replace a file that another process has created since the caller looked for it.
+        match retried(|| fs::hard_link(&self.path, target)) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+            // The error for a file system without hard links depends on the system. If there is another reason, it is an
+            // error of the copy, too.
+            Err(_) => self.copy_to(target),
+        }
+    }
+
+    /// Creates the target as a copy. `false` if there is a file already.
+    fn copy_to(&self, target: &Path) -> io::Result<bool> {
+        // While it is locked, no other process appends to the incomplete file.
+        let locked = match Locked::wait_new(target) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(false),
+            locked => locked?,
+        };
+        let mut file = &locked.file;
+        file.write_all(&fs::read(&self.path)?)?;
+        file.sync_all()?;
+        Ok(true)
     }
 }
 

@@ -6,6 +6,7 @@
 //! | Who | locks which file | how | if it is locked already |
 //! |---|---|---|---|
 //! | `append`, `recover` | the archive | exclusive | error: another writer has it open |
+//! | `append`, which creates an archive by copying it | the archive, until it is complete | exclusive | waits |
 //! | a save | the guard beside its temporary file | exclusive | takes another name |
 //! | the sweep of leftovers | each guard | exclusive | the writer lives: leaves the file alone |
 //! | a save or removal in a directory of checkpoints | `.tenarc-saving.lock` there | exclusive | waits |
@@ -56,6 +57,11 @@ impl Locked {
     /// Creates a file and locks it. Fails if the file exists, or if a sweep has locked it first.
     pub fn try_new(path: &Path) -> io::Result<Self> {
         Self::acquire(path, create, try_exclusive)
+    }
+
+    /// Creates a file and waits for an exclusive lock on it. Fails if the file exists.
+    pub fn wait_new(path: &Path) -> io::Result<Self> {
+        Self::acquire(path, create, File::lock)
     }
 
     /// Waits for an exclusive lock on a file. Creates the file if it does not exist.

@@ -133,6 +133,20 @@ impl<'de> SliceRead<'de> {
     pub(crate) fn rest(&self) -> &'de [u8] {
         self.rest
     }
+
+    /// Goes on with these bytes, which are the end of `rest`.
+    #[inline(always)]
+    fn go_on(&mut self, rest: &'de [u8]) {
+        #[cfg(test)]
+        PASSED.with(|passed| passed.set(passed.get() + (self.rest.len() - rest.len())));
+        self.rest = rest;
+    }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How many bytes of slices were read or skipped, for tests that a function does not pass over them too often.
+    pub static PASSED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 impl<'de> Read<'de> for SliceRead<'de> {}
@@ -150,13 +164,13 @@ impl<'de> Source<'de> for SliceRead<'de> {
 
     #[inline(always)]
     fn advance(&mut self, n: usize) {
-        self.rest = self.rest.get(n..).unwrap_or_default();
+        self.go_on(self.rest.get(n..).unwrap_or_default());
     }
 
     #[inline(always)]
     fn short<'s>(&'s mut self, skip: usize, len: usize) -> Option<Bytes<'de, 's>> {
         let (bytes, rest) = self.rest.get(skip..)?.split_at_checked(len)?;
-        self.rest = rest;
+        self.go_on(rest);
         Some(Bytes::Borrowed(bytes))
     }
 
@@ -174,7 +188,7 @@ impl<'de> Source<'de> for SliceRead<'de> {
     fn take<'s>(&'s mut self, len: usize, what: &str) -> Result<Bytes<'de, 's>> {
         match self.rest.split_at_checked(len) {
             Some((bytes, rest)) => {
-                self.rest = rest;
+                self.go_on(rest);
                 Ok(Bytes::Borrowed(bytes))
             }
             None => Err(too_short(len as u64, self.rest.len() as u64, what).at(self.offset())),

@@ -56,6 +56,36 @@ impl Buffer {
         Ok(buffer)
     }
 
+    /// Lengthens the content to `len` bytes, to receive it piece by piece. The new bytes are zeros.
+    ///
+    /// `whole` is the length that it will have in the end, if that can be believed. Memory for up to 8 times `len` is
+    /// obtained, but not for more than `whole`. So a large buffer moves only a few times, and a wrong length does no harm.
+    ///
+    /// ```
+    /// let mut buffer = tenarc::parts::Buffer::zeroed(10, 256)?;
+    /// buffer[9] = 1;
+    /// buffer.grow(20, 1 << 40)?;
+    /// assert_eq!((buffer.len(), buffer[9], buffer[19]), (20, 1, 0));
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// With [`Category::Limit`](crate::error::Category::Limit) if the memory cannot be allocated.
+    pub fn grow(&mut self, len: usize, whole: usize) -> Result<()> {
+        const AHEAD: usize = 8;
+
+        let more = len.saturating_sub(self.len());
+        if self.bytes.capacity() - self.bytes.len() < more {
+            let wanted = len.saturating_mul(AHEAD).min(whole).max(len);
+            self.reserve(wanted - self.len())?;
+            if wanted >= LARGE {
+                mem::prefer_large_pages(self.bytes.spare_capacity_mut());
+            }
+        }
+        self.bytes.resize(self.bytes.len() + more, 0);
+        Ok(())
+    }
+
     pub(crate) fn empty(alignment: usize) -> Self {
         Self { bytes: Vec::new(), start: 0, alignment }
     }
@@ -238,6 +268,24 @@ mod tests {
         assert!(Buffer::zeroed(10, 3).is_err());
         assert!(Buffer::zeroed(usize::MAX, 8).is_err());
         assert!(Buffer::zeroed(usize::MAX / 2, 8).is_err());
+    }
+
+    #[test]
+    fn grows_to_a_length_that_is_only_believed_in_part() {
+        for alignment in [1, 64, 4096] {
+            let mut buffer = Buffer::zeroed(100, alignment).unwrap();
+            buffer.fill(7);
+            for len in [50, 100, 101, 1000, 20_000] {
+                let before = buffer.to_vec();
+                buffer.grow(len, usize::MAX).unwrap();
+                let expected = [&before[..], &vec![0; len.saturating_sub(before.len())]].concat();
+                assert_eq!(*buffer, *expected);
+                assert!(is_aligned(&buffer));
+                assert!(buffer.bytes.capacity() <= 8 * len.max(100) + 2 * alignment);
+                buffer.fill(7);
+            }
+            assert!(buffer.grow(usize::MAX, 0).is_err());
+        }
     }
 
     #[test]

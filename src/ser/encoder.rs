@@ -114,9 +114,11 @@ impl<O: Target> Writer<O> {
 
     /// Writes a value in which sequences of records are columns.
     fn with_columns<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
-        let before = std::mem::replace(&mut self.options.columns, ColumnChoice::All);
+        let before = self.options;
+        self.options.columns = ColumnChoice::All;
+        self.options.main_depth = Some(self.depth);
         let result = value.serialize(&mut *self);
-        self.options.columns = before;
+        self.options = before;
         result
     }
 

@@ -73,6 +73,11 @@ impl Left {
         })
     }
 
+    /// The items of these many groups of columns: for each, the number of rows and a column.
+    pub fn groups(count: usize) -> Self {
+        Self((count as u64).saturating_mul(2).min(Self::UNKNOWN - 1))
+    }
+
     /// Takes one item. Returns false if none are left.
     #[inline(always)]
     pub fn take_one(&mut self) -> bool {

@@ -58,6 +58,53 @@ fn saved(days: &[u64], columns: bool) -> (Vec<u8>, Vec<Event>) {
     (out.finish().unwrap(), all)
 }
 
+/// Numbers of rows that are near each other, far from each other, wanted twice, and in any order.
+fn picks(len: u64) -> Vec<Vec<u64>> {
+    let mut random = 7u64;
+    let mut any = |count: u64| -> Vec<u64> {
+        let mut next = || {
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            (random >> 33) % len
+        };
+        (0..count).map(|_| next()).collect()
+    };
+    let ends = vec![len - 1, 0, len - 1, len / 2];
+    vec![Vec::new(), ends, any(10), any(300), (0..len.min(200)).rev().collect(), vec![len / 3; 4]]
+}
+
+#[test]
+fn rows_by_their_numbers() {
+    for (days, columns) in DAYS.iter().flat_map(|days| [(days, true), (days, false)]) {
+        let (bytes, all) = saved(days, columns);
+        let archive = Archive::new(&bytes[..]).unwrap();
+        let table = archive.table("events").unwrap();
+        let len = all.len() as u64;
+        for wanted in if len == 0 { vec![Vec::new()] } else { picks(len) } {
+            let expected: Vec<Event> =
+                wanted.iter().map(|row| all[usize::try_from(*row).unwrap()].clone()).collect();
+            assert_eq!(table.take::<Event>(&wanted).unwrap(), expected);
+            let scores = expected.into_iter().map(|Event { id, score, .. }| Score { id, score });
+            assert!(table.take::<Score>(&wanted).unwrap().into_iter().eq(scores));
+        }
+        let error = table.take::<Event>(&[0, len, 0]).unwrap_err().to_string();
+        assert!(error.contains(&format!("there is no row {len}")), "{error}");
+    }
+}
+
+#[test]
+fn errors_of_rows_by_their_numbers_name_the_row() {
+    let (bytes, _) = saved(&[100, 3000], true);
+    let archive = Archive::new(&bytes[..]).unwrap();
+    let table = archive.table("events").unwrap();
+    #[derive(Deserialize, Debug)]
+    struct Other {
+        #[allow(dead_code)]
+        label: u32,
+    }
+    let error = table.take::<Other>(&[2000, 130]).unwrap_err().to_string();
+    assert!(error.contains("130.label"), "{error}");
+}
+
 const DAYS: [&[u64]; 5] = [&[20], &[100, 0, 1, 3000, 2], &[66_000, 10], &[0], &[3]];
 
 #[test]

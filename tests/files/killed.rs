@@ -13,16 +13,17 @@ const NAME: &str = "a.tenarc";
 const LEN: usize = 600;
 
 /// The calls at which to strike: those that change something, and `others` of those that do not.
-fn strikes(calls: &[Call], others: usize) -> impl Iterator<Item = &Call> {
-    const CHANGING: &[&str] =
-        &["openat", "write", "fsync", "fdatasync", "rename", "ftruncate", "flock", "fchmod"];
+pub fn strikes(calls: &[Call], others: usize) -> impl Iterator<Item = &Call> {
+    const CHANGING: &[&str] = &[
+        "openat", "write", "fsync", "fdatasync", "rename", "linkat", "ftruncate", "flock", "fchmod",
+    ];
 
     let changing = calls.iter().filter(|call| CHANGING.contains(&&*call.name));
     let rest = calls.iter().filter(|call| !CHANGING.contains(&&*call.name));
     changing.chain(rest.take(others))
 }
 
-fn numbers_at(path: &Path) -> Vec<u32> {
+pub fn numbers_at(path: &Path) -> Vec<u32> {
     let file = tenarc::open(path).unwrap();
     file.verify().unwrap();
     numbers_in(&file).unwrap()

@@ -14,6 +14,7 @@
 mod append;
 mod atomic;
 mod child;
+mod created;
 mod disk;
 mod filled;
 mod killed;

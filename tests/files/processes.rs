@@ -13,14 +13,14 @@ use crate::trace;
 
 const NAME: &str = "a.tenarc";
 
-fn start(job: &str, dir: &Dir) -> Child {
+pub fn start(job: &str, dir: &Dir) -> Child {
     let mut command = child::command(job, &dir.at(NAME));
     command.stdout(Stdio::null()).stderr(Stdio::piped());
     command.spawn().unwrap()
 }
 
 /// The numbers that a child reported as saved, after it ended.
-fn reported(child: &mut Child) -> (Vec<u32>, String) {
+pub fn reported(child: &mut Child) -> (Vec<u32>, String) {
     let mut numbers = Vec::new();
     let mut others = String::new();
     for line in BufReader::new(child.stderr.take().unwrap()).lines() {

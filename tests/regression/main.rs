@@ -15,6 +15,7 @@ mod paths_of_all_keys;
 mod plain_sequences_in_untagged_enums;
 mod prefetch_of_large_tensors;
 mod references_beside_buffers;
+mod rows_of_compressed_tables;
 mod shared_directory_blocks;
 mod singles_from_doubles;
 mod unfinished_appends;

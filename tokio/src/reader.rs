@@ -71,8 +71,7 @@ const MAX_LEN: u64 = 1 << 30;
 /// # Limits
 ///
 /// A value may have at most 1 GiB, with its metadata. [`with_options`](Self::with_options) can set another limit.
-/// Metadata takes memory as it arrives. The memory of a buffer is obtained when its first byte is expected; on most
-/// systems its pages take memory when they are filled.
+/// Memory is obtained as bytes arrive: at most 8 times as much as has arrived of a buffer, and 2 MiB.
 pub struct PartsReader<R> {
     reader: R,
     options: DecodeOptions,
@@ -91,7 +90,7 @@ pub struct PartsReader<R> {
 struct Body {
     info: PartsInfo,
     buffers: Vec<Buffer>,
-    /// The buffer that is being received, and the number of its bytes that have arrived.
+    /// The buffer that is being received, as far as there is memory for it, and the number of its bytes that have arrived.
     current: Option<(Buffer, usize)>,
 }
 
@@ -267,6 +266,10 @@ impl<R: AsyncRead + Unpin> Stream for PartsReader<R> {
 /// The number of bytes of memory that are obtained for metadata before any of it has arrived.
 const STEP: usize = 4 << 10;
 
+/// The number of bytes of a buffer that are received into fresh memory at a time. They stay in the cache of the processor
+/// between zeroing and receiving.
+const PIECE: usize = 256 << 10;
+
 /// The largest number of calls of [`next_step`] for one value. Each call reads the metadata from its start, so there
 /// must not be many. Two find out where the header ends. Each further one gets 256 KiB of checksums, which are those of
 /// at least 2 GiB of tensors.
@@ -353,11 +356,15 @@ impl Body {
                 Some(current) => current,
                 current => current.insert((allocate(info)?, 0)),
             };
-            while *filled < buffer.len() {
+            let len = usize::try_from(info.byte_len()).unwrap_or(usize::MAX);
+            while *filled < len {
+                if *filled == buffer.len() {
+                    buffer.grow(*filled + PIECE.min(len - *filled), len)?;
+                }
                 let rest = buffer.get_mut(*filled..).unwrap_or_default();
                 let found = ready!(poll_read(reader, cx, rest))?;
                 if found == 0 {
-                    let (len, number) = (buffer.len(), self.buffers.len());
+                    let number = self.buffers.len();
                     let what = format!(
                         "the stream ends after {filled} of the {len} bytes of buffer {number}"
                     );
@@ -372,7 +379,7 @@ impl Body {
     }
 }
 
-/// Memory for a buffer. Very small buffers get less alignment than asked for: many of them would otherwise take many
+/// Memory for the start of a buffer, because its length is only a claim. Very small buffers get less alignment than asked for: many of them would otherwise take many
 /// times the memory that is received. [`Parts::read_from`] does the same.
 fn allocate(info: &BufferInfo) -> Result<Buffer> {
     const LINE: usize = 64;
@@ -380,7 +387,7 @@ fn allocate(info: &BufferInfo) -> Result<Buffer> {
     let len = usize::try_from(info.byte_len()).unwrap_or(usize::MAX);
     let asked = info.alignment();
     let alignment = if len < asked / LINE { asked.min(LINE) } else { asked };
-    Buffer::zeroed(len, alignment)
+    Buffer::zeroed(len.min(PIECE), alignment)
 }
 
 fn poll_read<R: AsyncRead + Unpin>(

@@ -4,8 +4,10 @@ mod support;
 
 use ndarray::Array2;
 use support::{SlowReader, SlowWriter, poll_all, poll_some};
-use tenarc::Tensor;
-use tenarc::tensor::SharedTensor;
+use tenarc::archive::SaveOptions;
+use tenarc::parts::Split;
+use tenarc::tensor::{Order, SharedTensor, TensorMeta, ToTensor};
+use tenarc::{DType, Tensor};
 use tenarc_test_support::alloc::{self, Counting};
 use tenarc_tokio::{PartsReader, PartsWriter};
 use tokio::io::AsyncWrite;
@@ -70,4 +72,53 @@ fn tensors_are_received_into_their_own_memory() {
         alloc::peak_of(|| poll_all(reader.recv::<Vec<Tensor<SharedTensor>>>()).unwrap().unwrap());
     assert!(received.iter().all(|tensor| tensor.is_shared()));
     assert!(most < 2 * TENSOR + LITTLE, "{most} bytes for tensors of {}", 2 * TENSOR);
+}
+
+/// Zeros that take no memory.
+struct Zeros(usize);
+
+impl ToTensor for Zeros {
+    fn meta(&self) -> TensorMeta {
+        TensorMeta::new(DType::U8, [self.0], Order::C)
+    }
+
+    fn as_le_bytes(&self) -> Option<&[u8]> {
+        None
+    }
+
+    fn write_blocks(&self, put: &mut dyn FnMut(&[u8]) -> tenarc::Result<()>) -> tenarc::Result<()> {
+        (0..self.0 >> 20).try_for_each(|_| put(&[0; 1 << 20]))
+    }
+}
+
+/// The metadata of a tensor of so many bytes. Nobody needs its bytes, because it has no checksums.
+fn metadata_of(len: usize) -> Vec<u8> {
+    let options = SaveOptions::default().with_checksums(false);
+    Split::with_options(&Tensor(Zeros(len)), options).unwrap().metadata().to_vec()
+}
+
+/// Many connections can claim as much at once.
+#[test]
+fn a_claim_takes_little_memory() {
+    let metadata = metadata_of(512 << 20);
+    for arrived in [0, 1, 300 << 10, 3 << 20] {
+        let bytes = [&metadata[..], &vec![1; arrived]].concat();
+        let mut reader = PartsReader::new(SlowReader::new(&bytes, 100_000));
+        let (result, most) = alloc::peak_of(|| poll_all(reader.next()));
+        assert!(result.is_err(), "the stream ended");
+        assert!(most < 8 * arrived + (2 << 20), "{most} bytes when {arrived} had arrived");
+    }
+}
+
+/// The memory of a large tensor is obtained in four pieces, of which the last is its place. An allocator that copies
+/// when a block grows copies a seventh of the tensor.
+#[test]
+fn the_memory_of_a_large_tensor_grows_few_times() {
+    const LARGE: usize = 100 << 20;
+    let bytes = [metadata_of(LARGE), vec![1; LARGE]].concat();
+    let mut reader = PartsReader::new(SlowReader::new(&bytes, 1 << 20));
+    let (parts, made) = alloc::allocated(|| poll_all(reader.next()).unwrap().unwrap());
+    assert_eq!(parts.buffers()[0].len(), LARGE);
+    assert!(made.large <= 3, "{} large pieces", made.large);
+    assert!(made.bytes < LARGE + LITTLE, "{} bytes", made.bytes);
 }

@@ -26,7 +26,7 @@ use crate::wire::columns::{
     WantedFields, tensor_of_groups,
 };
 use crate::wire::head;
-use crate::wire::reader::Reader;
+use crate::wire::reader::{Left, Reader};
 
 impl<'de, R: Read<'de>> Deserializer<R> {
     /// Reads a value in a row of columns, which are the next item. The names lead to a field of the row, and the
@@ -58,17 +58,21 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         })
     }
 
-    /// Reads some of the rows of columns, which are the next item, as a sequence. If the rows are structs, only the
+    /// Reads some of the rows of these many groups, which come next, as a sequence. If the rows are structs, only the
     /// wanted fields are read.
-    pub(crate) fn rows<T: DeserializeSeed<'de>>(
+    pub(crate) fn rows_of_groups<T: DeserializeSeed<'de>>(
         &mut self,
+        count: usize,
         wanted: Wanted<'_>,
         seed: T,
     ) -> Result<T::Value> {
-        self.with_groups(wanted, |groups| {
-            groups.next_group()?;
-            let value = seed.deserialize(Rows(groups))?;
-            groups.close().map(|()| value)
+        // The tag, and the array around the groups.
+        self.wire.within(2, |wire| {
+            Self::in_groups(wire, Left::groups(count), wanted, |groups| {
+                groups.next_group()?;
+                let value = seed.deserialize(Rows(groups))?;
+                groups.close().map(|()| value)
+            })
         })
     }
 
@@ -81,12 +85,12 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         found: &mut ColumnOfGroups<'de>,
     ) -> Result<()> {
         let fields = WantedFields::At(names, Steps::of(""));
-        let before = found.first.saturating_add(found.rows() as u64);
+        let before = found.first.saturating_add(found.rows as u64);
         self.with_groups(Wanted { rows, before, fields }, |groups| {
             while groups.next_group()? {
                 if let Some(Current { column, rows, .. }) = groups.current.take() {
                     let column = field_of(column, rows, names, groups.allowance)?;
-                    found.groups.push((rows, column));
+                    found.push(rows, column);
                 }
             }
             found.allowance.take_over(groups.allowance);
@@ -94,20 +98,19 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         })
     }
 
-    /// Reads one column of a group of `rows` rows, whose column is the next item. The names are as in
-    /// [`column`](Self::column).
+    /// Reads one column of a group, which comes next. The names are as in [`column`](Self::column).
     pub(crate) fn column_of_group(
         &mut self,
-        rows: usize,
         names: &[String],
         found: &mut ColumnOfGroups<'de>,
     ) -> Result<()> {
         let fields = WantedFields::At(names, Steps::of(""));
         // The tag, and the array around the groups.
         self.wire.within(2, |wire| {
+            let Some(rows) = wire.group_rows(&mut Left::groups(1))? else { return Ok(()) };
             let column = wire.column_part(rows, 0..rows, &fields)?;
             let allowance = wire.allowance();
-            found.groups.push((rows, field_of(column, rows, names, &allowance)?));
+            found.push(rows, field_of(column, rows, names, &allowance)?);
             found.allowance.take_over(&allowance);
             Ok(())
         })
@@ -121,13 +124,22 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     ) -> Result<T> {
         self.wire.columns()?;
         self.wire.within(2, |wire| {
-            let mut left = wire.groups()?;
-            let allowance = wire.allowance();
-            let mut groups = Groups::new(wire, &mut left, &allowance, wanted);
-            let result = read(&mut groups);
-            wire.resume(&allowance);
-            result
+            let left = wire.groups()?;
+            Self::in_groups(wire, left, wanted, read)
         })
+    }
+
+    /// Calls `read` with groups that come next.
+    fn in_groups<T>(
+        wire: &mut Reader<R>,
+        mut left: Left,
+        wanted: Wanted<'_>,
+        read: impl FnOnce(&mut Groups<'_, 'de, R>) -> Result<T>,
+    ) -> Result<T> {
+        let allowance = wire.allowance();
+        let result = read(&mut Groups::new(wire, &mut left, &allowance, wanted));
+        wire.resume(&allowance);
+        result
     }
 }
 
@@ -235,6 +247,8 @@ fn spread_items<'de>(
 /// The same column of all groups: a sequence of all their rows, or a tensor.
 pub struct ColumnOfGroups<'de> {
     groups: Vec<(usize, Column<'de>)>,
+    /// The number of rows in all groups.
+    rows: usize,
     /// The number of the first row, for errors.
     first: u64,
     allowance: Allowance,
@@ -249,7 +263,12 @@ impl<'de> ColumnOfGroups<'de> {
     /// Like [`new`](Self::new), for rows from row `first` of a table on.
     pub fn starting_at(first: u64, limits: Limits) -> Self {
         let wire = Reader::new(SliceRead::new(&[]), limits);
-        Self { groups: Vec::new(), first, allowance: wire.allowance() }
+        Self { groups: Vec::new(), rows: 0, first, allowance: wire.allowance() }
+    }
+
+    fn push(&mut self, rows: usize, column: Column<'de>) {
+        self.rows += rows;
+        self.groups.push((rows, column));
     }
 
     /// Adds rows that are not stored as columns.
@@ -267,7 +286,7 @@ impl<'de> ColumnOfGroups<'de> {
                 Kind::Items(Items::new(Data::Owned(Rc::new(items)), 0, levels))
             }
         };
-        self.groups.push((rows.len(), Column { at: 0, kind }));
+        self.push(rows.len(), Column { at: 0, kind });
         Ok(())
     }
 
@@ -296,14 +315,10 @@ impl<'de> ColumnOfGroups<'de> {
         Ok(Some(Tensors { dtype, shape, len, data, shared: None }))
     }
 
-    fn rows(&self) -> usize {
-        self.groups.iter().map(|(rows, _)| rows).sum()
-    }
-
     fn tensor<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         let ColumnTensor { dtype, mut dims, bytes, shared } =
             tensor_of_groups(&self.groups, &self.allowance)?;
-        dims.insert(0, self.rows());
+        dims.insert(0, self.rows);
         let meta = TensorMeta { dtype, shape: Shape::from(&*dims), order: Order::C };
         show(meta, true, shared.map_or(Held::Nothing, Held::Shared), bytes, visitor)
     }
@@ -345,7 +360,7 @@ impl<'de> de::Deserializer<'de> for ColumnOfGroups<'de> {
         if let Some(vec) = self.vec::<V>() {
             return vec;
         }
-        let rows = self.rows();
+        let rows = self.rows;
         let mut elements = ColumnElements { columns: &mut self, group: 0, row: 0, taken: 0 };
         let value = visitor.visit_seq(&mut elements)?;
         Row::close(value, rows - elements.taken, "an array")
@@ -410,7 +425,7 @@ impl<'de> de::SeqAccess<'de> for &mut ColumnElements<'_, 'de> {
     }
 
     fn size_hint(&self) -> Option<usize> {
-        Some(self.columns.rows() - self.taken)
+        Some(self.columns.rows - self.taken)
     }
 }
 

@@ -203,8 +203,7 @@ fn plain<T: Serialize + ?Sized>(value: &T) -> Option<Leaf> {
 impl Items {
     fn put<T: Serialize + ?Sized>(&mut self, value: &T, options: &EncodeOptions) -> Result<()> {
         let sink = Sink::new(&mut self.bytes, Memory::growing());
-        // The value is only a part of the whole value, so it cannot be a table.
-        value.serialize(&mut Writer::new(sink, options.with_tables(false)))?;
+        value.serialize(&mut Writer::new(sink, options.of_part()))?;
         self.ends.push(self.bytes.len());
         Ok(())
     }

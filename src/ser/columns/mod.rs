@@ -32,8 +32,11 @@ use crate::wire::{head, tag};
 pub use self::bytes::Bytes;
 pub use self::form::is_record;
 
-/// Shorter sequences are written as rows.
+/// Shorter sequences are written as rows, if they are the whole value, or a field that asks for columns.
 const MIN_ROWS: usize = 16;
+/// Shorter sequences inside a value are written as rows. There may be many of them, and each needs its own columns, which
+/// takes as much time as some dozens of rows: see `docs/decisions/messages.md`.
+const MIN_INNER_ROWS: usize = 128;
 /// The most rows in a group (`SPEC.md`, section 3.1).
 const MAX_ROWS: usize = 1 << 16;
 /// A group ends when this many bytes are collected.
@@ -55,7 +58,8 @@ const SMALL_TENSOR: usize = 16 << 10;
 #[inline(always)]
 pub fn are_possible<O: Target>(writer: &mut Writer<O>, len: Option<usize>) -> bool {
     writer.options.columns != ColumnChoice::None
-        && (len.is_none_or(|len| len >= MIN_ROWS) || len != Some(0) && is_table(writer))
+        && (len.is_none_or(|len| len >= MIN_INNER_ROWS || len >= MIN_ROWS && is_main(writer))
+            || len != Some(0) && is_table(writer))
         && (writer.options.columns == ColumnChoice::All || is_chosen(writer))
 }
 
@@ -64,6 +68,11 @@ fn is_chosen<O: Target>(writer: &mut Writer<O>) -> bool {
     let position = writer.sink.position();
     let (written, target) = writer.sink.pending();
     target.apart().is_none_or(|apart| apart.takes_columns(written, position))
+}
+
+#[inline(always)]
+fn is_main<O: Target>(writer: &Writer<O>) -> bool {
+    writer.depth == writer.options.main_depth.unwrap_or(writer.options.max_depth)
 }
 
 #[inline(never)]

@@ -1,0 +1,146 @@
+//! Rows of a table by their numbers.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{self, DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, SeqAccess};
+
+use super::{Part, Stored, Table};
+use crate::archive::positioned::Positioned;
+use crate::archive::unpack::KeptChunks;
+use crate::de::fields_of;
+use crate::error::Result;
+use crate::io::at::ReadAt;
+use crate::segment::buffers::Spent;
+
+/// Rows of a group are read together if there are at most this part of the group's rows between them. So a group is read
+/// at most this many times, and few rows are read that nobody wants.
+const NEAR: u64 = 64;
+
+impl<S: ReadAt + ?Sized> Table<'_, S> {
+    /// Loads the rows with these numbers, in this order. A row may be asked for several times. As by [`row`](Self::row),
+    /// only the columns that the type has fields for are read, and their checksums are not verified.
+    ///
+    /// This is faster than a call of [`row`](Self::row) for each: rows that are near each other are read together,
+    /// whatever their order.
+    ///
+    /// **Compressed columns** are read and decompressed in whole chunks, of 1 MiB by default, which are verified. The
+    /// chunks that this function and [`row`](Self::row) decompressed last stay in memory with the table, up to 32 MiB of
+    /// them (or [`Limits::with_max_alloc`](crate::options::Limits::with_max_alloc), if that is less). This is more than a
+    /// group of rows takes that tenarc wrote, so rows near the last one are read without decompressing anything.
+    ///
+    /// ```
+    /// # let mut out = tenarc::OArchive::new(Vec::new())?;
+    /// # out.save_as("squares", &(0..1000u32).map(|n| (n, n * n)).collect::<Vec<_>>())?;
+    /// # let archive = tenarc::Archive::new(out.finish()?)?;
+    /// let squares = archive.table("squares")?;
+    /// let batch: Vec<(u32, u32)> = squares.take(&[30, 7, 999])?;
+    /// assert_eq!(batch, [(30, 900), (7, 49), (999, 998_001)]);
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there is no row with one of these numbers, or a row cannot be read or does not fit the type.
+    pub fn take<T: DeserializeOwned>(&self, rows: &[u64]) -> Result<Vec<T>> {
+        let mut order: Vec<(u64, usize)> = rows.iter().copied().zip(0..).collect();
+        order.sort_unstable();
+        if let Some(&(last, _)) = order.last() {
+            self.check_row(last)?;
+        }
+        let mut taken = Vec::new();
+        let mut spent = Spent::default();
+        let mut rest = &*order;
+        while let Some(&(row, _)) = rest.first() {
+            let Some(part) = self.parts.get(self.part_of(row)) else { break };
+            let (group, end) = part.around(row);
+            let near = ((end - group) / NEAR).max(1);
+            let mut before = row;
+            let is_near = |&&(row, _): &&(u64, usize)| {
+                // A row that is wanted twice is read twice.
+                let is_near = row > before && row - before <= near && row < end;
+                before = row;
+                is_near
+            };
+            let count = rest.iter().skip(1).take_while(is_near).count();
+            let (now, later) = rest.split_at(1 + count);
+            let read = part.take(now, &self.chunks, &mut spent)?;
+            taken.extend(now.iter().map(|(_, place)| *place).zip(read));
+            rest = later;
+        }
+        taken.sort_unstable_by_key(|(place, _)| *place);
+        Ok(taken.into_iter().map(|(_, row)| row).collect())
+    }
+}
+
+impl<S: ReadAt + ?Sized> Part<'_, S> {
+    /// The first row of the group with this row, and the one behind the group, counted through the table.
+    fn around(&self, row: u64) -> (u64, u64) {
+        let group = self.group(row - self.first);
+        (self.first + group.start, self.first + group.end)
+    }
+
+    /// Reads these rows of one group, which ascend.
+    fn take<T: DeserializeOwned>(
+        &self,
+        wanted: &[(u64, usize)],
+        chunks: &KeptChunks,
+        spent: &mut Spent,
+    ) -> Result<Vec<T>> {
+        let options = self.segment.options;
+        let (source, loaded) = (self.segment.source, &self.segment.loaded);
+        let (Some((first, _)), Some((last, _))) = (wanted.first(), wanted.last()) else {
+            return Ok(Vec::new());
+        };
+        match &self.stored {
+            Stored::Items(items) => self.read(spent, |buffers| {
+                let rows = wanted.iter().map(|(row, _)| row - self.first);
+                rows.map(|row| self.row(items, row, options, buffers)).collect()
+            }),
+            Stored::Columns { groups } => {
+                let mut buffers = Positioned::keeping(source, loaded, options, *spent, chunks);
+                let (rows, fields) = (first - self.first..last - self.first + 1, fields_of::<T>());
+                let seed = Picked { rows: wanted, row: PhantomData };
+                let options = options.with_checksums(false);
+                let taken = self.in_groups(groups, rows, fields, options, &mut buffers, seed)?;
+                *spent = buffers.spent();
+                Ok(taken)
+            }
+        }
+    }
+}
+
+/// Reads some rows of a sequence, the first and the last one among them, and passes over the others.
+struct Picked<'p, T> {
+    /// The numbers of the rows, which ascend. The sequence starts with the first of them.
+    rows: &'p [(u64, usize)],
+    row: PhantomData<T>,
+}
+
+impl<'de, T: DeserializeOwned> DeserializeSeed<'de> for Picked<'_, T> {
+    type Value = Vec<T>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<T>, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de, T: DeserializeOwned> de::Visitor<'de> for Picked<'_, T> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a sequence of rows")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<T>, A::Error> {
+        let mut taken = Vec::new();
+        let mut next = self.rows.first().map_or(0, |(row, _)| *row);
+        for (row, _) in self.rows {
+            for _ in next..*row {
+                seq.next_element::<IgnoredAny>()?;
+            }
+            next = row + 1;
+            taken.extend(seq.next_element()?);
+        }
+        Ok(taken)
+    }
+}
