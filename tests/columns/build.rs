@@ -68,7 +68,7 @@ pub fn null() -> Vec<u8> {
 pub struct Style {
     /// Lengths, integers and codes of enums in wider types.
     pub wide: bool,
-    /// Arrays of one length as tuples.
+    /// Arrays of one length as tuples, where that is allowed.
     pub tuples: bool,
     /// Groups of this many rows. 0 for one group.
     pub group: usize,
@@ -76,8 +76,6 @@ pub struct Style {
     pub indefinite: bool,
     /// Payloads are in buffers.
     pub buffers: bool,
-    /// Numbers that are alike are interleaved.
-    pub interleaved: bool,
 }
 
 /// Writes columns of any values.
@@ -288,41 +286,22 @@ impl Writer {
 
     fn arrays(&mut self, rows: &[&[Value]]) -> Vec<u8> {
         let len = rows[0].len();
-        if self.style.tuples && rows.iter().all(|row| row.len() == len) {
-            let all: Vec<&Value> = rows.iter().flat_map(|row| row.iter()).collect();
-            if self.style.interleaved
-                && len > 0
-                && let Some((dtype, content)) = self.payload(&all)
-            {
-                let names = array(&vec![null(); len]);
-                return self.interleave(names, rows.len(), len, dtype, &content);
-            }
+        let is_same = rows.iter().all(|row| row.len() == len);
+        let may_be_numbers =
+            |value: &Value| value.is_number() || value.is_bool() || value.as_array().is_some();
+        if self.style.tuples && is_same && !rows[0].iter().all(may_be_numbers) {
             let columns: Vec<_> = (0..len)
                 .map(|at| self.column(&rows.iter().map(|row| &row[at]).collect::<Vec<_>>()))
                 .collect();
             return kind("tuple", &[array(&columns)]);
         }
-        let lengths = self.lengths(&rows.iter().map(|row| row.len()).collect::<Vec<_>>());
+        let lengths = rows.iter().map(|row| row.len()).collect::<Vec<_>>();
         let all: Vec<&Value> = rows.iter().flat_map(|row| row.iter()).collect();
-        let column = self.column(&all);
+        if is_same {
+            return kind("array", &[unsigned(len as u64), self.column(&all)]);
+        }
+        let (lengths, column) = (self.lengths(&lengths), self.column(&all));
         kind("list", &[lengths, column])
-    }
-
-    fn interleave(
-        &mut self,
-        names: Vec<u8>,
-        rows: usize,
-        len: usize,
-        dtype: &str,
-        content: &[u8],
-    ) -> Vec<u8> {
-        let shape = [rows as u64, len as u64];
-        let tensor = if self.style.buffers {
-            tensor_ref(dtype, &shape, self.buffer(content))
-        } else {
-            tensor(&shape, self.typed(dtype, content))
-        };
-        kind("interleaved", &[names, tensor])
     }
 
     fn tensors(&mut self, rows: &[&Value]) -> Option<Vec<u8>> {
@@ -405,13 +384,6 @@ impl Writer {
             let values: Vec<_> = entries.iter().map(|(_, value)| value).collect();
             let (keys, values) = (self.column(&keys), self.column(&values));
             return kind("map", &[lengths, keys, values]);
-        }
-        if self.style.interleaved && rows.iter().all(|row| row.len() == names.len()) {
-            let all: Vec<&Value> = rows.iter().flat_map(|row| row.iter().map(|(_, v)| v)).collect();
-            if let Some((dtype, content)) = self.payload(&all) {
-                let entries: Vec<_> = names.iter().map(|name| (*name, null())).collect();
-                return self.interleave(map(&entries), rows.len(), names.len(), dtype, &content);
-            }
         }
         let mut fields = Vec::new();
         for name in names {

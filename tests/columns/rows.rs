@@ -23,7 +23,7 @@ fn styles() -> Vec<Style> {
         Style { tuples: true, ..plain },
         Style { group: 3, ..plain },
         Style { group: 1, indefinite: true, tuples: true, ..plain },
-        Style { interleaved: true, tuples: true, ..plain },
+        Style { tuples: true, ..plain },
     ]
 }
 

@@ -5,7 +5,6 @@ use std::ops::Range;
 
 use serde::de::{self, DeserializeSeed, Visitor};
 
-use super::packed::read_packed;
 use super::row::Row;
 use crate::de::access::key_text;
 use crate::error::{Error, Result};
@@ -41,10 +40,6 @@ impl<'de> de::SeqAccess<'de> for &mut ListItems<'_, 'de> {
             let counted = self.allowance.take_elements(count, size_of::<T::Value>());
             counted.map_err(|error| error.at(self.column.at))?;
         }
-        let seed = match read_packed(self.column, row, seed) {
-            Ok(value) => return Ok(Some(value)),
-            Err(seed) => seed,
-        };
         match seed.deserialize(Row::new(self.column, row, self.allowance)) {
             Ok(value) => Ok(Some(value)),
             Err(error) => {
@@ -454,7 +449,7 @@ impl<'de> Name<'_, 'de> {
             Cow::Borrowed(name) => TextData::Borrowed(name),
             Cow::Owned(name) => TextData::Owned(name.clone()),
         };
-        Column { at: 0, kind: Kind::Texts(cuts, text) }
+        Column::new(0, Kind::Texts(cuts, text))
     }
 }
 

@@ -12,6 +12,7 @@ use super::{Current, Groups, Wanted};
 use crate::de::items::show;
 use crate::de::{Deserializer, bulk};
 use crate::elements::Elements;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::handoff::{Held, name};
 use crate::io::source::{Read, SliceRead};
@@ -144,7 +145,7 @@ fn field_of<'de>(
     match column.kind {
         Kind::Structs(Structs { fields, .. }) => {
             let Some(field) = fields.into_iter().find(|field| field.name == *name) else {
-                return Ok(Column { at, kind: Kind::Unit });
+                return Ok(Column::new(at, Kind::Unit));
             };
             let Some(marks) = field.present else {
                 return field_of(field.column, rows, rest, allowance);
@@ -172,10 +173,7 @@ fn field_of<'de>(
                 items.extend_from_slice(&item);
             }
             let levels = allowance.limits.max_depth;
-            Ok(Column {
-                at,
-                kind: Kind::Items(Items::new(Data::Owned(Rc::new(items)), at, levels)),
-            })
+            Ok(Column::new(at, Kind::Items(Items::new(Data::Owned(Rc::new(items)), at, levels))))
         }
     }
 }
@@ -203,16 +201,16 @@ fn spread<'de>(
             if (0..present).any(|row| items.reads_as_none(row)) {
                 Kind::Items(spread_items(at, marks, rows, items, allowance)?)
             } else {
-                let column = Column { at: column.at, kind: Kind::Items(items) };
+                let column = Column::new(column.at, Kind::Items(items));
                 Kind::Optional(Box::new(Optional { marks, column }))
             }
         }
         kind => {
-            let column = Column { at: column.at, kind };
+            let column = Column::new(column.at, kind);
             Kind::Optional(Box::new(Optional { marks, column }))
         }
     };
-    Ok(Column { at, kind })
+    Ok(Column::new(at, kind))
 }
 
 /// Like [`spread`], for items of which some are null: items of nulls are added.
@@ -237,6 +235,8 @@ pub struct ColumnOfGroups<'de> {
     groups: Vec<(usize, Column<'de>)>,
     /// The number of the first row, for errors.
     first: u64,
+    /// The dtype of the column as a tensor, if it is known. That of some of the groups can be narrower.
+    dtype: Option<DType>,
     allowance: Allowance,
 }
 
@@ -249,7 +249,12 @@ impl<'de> ColumnOfGroups<'de> {
     /// Like [`new`](Self::new), for rows from row `first` of a table on.
     pub fn starting_at(first: u64, limits: Limits) -> Self {
         let wire = Reader::new(SliceRead::new(&[]), limits);
-        Self { groups: Vec::new(), first, allowance: wire.allowance() }
+        Self { groups: Vec::new(), first, dtype: None, allowance: wire.allowance() }
+    }
+
+    /// States the dtype of the column as a tensor.
+    pub fn with_dtype(self, dtype: Option<DType>) -> Self {
+        Self { dtype, ..self }
     }
 
     /// Adds rows that are not stored as columns.
@@ -267,7 +272,7 @@ impl<'de> ColumnOfGroups<'de> {
                 Kind::Items(Items::new(Data::Owned(Rc::new(items)), 0, levels))
             }
         };
-        self.groups.push((rows.len(), Column { at: 0, kind }));
+        self.groups.push((rows.len(), Column::new(0, kind)));
         Ok(())
     }
 
@@ -302,7 +307,7 @@ impl<'de> ColumnOfGroups<'de> {
 
     fn tensor<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         let ColumnTensor { dtype, mut dims, bytes, shared } =
-            tensor_of_groups(&self.groups, &self.allowance)?;
+            tensor_of_groups(&self.groups, self.dtype.as_ref(), &self.allowance)?;
         dims.insert(0, self.rows());
         let meta = TensorMeta { dtype, shape: Shape::from(&*dims), order: Order::C };
         show(meta, true, shared.map_or(Held::Nothing, Held::Shared), bytes, visitor)
@@ -317,7 +322,7 @@ impl<'de> ColumnOfGroups<'de> {
         if !self.groups.iter().all(|(_, column)| numbers(column)) {
             return None;
         }
-        let all = tensor_of_groups(&self.groups, &self.allowance).ok()?;
+        let all = tensor_of_groups(&self.groups, None, &self.allowance).ok()?;
         let bytes = all.bytes.as_slice();
         let charged = self.allowance.charge(bytes.len() as u64);
         let made = charged.and_then(|()| Elements::copied_from_le(&all.dtype, bytes));

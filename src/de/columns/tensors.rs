@@ -41,8 +41,8 @@ impl<'de> Row<'_, 'de> {
                 // they are read like a plain array.
                 if let Kind::Numbers(numbers) = &column.kind
                     && numbers.kind.is_float()
-                    && let Some(bytes) = numbers.run(range.clone())
                 {
+                    let bytes = numbers.run(range.clone());
                     let shape = Shape::from([range.len()]);
                     let meta = TensorMeta { dtype: numbers.kind.dtype(), shape, order: Order::C };
                     return show(meta, false, Held::Nothing, bytes, visitor)

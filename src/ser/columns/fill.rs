@@ -10,7 +10,6 @@ use serde::Serialize;
 
 use self::serializer::Fill;
 use super::bytes::Bytes;
-use super::fixed::Fixed;
 use super::node::{Items, Lengths, Node, Numbers, Strings, Tensors};
 use crate::error::{Error, Result};
 use crate::io::sink::{Memory, Sink};
@@ -42,7 +41,10 @@ impl Node {
             }
             (Self::Strings(_), None) if is_text::<T>() => value.serialize(Fill { node: self, at }),
             // Most values that contain others. The call in `put_any` would cost as much as this one.
-            (Self::Struct(_) | Self::List(_) | Self::Optional(_) | Self::Enum(_), None)
+            (
+                Self::Struct(_) | Self::List(_) | Self::Tuple(_) | Self::Optional(_) | Self::Enum(_),
+                None,
+            )
                 if !is_text::<T>() =>
             {
                 value.serialize(Fill { node: self, at })
@@ -60,13 +62,6 @@ impl Node {
                 optional.bits.push([1]);
                 Ok(())
             }
-            Self::Fixed(fixed) => {
-                if fixed.push(value) {
-                    Ok(())
-                } else {
-                    Err(self.misfit())
-                }
-            }
             Self::Empty => self.begin(value, at),
             node => value.serialize(Fill { node, at }),
         }
@@ -82,13 +77,6 @@ impl Node {
             *self = Self::Items(items);
             return result;
         }
-        if let Some(mut fixed) = Fixed::like(value)
-            && fixed.push(value)
-        {
-            *self = Self::Fixed(Box::new(fixed));
-            return Ok(());
-        }
-        *self = Self::Loose;
         value.serialize(Fill { node: self, at })
     }
 

@@ -35,9 +35,19 @@ impl Node {
             },
             Self::Misfit(node) => node.largest(),
             Self::Optional(optional) | Self::Present(optional) => optional.node.largest(),
+            // Numbers in a tuple of nothing else may be written in another order.
+            Self::Tuple(tuple) if tuple.nodes.iter().all(Self::may_be_numbers) => None,
             Self::Tuple(tuple) => of(tuple.nodes.iter_mut()),
             Self::Struct(columns) => of(columns.fields.iter_mut().map(|field| &mut field.node)),
             _ => None,
+        }
+    }
+
+    fn may_be_numbers(&self) -> bool {
+        match self {
+            Self::Numbers(_) | Self::Bools(_) | Self::List(_) | Self::Tuple(_) => true,
+            Self::Misfit(node) => node.may_be_numbers(),
+            _ => false,
         }
     }
 
@@ -100,7 +110,7 @@ impl Prediction {
                 self.is_payload(&tensors.bytes) || self.bytes(tensors.bytes.len())
             }
             Node::List(list) => {
-                self.kind("list");
+                self.kind(if list.lengths.same().is_some() { "array" } else { "list" });
                 self.lengths(&list.lengths);
                 self.add(&list.node)
             }
@@ -112,6 +122,11 @@ impl Prediction {
                 self.kind("option");
                 self.bits(&optional.bits);
                 self.add(&optional.node)
+            }
+            Node::Tuple(tuple) if tuple.is_array => {
+                self.kind("array");
+                self.head(tuple.len);
+                tuple.nodes.iter().any(|node| self.add(node))
             }
             Node::Tuple(tuple) => {
                 self.kind("tuple");
@@ -170,9 +185,8 @@ impl Prediction {
     }
 
     fn lengths(&mut self, lengths: &Lengths) {
-        let first = lengths.iter().next().unwrap_or(0);
-        if lengths.iter().all(|len| len == first) {
-            return self.head(first as usize);
+        if let Some(len) = lengths.same() {
+            return self.head(len as usize);
         }
         let narrow = narrowed(Kind::U32, &lengths.0).map(|(_, bytes)| bytes);
         self.size += TYPED;

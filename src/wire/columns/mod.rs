@@ -11,25 +11,23 @@ mod allowance;
 mod blocks;
 mod data;
 mod heads;
-mod interleaved;
 mod numbers;
-mod packed;
 mod parse;
 mod range;
 mod rows;
 mod structs;
 mod tensor;
+mod uniform;
 mod wanted;
 
 pub use self::allowance::{Allowance, Scope};
 pub use self::data::{Data, TextData};
-pub use self::interleaved::Names;
-pub use self::numbers::{NumberType, Numbers};
-pub use self::packed::{BLOCK, Known, MAX_NODES, Node, Packed, nodes};
+pub use self::numbers::{NumberType, Numbers, cast, holding};
 pub use self::parse::Start;
 pub use self::rows::{Bits, Cuts, Enum, Items, Lengths, Marks, Optional, Tensors};
-pub use self::structs::{Field, Structs, is_derived};
+pub use self::structs::{Field, Structs};
 pub use self::tensor::{ColumnTensor, tensor_of_groups};
+pub use self::uniform::Uniform;
 pub use self::wanted::WantedFields;
 
 /// Rows, and the column with their content.
@@ -43,10 +41,11 @@ pub struct Column<'de> {
     /// The offset of the column in the input.
     pub at: u64,
     pub kind: Kind<'de>,
+    /// Whether a type was named for the rows.
+    pub is_typed: bool,
 }
 
-/// The content of a column. The kinds are those of the table in `SPEC.md`, except that interleaved columns become
-/// structs and tuples of numbers.
+/// The content of a column. The kinds are those of the table in `SPEC.md`, except that arrays become lists of one length.
 pub enum Kind<'de> {
     Numbers(Numbers<'de>),
     Tensors(Box<Tensors<'de>>),
@@ -89,6 +88,10 @@ impl Kind<'_> {
 }
 
 impl<'de> Column<'de> {
+    pub fn new(at: u64, kind: Kind<'de>) -> Self {
+        Self { at, kind, is_typed: false }
+    }
+
     /// Whether a row is encoded as null, or begins with the tag `TSOM`: then "some" of this row has the tag
     /// (`SPEC.md`, section 1.1).
     pub fn needs_some(&mut self, row: usize) -> bool {

@@ -1,5 +1,5 @@
 //! Reads groups and the columns in them, and checks them. What columns store as blocks of bytes is read in
-//! [`blocks`](super::blocks), and interleaved columns in [`interleaved`](super::interleaved).
+//! [`blocks`](super::blocks).
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -8,8 +8,8 @@ use super::blocks::{Block, check_rows};
 use super::heads::{definite, wrong};
 use super::range::Rows;
 use super::{
-    Column, Cuts, Data, Enum, Field, Group, Items, Kind, Maps, Marks, NumberType, Optional,
-    Structs, WantedFields,
+    Column, Cuts, Data, Enum, Field, Group, Items, Kind, Lengths, Maps, Marks, NumberType,
+    Optional, Structs, Uniform, WantedFields,
 };
 use crate::error::{Error, Result};
 use crate::io::source::Read;
@@ -136,7 +136,7 @@ impl<'de, R: Read<'de>> Reader<R> {
             }
             _ => Err(wrong("a column", head)),
         };
-        Ok(Column { at, kind: kind.map_err(|error| error.at(at))? })
+        Ok(Column::new(at, kind.map_err(|error| error.at(at))?))
     }
 
     fn structs(
@@ -235,9 +235,15 @@ impl<'de, R: Read<'de>> Reader<R> {
             }
             "list" => {
                 takes(3)?;
-                let (lengths, inner) = self.lengths(rows, |len| len == 0)?;
+                let (lengths, inner) = self.list_lengths(rows)?;
                 let column = self.column(inner)?;
                 Ok(Kind::Lists(Box::new((Cuts::new(lengths), column))))
+            }
+            "array" => {
+                takes(3)?;
+                let (len, inner) = self.array_len(rows)?;
+                let column = self.column(inner)?;
+                Ok(Kind::Lists(Box::new((Cuts::new(Lengths::Same(len)), column))))
             }
             "map" => {
                 takes(4)?;
@@ -248,17 +254,13 @@ impl<'de, R: Read<'de>> Reader<R> {
             }
             "tuple" => {
                 takes(2)?;
-                self.within(1, |wire| wire.tuples(rows))
+                self.within(1, |wire| wire.tuples(rows, at))
             }
             "enum" => {
                 if len != 3 {
                     takes(4)?;
                 }
                 self.enums(rows, len == 4)
-            }
-            "interleaved" => {
-                takes(3)?;
-                self.interleaved(rows)
             }
             "rows" => {
                 takes(2)?;
@@ -271,15 +273,22 @@ impl<'de, R: Read<'de>> Reader<R> {
         }
     }
 
-    fn tuples(&mut self, rows: Rows) -> Result<Kind<'de>> {
+    fn tuples(&mut self, rows: Rows, at: u64) -> Result<Kind<'de>> {
         let len = self.array("the columns of a tuple")?;
         if len == 0 {
-            self.free_rows(rows)?;
+            let what = "a tuple has at least one column; rows without elements are a column of kind \"array\"";
+            return Err(Error::data(what).at(at));
         }
         let mut columns = Vec::new();
         for index in 0..len {
             let column = self.column(rows);
             columns.push(column.map_err(|error| error.in_index(index))?);
+        }
+        if let Some(uniform) = Uniform::of_tuple(columns.iter().map(Uniform::of)) {
+            let what = format!(
+                "a tuple has only {uniform}, which must be one column of kind \"array\", not {len} columns"
+            );
+            return Err(Error::data(what).at(at));
         }
         Ok(Kind::Tuples(columns))
     }
