@@ -195,6 +195,28 @@ fn named<'m, R: Read<'m>>(
         Err(Error::data(format!("a column of kind {kind:?} is too short")).at(at))
     };
     Ok(match kind {
+        "dict" => {
+            for _ in ["codes", "the number of rows"] {
+                more(wire)?;
+                wire.skip()?;
+            }
+            more(wire)?;
+            let form = column(wire, None)?;
+            Form {
+                tensor: None,
+                optional: form.optional.map(|_| Present::Other),
+                buffer: None,
+                ..form
+            }
+        }
+        "type" => {
+            for _ in ["name", "parameters"] {
+                more(wire)?;
+            }
+            wire.type_name()?;
+            more(wire)?;
+            column(wire, fields)?
+        }
         "bool" => Form { tensor: Some((DType::Bool, Vec::new())), ..Form::other("booleans") },
         "text" => Form::other("texts"),
         "bytes" => Form::other("bytes"),
@@ -234,13 +256,16 @@ fn named<'m, R: Read<'m>>(
         "array" => {
             more(wire)?;
             let at = wire.offset();
-            let len = wire.unsigned()?.ok_or_else(|| Error::data("expected the length of the arrays").at(at))?;
+            let len = wire
+                .unsigned()?
+                .ok_or_else(|| Error::data("expected the length of the arrays").at(at))?;
             more(wire)?;
             let form = column(wire, None)?;
-            let tensor = form.tensor.zip(usize::try_from(len).ok()).map(|((dtype, mut dims), len)| {
-                dims.insert(0, len);
-                (dtype, dims)
-            });
+            let tensor =
+                form.tensor.zip(usize::try_from(len).ok()).map(|((dtype, mut dims), len)| {
+                    dims.insert(0, len);
+                    (dtype, dims)
+                });
             let buffer = form.buffer.filter(|_| tensor.is_some());
             Form { kind: "sequences", tensor, optional: None, buffer, ..form }
         }

@@ -60,7 +60,8 @@ pub fn held(
                 // A group whose numbers are narrower than the tensor is not a part of it as it is.
                 let dtype = outline.tensor(column).map(|(dtype, _)| dtype);
                 let pieces = column.pieces.iter().filter(|piece| asked(piece.buffer));
-                let pieces = pieces.filter(|piece| dtype.is_some() && piece.dtype.as_ref() == dtype);
+                let pieces =
+                    pieces.filter(|piece| dtype.is_some() && piece.dtype.as_ref() == dtype);
                 for piece in pieces.filter(|_| outline.is_tensor(number)) {
                     let info = describe(Some((&outline, number)))?.info;
                     let held = found.entry(piece.buffer).or_default();

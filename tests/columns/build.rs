@@ -76,6 +76,8 @@ pub struct Style {
     pub indefinite: bool,
     /// Payloads are in buffers.
     pub buffers: bool,
+    /// Equal rows are stored once, and every column has a type.
+    pub rich: bool,
 }
 
 /// Writes columns of any values.
@@ -171,6 +173,38 @@ impl Writer {
 
     /// A column of the kind that fits the rows.
     fn column(&mut self, rows: &[&Value]) -> Vec<u8> {
+        if !self.style.rich || rows.is_empty() {
+            return self.plain(rows);
+        }
+        let mut distinct: Vec<&Value> = Vec::new();
+        let mut codes = Vec::new();
+        for row in rows {
+            // By their bytes, as a NaN equals nothing.
+            let is_row =
+                |known: &&Value| tenarc::to_vec(*known).unwrap() == tenarc::to_vec(*row).unwrap();
+            let code = distinct.iter().position(is_row).unwrap_or(distinct.len());
+            if code == distinct.len() {
+                distinct.push(row);
+            }
+            codes.push(u16::try_from(code).unwrap());
+        }
+        let parameters = array(&[text("s"), unsigned(1)]);
+        let count = distinct.len();
+        if count == rows.len() {
+            return kind("type", &[text("example.com/x"), parameters, self.plain(rows)]);
+        }
+        let codes = if count > 256 {
+            let codes: Vec<u8> = codes.iter().flat_map(|code| code.to_le_bytes()).collect();
+            self.typed("u16", &codes)
+        } else {
+            let codes: Vec<u8> = codes.iter().map(|&code| u8::try_from(code).unwrap()).collect();
+            self.typed("u8", &codes)
+        };
+        let dict = kind("dict", &[codes, unsigned(count as u64), self.plain(&distinct)]);
+        kind("type", &[text("category"), array(&[unsigned(0)]), dict])
+    }
+
+    fn plain(&mut self, rows: &[&Value]) -> Vec<u8> {
         let is_some = |row: &Value| matches!(row, Value::Tag(0x5453_4f4d, _));
         if rows.is_empty() || rows.iter().all(|row| row.is_null()) {
             return kind("unit", &[]);

@@ -79,13 +79,7 @@ fn try_table(bytes: &[u8], paths: &[String]) {
 fn flipped_bits_in_buffers_are_no_danger() {
     let styles = [
         Style { buffers: true, ..Style::default() },
-        Style {
-            buffers: true,
-            wide: true,
-            tuples: true,
-            group: 4,
-            ..Style::default()
-        },
+        Style { buffers: true, wide: true, tuples: true, group: 4, ..Style::default() },
     ];
     for style in styles {
         let mut writer = Writer::new(style);

@@ -254,11 +254,8 @@ impl<'de> de::MapAccess<'de> for &mut Entries<'_, 'de> {
 
 /// Returns a row that is a map key as a part of a path: a text or an integer as it is, and the type of any other key.
 #[cold]
-fn step(column: &mut Column<'_>, mut row: usize) -> String {
-    let mut column = column;
-    while let Some(inner) = column.some(row) {
-        (column, row) = (column.inside(), inner);
-    }
+fn step(column: &mut Column<'_>, row: usize) -> String {
+    let (column, row) = column.innermost(row);
     let digits = match &mut column.kind {
         Kind::Numbers(numbers) => numbers.number(row).integer_digits(),
         Kind::Texts(cuts, texts) => {

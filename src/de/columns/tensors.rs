@@ -126,6 +126,7 @@ fn meta_of(tensors: &Tensors<'_>) -> TensorMeta {
 
 /// An element of a plain array of numbers.
 fn number(column: &mut Column<'_>, row: usize) -> Result<Number> {
+    let (column, row) = column.distinct(row);
     let number = match &mut column.kind {
         Kind::Bools(bits) => Some(Number::Bool(bits.get(row))),
         Kind::Numbers(numbers) => tensor::element_of(numbers.number(row)),

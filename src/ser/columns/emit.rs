@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::bytes::Bytes;
+use super::dict::Dict;
 use super::inconsistent;
 use super::narrow::{converted, narrowed};
 use super::node::{self, Enum, Items, Lengths, Node, Strings, Tensors, Tuple, ones};
@@ -38,7 +39,7 @@ pub fn column<O: Target>(writer: &mut Writer<O>, node: &Node, rows: usize) -> Re
             }
         }
         Node::Bools(found) => return column_of_bools(writer, found),
-        Node::Strings(strings) => column_of_strings(writer, strings)?,
+        Node::Strings(strings) => return column_of_strings(writer, strings),
         Node::Optional(optional) => {
             kind(writer, "option", 2)?;
             bits(writer, &optional.bits)?;
@@ -154,10 +155,31 @@ fn column_of_tensors<O: Target>(writer: &mut Writer<O>, tensors: &Tensors) -> Re
 }
 
 fn column_of_strings<O: Target>(writer: &mut Writer<O>, strings: &Strings) -> Result<()> {
+    // A column that is in the output was found not to be a dict.
+    let dict = if strings.bytes.is_placed() { None } else { Dict::of(strings) };
+    let Some(Dict { codes, strings }) = dict else { return plain_strings(writer, strings) };
+    let count = strings.lengths.rows();
+    kind(writer, "dict", 3)?;
+    column_of_codes(writer, &codes, count)?;
+    writer.sink.head(head::UNSIGNED, count as u64)?;
+    plain_strings(writer, &strings)?;
+    writer.leave(1)
+}
+
+/// Writes numbers below `count` in the least type that holds them.
+fn column_of_codes<O: Target>(writer: &mut Writer<O>, codes: &Bytes, count: usize) -> Result<()> {
+    if count <= 1 << 8 {
+        return typed(writer, &DType::U8, &converted(codes, |[low, _]: [u8; 2]| [low]));
+    }
+    typed(writer, &DType::U16, codes)
+}
+
+fn plain_strings<O: Target>(writer: &mut Writer<O>, strings: &Strings) -> Result<()> {
     let (name, major) = if strings.is_text { ("text", head::TEXT) } else { ("bytes", head::BYTES) };
     kind(writer, name, 2)?;
     lengths(writer, &strings.lengths)?;
-    string(writer, major, &strings.bytes)
+    string(writer, major, &strings.bytes)?;
+    writer.leave(1)
 }
 
 fn column_of_tuples<O: Target>(writer: &mut Writer<O>, tuple: &Tuple, rows: usize) -> Result<()> {
@@ -237,9 +259,16 @@ fn uniform_tuple(tuple: &Tuple, rows: usize, narrow: bool) -> Option<Uniform> {
 
 /// The numbers of a tuple row by row, in the type `to`, or its bools.
 fn elements_of_tuple(tuple: &Tuple, rows: usize, dims: &[usize], to: Option<Kind>) -> Bytes {
-    fn elements<'n>(node: &'n Node, rows: usize, dims: &[usize], to: Option<Kind>) -> Cow<'n, [u8]> {
+    fn elements<'n>(
+        node: &'n Node,
+        rows: usize,
+        dims: &[usize],
+        to: Option<Kind>,
+    ) -> Cow<'n, [u8]> {
         match (node, to, dims) {
-            (Node::Numbers(numbers), Some(to), _) => cast(numbers.bytes.joined(), &numbers.kind.dtype(), &to.dtype()),
+            (Node::Numbers(numbers), Some(to), _) => {
+                cast(numbers.bytes.joined(), &numbers.kind.dtype(), &to.dtype())
+            }
             (Node::Bools(bits), ..) => bits.joined(),
             (Node::List(list), _, [len, dims @ ..]) => elements(&list.node, rows * len, dims, to),
             (Node::Tuple(tuple), _, dims) if !tuple.is_array => {
@@ -269,11 +298,7 @@ fn column_of_enums<O: Target>(writer: &mut Writer<O>, columns: &Enum) -> Result<
     let variants = &columns.variants;
     let has_content = variants.iter().any(|variant| variant.form != node::Form::Unit);
     kind(writer, "enum", 2 + u64::from(has_content))?;
-    if variants.len() <= 1 << 8 {
-        typed(writer, &DType::U8, &converted(&columns.codes, |[low, _]: [u8; 2]| [low]))?;
-    } else {
-        typed(writer, &DType::U16, &columns.codes)?;
-    }
+    column_of_codes(writer, &columns.codes, variants.len())?;
     writer.enter(1)?;
     writer.sink.head(head::ARRAY, variants.len() as u64)?;
     variants.iter().try_for_each(|variant| writer.sink.text(variant.name))?;

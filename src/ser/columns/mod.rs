@@ -6,6 +6,7 @@
 //! each column changes at most once.
 
 mod bytes;
+mod dict;
 mod emit;
 mod fill;
 mod form;
@@ -226,6 +227,9 @@ impl Columns {
         {
             apart.columns_with_tensors();
         }
+        if self.placed.is_some() && self.node.is_largest_a_dict() {
+            self.unplace(writer)?;
+        }
         if self.placed.is_some() {
             self.end_placed(writer, before)?;
         } else {
@@ -294,6 +298,16 @@ impl Columns {
             return Err(inconsistent());
         };
         writer.sink.give_back(placed.join(before, behind))
+    }
+
+    /// Collects the column that is in the output elsewhere again, because it is going to be written in another form.
+    #[cold]
+    fn unplace<O: Target>(&mut self, writer: &mut Writer<O>) -> Result<()> {
+        let Some(before) = self.placed.take() else { return Ok(()) };
+        let Some(largest) = self.node.largest() else { return Ok(()) };
+        let Some((output, start, _)) = largest.take_placed() else { return Ok(()) };
+        largest.push_slice(output.get(start..).unwrap_or_default());
+        writer.sink.give_back(Placed { output, before, start }.undo())
     }
 
     fn take_placed(&mut self) -> Option<(Placed, Option<u64>)> {

@@ -37,6 +37,7 @@ pub struct Numbers {
 }
 
 /// Texts or byte strings.
+#[derive(Default)]
 pub struct Strings {
     pub is_text: bool,
     pub lengths: Lengths,
@@ -274,7 +275,10 @@ impl Node {
             (Self::Numbers(one), Self::Numbers(other)) => one.kind == other.kind,
             (Self::Bools(_), Self::Bools(_)) => true,
             (Self::Tuple(one), Self::Tuple(other)) => {
-                one.is_array && other.is_array && one.len == other.len && one.nodes.iter().zip(&other.nodes).all(|(one, other)| one.takes(other))
+                one.is_array
+                    && other.is_array
+                    && one.len == other.len
+                    && one.nodes.iter().zip(&other.nodes).all(|(one, other)| one.takes(other))
             }
             _ => false,
         }
@@ -283,7 +287,10 @@ impl Node {
     /// Adds the rows of a column that this one [takes](Self::takes).
     fn append(&mut self, other: &Self) {
         match (self, other) {
-            (Self::Numbers(Numbers { bytes, .. }) | Self::Bools(bytes), Self::Numbers(Numbers { bytes: more, .. }) | Self::Bools(more)) => {
+            (
+                Self::Numbers(Numbers { bytes, .. }) | Self::Bools(bytes),
+                Self::Numbers(Numbers { bytes: more, .. }) | Self::Bools(more),
+            ) => {
                 more.pieces().for_each(|piece| bytes.push_slice(piece));
             }
             (Self::Tuple(tuple), Self::Tuple(other)) => {
@@ -416,7 +423,7 @@ impl Node {
     }
 
     /// Whether this column, or one in it, satisfies `is`.
-    fn any(&self, is: &dyn Fn(&Self) -> bool) -> bool {
+    pub fn any(&self, is: &dyn Fn(&Self) -> bool) -> bool {
         is(self)
             || match self {
                 Self::Misfit(node) => node.any(is),

@@ -7,6 +7,7 @@
 //! still less work than a copy from other memory.
 
 use super::bytes::Bytes;
+use super::dict::Dict;
 use super::narrow::narrowed;
 use super::node::{Lengths, Node};
 use crate::mem;
@@ -41,6 +42,19 @@ impl Node {
             Self::Struct(columns) => of(columns.fields.iter_mut().map(|field| &mut field.node)),
             _ => None,
         }
+    }
+
+    /// Whether the [largest](Self::largest) column is one of strings that is written as a dict.
+    pub fn is_largest_a_dict(&mut self) -> bool {
+        let Some(largest) = self.largest().map(|bytes| std::ptr::from_ref(bytes)) else {
+            return false;
+        };
+        self.any(&|node| match node {
+            Self::Strings(strings) => {
+                std::ptr::eq(largest, &raw const strings.bytes) && Dict::of(strings).is_some()
+            }
+            _ => false,
+        })
     }
 
     fn may_be_numbers(&self) -> bool {

@@ -134,7 +134,9 @@ impl<'de, R: Read<'de>> Reader<R> {
     /// Reads the lengths of lists, which are not all equal. Also returns the rows of the column that follows.
     pub(super) fn list_lengths(&mut self, rows: Rows) -> Result<(Lengths<'de>, Rows)> {
         let at = self.offset();
-        let lengths = match self.codes("the lengths of lists: a typed array of unsigned integers")? {
+        let lengths = match self
+            .codes("the lengths of lists: a typed array of unsigned integers")?
+        {
             Block::Numbers(kind, data) if kind.is_unsigned() => {
                 check_rows(data.len() / kind.size(), rows.all).map_err(|error| error.at(at))?;
                 Lengths::Each(kind.size(), data)

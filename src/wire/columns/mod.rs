@@ -10,6 +10,7 @@
 mod allowance;
 mod blocks;
 mod data;
+mod dict;
 mod heads;
 mod numbers;
 mod parse;
@@ -22,6 +23,7 @@ mod wanted;
 
 pub use self::allowance::{Allowance, Scope};
 pub use self::data::{Data, TextData};
+pub use self::dict::Dict;
 pub use self::numbers::{NumberType, Numbers, cast, holding};
 pub use self::parse::Start;
 pub use self::rows::{Bits, Cuts, Enum, Items, Lengths, Marks, Optional, Tensors};
@@ -60,6 +62,7 @@ pub enum Kind<'de> {
     Maps(Box<Maps<'de>>),
     Enums(Box<Enum<'de>>),
     Items(Items<'de>),
+    Dict(Box<Dict<'de>>),
 }
 
 pub struct Maps<'de> {
@@ -83,6 +86,7 @@ impl Kind<'_> {
             Self::Lists(_) | Self::Tuples(_) => "array",
             Self::Enums(_) => "enum",
             Self::Items(_) => "item",
+            Self::Dict(dict) => dict.column.kind.name(),
         }
     }
 }
@@ -102,6 +106,10 @@ impl<'de> Column<'de> {
                 None => true,
             },
             Kind::Items(items) => items.reads_as_none(row),
+            Kind::Dict(dict) => {
+                let row = dict.inner(row);
+                dict.column.needs_some(row)
+            }
             _ => false,
         }
     }
@@ -115,8 +123,35 @@ impl<'de> Column<'de> {
             Kind::Texts(cuts, TextData::Borrowed(text)) => {
                 Some(text.get(cuts.range_here(row)).unwrap_or_default())
             }
+            Kind::Dict(dict) => {
+                let row = dict.inner(row);
+                dict.column.borrowed_text(row)
+            }
             _ => None,
         }
+    }
+
+    /// The column with the row, and its number there, if each distinct row of this column is stored once.
+    #[inline]
+    pub fn distinct(&mut self, row: usize) -> (&mut Self, usize) {
+        match self.kind {
+            Kind::Dict(ref mut dict) => {
+                let row = dict.inner(row);
+                (&mut dict.column, row)
+            }
+            _ => (self, row),
+        }
+    }
+
+    /// The value in options: the column with the row, and its number there. If there is none, that of the innermost
+    /// option.
+    #[inline]
+    pub fn innermost(&mut self, row: usize) -> (&mut Self, usize) {
+        let (mut column, mut row) = self.distinct(row);
+        while let Some(inner) = column.some(row) {
+            (column, row) = column.inside().distinct(inner);
+        }
+        (column, row)
     }
 
     /// The row of the inner column, if these are optional values and the row is "some".
