@@ -54,23 +54,24 @@ impl<'de, R: Read<'de>> Reader<R> {
             );
             return Err(Error::data(what).at(at));
         };
-        for _ in 0..len {
-            let at = self.offset();
-            let head = self.head()?;
-            match head.major() {
-                head::UNSIGNED | head::NEGATIVE => {}
-                head::TEXT if head.length().is_some_and(|len| len <= MAX_NAME) => {
-                    drop(self.text(head)?)
-                }
-                _ => {
-                    let found = head::name(head.initial);
-                    let what = format!(
-                        "expected a parameter of a type, an integer or a text of at most {MAX_NAME} bytes, found {found}"
-                    );
-                    return Err(Error::data(what).at(at));
-                }
+        self.within(1, |wire| (0..len).try_for_each(|_| wire.type_parameter()))
+    }
+
+    fn type_parameter(&mut self) -> Result<()> {
+        let at = self.offset();
+        let head = self.head()?;
+        match head.major() {
+            head::UNSIGNED | head::NEGATIVE => Ok(()),
+            head::TEXT if head.length().is_some_and(|len| len <= MAX_NAME) => {
+                self.text(head).map(drop)
+            }
+            _ => {
+                let found = head::name(head.initial);
+                let what = format!(
+                    "expected a parameter of a type, an integer or a text of at most {MAX_NAME} bytes, found {found}"
+                );
+                Err(Error::data(what).at(at))
             }
         }
-        Ok(())
     }
 }

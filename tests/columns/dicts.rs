@@ -54,6 +54,7 @@ fn few_distinct_texts_are_stored_once() {
     #[derive(Deserialize)]
     struct Borrowed<'a> {
         level: &'a str,
+        #[serde(borrow)]
         key: &'a serde_bytes::Bytes,
     }
     let borrowed: Vec<Borrowed<'_>> = tenarc::from_slice(&bytes).unwrap();

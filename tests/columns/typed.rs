@@ -29,7 +29,7 @@ fn every_value_is_read_through_its_type() {
     assert_eq!(decode::<u8>(&typed(&unsigned(7))), 7);
     assert_eq!(decode::<i64>(&typed(&typed(&unsigned(7)))), 7);
     assert_eq!(decode::<f32>(&typed(&tenarc::to_vec(&0.5f32).unwrap())), 0.5);
-    assert_eq!(decode::<bool>(&typed(&[0xf5])), true);
+    assert!(decode::<bool>(&typed(&[0xf5])));
     assert_eq!(decode::<Option<u8>>(&typed(&unsigned(7))), Some(7));
     assert_eq!(decode::<String>(&typed(&text("x"))), "x");
     assert_eq!(decode::<serde_bytes::ByteBuf>(&typed(&bytes(&[1]))).into_vec(), [1]);
@@ -74,7 +74,7 @@ fn types_that_break_a_rule_are_refused() {
         assert!(error.to_string().contains(what), "{error}");
     }
     let mut deep = unsigned(1);
-    for _ in 0..64 {
+    for _ in 0..63 {
         deep = typed(&deep);
     }
     assert_eq!(decode::<u8>(&deep), 1);
@@ -120,7 +120,7 @@ fn paths_lead_through_types() {
     let listed = file.only().unwrap().tensors().unwrap();
     let paths: Vec<_> = listed.iter().map(|info| (info.path(), info.shape().to_vec())).collect();
     assert_eq!(paths, [("log.at", vec![2]), ("log.in.x", vec![2]), ("tensor", vec![1])]);
-    assert_eq!(file.slice::<DynTensor>("log.at", 1..).unwrap().shape(), [1]);
+    assert_eq!(file.slice::<DynTensor>("log.at", (1..,)).unwrap().shape(), [1]);
     let value: Value = IArchive::new(&archive[..]).unwrap().load().unwrap();
     assert!(value.to_string().starts_with(r#"{"log": [{"at": 7, "in": {"x": 5}}"#), "{value}");
 }

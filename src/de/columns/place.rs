@@ -161,21 +161,33 @@ fn field_of<'de>(
             spread(at, marks, rows, column, allowance)
         }
         _ => {
-            let mut items = Vec::new();
-            for row in 0..rows {
-                let value = value::read_row(&mut column, row, allowance)?;
+            let items = as_items(&mut column, rows, allowance, |value| {
                 let mut field = value.get(name.as_str());
                 for name in rest {
                     field = field.and_then(|field| field.get(name.as_str()));
                 }
-                let item = crate::to_vec(field.unwrap_or(&Value::Null))?;
-                allowance.charge(item.len() as u64)?;
-                items.extend_from_slice(&item);
-            }
-            let levels = allowance.limits.max_depth;
-            Ok(Column::new(at, Kind::Items(Items::new(Data::Owned(Rc::new(items)), at, levels))))
+                field
+            })?;
+            Ok(Column::new(at, Kind::Items(items)))
         }
     }
+}
+
+/// Encodes the values that `of` finds in the rows of a column.
+fn as_items<'de>(
+    column: &mut Column<'de>,
+    rows: usize,
+    allowance: &Allowance,
+    of: impl Fn(&Value) -> Option<&Value>,
+) -> Result<Items<'de>> {
+    let mut items = Vec::new();
+    for row in 0..rows {
+        let value = value::read_row(column, row, allowance)?;
+        let item = crate::to_vec(of(&value).unwrap_or(&Value::Null))?;
+        allowance.charge(item.len() as u64)?;
+        items.extend_from_slice(&item);
+    }
+    Ok(Items::new(Data::Owned(Rc::new(items)), column.at, allowance.limits.max_depth))
 }
 
 /// Returns a column of `rows` rows: those that are marked are the rows of `column`, and the others are null.
@@ -189,6 +201,13 @@ fn spread<'de>(
     column: Column<'de>,
     allowance: &Allowance,
 ) -> Result<Column<'de>> {
+    if let Kind::Dict(dict) = &column.kind
+        && matches!(dict.column.kind, Kind::Unit | Kind::Optional(_) | Kind::Items(_))
+    {
+        let (mut column, present) = (column, marks.count(rows));
+        let items = as_items(&mut column, present, allowance, Some)?;
+        return spread(at, marks, rows, Column::new(column.at, Kind::Items(items)), allowance);
+    }
     let kind = match column.kind {
         Kind::Unit => Kind::Unit,
         Kind::Optional(mut inner) => {

@@ -112,6 +112,19 @@ impl Prediction {
                     || self.bytes(narrow.as_ref().unwrap_or(&numbers.bytes).len())
             }
             Node::Strings(strings) => {
+                let is_it = std::ptr::eq(self.of, &raw const strings.bytes);
+                let dict = if is_it { None } else { Dict::of(strings) };
+                if let Some(Dict { strings: distinct, .. }) = dict {
+                    self.kind("dict");
+                    self.size += TYPED;
+                    self.bytes(strings.lengths.rows());
+                    self.head(distinct.lengths.rows());
+                    self.kind(if strings.is_text { "text" } else { "bytes" });
+                    self.lengths(&distinct.lengths);
+                    self.head(distinct.bytes.len());
+                    self.size += distinct.bytes.len();
+                    return false;
+                }
                 self.kind(if strings.is_text { "text" } else { "bytes" });
                 self.lengths(&strings.lengths);
                 self.is_payload(&strings.bytes) || self.bytes(strings.bytes.len())
