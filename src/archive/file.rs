@@ -421,15 +421,23 @@ impl<S: ReadAt> Archive<S> {
     /// columns of its table have no dtype.
     ///
     /// # Errors
-    /// If no value has the name, one of them is not a sequence, or the archive is damaged.
+    /// If no value has the name, one of them is not a sequence, or the archive is damaged. The headers of the values are read
+    /// when rows are asked for, so some damage is found only then.
     pub fn table(&self, name: &str) -> Result<Table<'_, S>> {
         let mut table = Table::default();
         for entry in self.entries() {
             let entry = entry?;
             if entry.name.as_deref() == Some(name) {
-                let segment = self.at(&entry)?;
-                let whole = 0..segment.metadata()?.len();
-                table.add(segment, whole).map_err(|error| error.in_field(name))?;
+                let limits = self.options.limits;
+                match entry.rows() {
+                    // The header is read when a row is needed.
+                    Some(rows) => table.add_later(rows, limits, Box::new(move || self.at(&entry))),
+                    None => {
+                        let segment = self.at(&entry)?;
+                        let whole = 0..segment.metadata()?.len();
+                        table.add(segment, whole).map_err(|error| error.in_field(name))?;
+                    }
+                }
             }
         }
         if table.has_parts() { Ok(table) } else { Err(self.no_such(name)) }

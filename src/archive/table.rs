@@ -41,11 +41,25 @@ use crate::wire::reader::{Left, Reader};
 /// Sequences that are stored as columns are read by column, and columns that are not asked for are not read. Other
 /// sequences are read row by row.
 pub struct Table<'a, S: ?Sized> {
-    parts: Vec<Part<'a, S>>,
+    parts: Vec<Entry<'a, S>>,
     rows: u64,
+    limits: Limits,
     /// The chunks that [`take`](Self::take) decompressed last.
     chunks: KeptChunks,
 }
+
+/// One sequence, whose header may not have been read yet.
+struct Entry<'a, S: ?Sized> {
+    /// The number of the first row.
+    first: u64,
+    rows: u64,
+    part: OnceLock<Part<'a, S>>,
+    /// Reads the header. `None` if it was read.
+    open: Option<Open<'a, S>>,
+}
+
+/// Reads the header of a segment.
+type Open<'a, S> = Box<dyn Fn() -> Result<Segment<'a, S>> + Send + Sync + 'a>;
 
 /// One sequence.
 struct Part<'a, S: ?Sized> {
@@ -120,7 +134,8 @@ impl Column {
 
 impl<S: ?Sized> Default for Table<'_, S> {
     fn default() -> Self {
-        Self { parts: Vec::new(), rows: 0, chunks: KeptChunks::default() }
+        let (parts, limits) = (Vec::new(), Limits::default());
+        Self { parts, rows: 0, limits, chunks: KeptChunks::default() }
     }
 }
 
@@ -134,13 +149,24 @@ impl<S: ?Sized> fmt::Debug for Table<'_, S> {
 impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     /// Adds the rows of the sequence that is at this range of the metadata.
     pub(super) fn add(&mut self, segment: Segment<'a, S>, range: Range<usize>) -> Result<()> {
-        let (base, item) = segment.item(range.clone())?;
-        let wire = Reader::new(SliceRead::new(item), segment.options.limits);
-        let (rows, stored) = count(wire).map_err(|error| error.moved_by(base))?;
-        let first = self.rows;
+        self.limits = segment.options.limits;
+        let part = Part::new(segment, range, self.rows)?;
+        let (first, rows) = (self.rows, part.rows);
         self.rows = first.saturating_add(rows);
-        self.parts.push(Part { segment, first, rows, range, stored });
+        self.parts.push(Entry { first, rows, part: part.into(), open: None });
         Ok(())
+    }
+
+    /// Adds the rows of a value, of which only the number of rows is known.
+    pub(super) fn add_later(&mut self, rows: u64, limits: Limits, open: Open<'a, S>) {
+        let first = self.rows;
+        (self.rows, self.limits) = (first.saturating_add(rows), limits);
+        self.parts.push(Entry { first, rows, part: OnceLock::new(), open: Some(open) });
+    }
+
+    /// The sequences that have rows. Reads their headers.
+    fn filled(&self) -> impl Iterator<Item = Result<&Part<'a, S>>> {
+        self.parts.iter().filter(|part| part.rows > 0).map(Entry::part)
     }
 
     pub(super) fn has_parts(&self) -> bool {
@@ -211,7 +237,7 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
             let to = end.min(part.end());
             if from < to {
                 let wanted = from - part.first..to - part.first;
-                let read: Vec<T> = part.rows(wanted, &mut spent)?;
+                let read: Vec<T> = part.part()?.rows(wanted, &mut spent)?;
                 if rows.is_empty() {
                     rows = read;
                 } else {
@@ -269,16 +295,12 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     }
 
     fn column_of(&self, names: &[String]) -> Result<ColumnOfGroups<'_>> {
-        let mut column = ColumnOfGroups::new(self.limits());
+        let mut column = ColumnOfGroups::new(self.limits);
         let mut spent = Spent::default();
-        for part in self.parts.iter().filter(|part| part.rows > 0) {
-            part.column(names, &mut column, &mut spent)?;
+        for part in self.filled() {
+            part?.column(names, &mut column, &mut spent)?;
         }
         Ok(column)
-    }
-
-    fn limits(&self) -> Limits {
-        self.parts.first().map(|part| part.segment.options.limits).unwrap_or_default()
     }
 
     /// The columns, in the order of the fields. The columns of a field that is a struct follow it.
@@ -301,7 +323,8 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
 
     fn outline(&self) -> Result<Outline<'_>> {
         let mut outline = Outline::default();
-        for part in self.parts.iter().filter(|part| part.rows > 0) {
+        for part in self.filled() {
+            let part = part?;
             let (base, item) = part.segment.item(part.range.clone())?;
             let segment = &part.segment;
             match part.stored {
@@ -316,7 +339,9 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
 
     /// The column at a path.
     fn whole(&self, path: &str) -> Result<Whole> {
-        if self.parts.iter().all(|part| matches!(part.stored, Stored::Items(_))) {
+        let mut parts = self.parts.iter().map(Entry::part);
+        let is_items = |part: Result<&Part<'a, S>>| Ok(matches!(part?.stored, Stored::Items(_)));
+        if parts.try_fold(true, |all, part| Ok::<_, Error>(all && is_items(part)?))? {
             // Without columns, it is not known which names have dots.
             let names = path.split('.').map(str::to_owned).collect();
             return Ok(Whole { names, meta: None, buffer: None });
@@ -364,10 +389,39 @@ fn count(mut wire: Reader<SliceRead<'_>>) -> Result<(u64, Stored)> {
     Ok((rows, items))
 }
 
-impl<S: ?Sized> Part<'_, S> {
+impl<S: ?Sized> Entry<'_, S> {
     /// The number of the first row behind the part.
     fn end(&self) -> u64 {
         self.first.saturating_add(self.rows)
+    }
+}
+
+impl<'a, S: ReadAt + ?Sized> Entry<'a, S> {
+    /// The sequence. Reads its header if that was not read yet.
+    fn part(&self) -> Result<&Part<'a, S>> {
+        if let Some(part) = self.part.get() {
+            return Ok(part);
+        }
+        let open = self.open.as_ref().ok_or_else(|| Error::data("the sequence is missing"))?;
+        let segment = open()?;
+        let (offset, whole) = (segment.offset(), 0..segment.metadata()?.len());
+        let part = Part::new(segment, whole, self.first)?;
+        if part.rows != self.rows {
+            let (found, expected) = (part.rows, self.rows);
+            let what = format!("expected {expected} rows, as the directory says, found {found}");
+            return Err(Error::damaged(what).at(offset));
+        }
+        Ok(self.part.get_or_init(|| part))
+    }
+}
+
+impl<'a, S: ReadAt + ?Sized> Part<'a, S> {
+    /// The sequence at this range of the metadata, whose first row has this number.
+    fn new(segment: Segment<'a, S>, range: Range<usize>, first: u64) -> Result<Self> {
+        let (base, item) = segment.item(range.clone())?;
+        let wire = Reader::new(SliceRead::new(item), segment.options.limits);
+        let (rows, stored) = count(wire).map_err(|error| error.moved_by(base))?;
+        Ok(Self { segment, first, rows, range, stored })
     }
 }
 
@@ -542,9 +596,12 @@ impl<S: ReadAt + ?Sized, T: DeserializeOwned> Iterator for Rows<'_, '_, S, T> {
             }
             // The memory of the rows that were given out is freed before the next ones are read.
             self.ready = Vec::new().into_iter();
-            let group = part.group(self.next);
-            self.next = group.end;
-            match part.rows(group, &mut Spent::default()) {
+            let read = part.part().and_then(|part| {
+                let group = part.group(self.next);
+                self.next = group.end;
+                part.rows(group, &mut Spent::default())
+            });
+            match read {
                 Ok(rows) => self.ready = rows.into_iter(),
                 Err(error) => {
                     // Nothing is known about the rows that follow, so the iterator ends.

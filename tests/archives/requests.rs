@@ -1,6 +1,6 @@
 //! How often a source is read: each read of an object store takes as long as a request.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tenarc::archive::SaveOptions;
 use tenarc::{Archive, OArchive};
 
@@ -81,4 +81,28 @@ fn a_tensor_takes_one_read_beside_its_header() {
     assert_eq!(reads(&archive), 3);
     segment.tensor::<Vec<f32>>("1").unwrap();
     assert_eq!(reads(&archive), 1);
+}
+
+#[derive(Serialize, Deserialize, Debug, PartialEq)]
+struct Event {
+    id: u64,
+    score: f32,
+}
+
+#[test]
+fn a_table_of_daily_appends_reads_no_headers_that_are_not_needed() {
+    let mut out = OArchive::new(Vec::new()).unwrap();
+    for day in 0..365 {
+        let events: Vec<_> = (0..1000).map(|id| Event { id: day * 1000 + id, score: 0.5 }).collect();
+        out.save_as("events", &events).unwrap();
+    }
+    let archive = opened(out.finish().unwrap());
+    let table = archive.table("events").unwrap();
+    assert_eq!(table.len(), 365_000);
+    // One for each block of the directory.
+    assert_eq!(reads(&archive), 5);
+    let row: Event = table.row(123_456).unwrap();
+    assert_eq!(row, Event { id: 123_456, score: 0.5 });
+    // The header of the value, and a column each, because the columns are in buffers.
+    assert_eq!(reads(&archive), 3);
 }

@@ -52,6 +52,7 @@ impl<S: ReadAt + ?Sized> Table<'_, S> {
         let mut rest = &*order;
         while let Some(&(row, _)) = rest.first() {
             let Some(part) = self.parts.get(self.part_of(row)) else { break };
+            let part = part.part()?;
             let (group, end) = part.around(row);
             let near = ((end - group) / NEAR).max(1);
             let mut before = row;

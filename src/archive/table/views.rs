@@ -26,10 +26,10 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     /// If the archive is not in memory, there is no such column, the rows are in several values, the column is a tensor in
     /// several groups, or it does not fit the type.
     pub fn view_column<T: Deserialize<'a>>(&self, path: &str) -> Result<T> {
-        let filled: Vec<_> = self.parts.iter().filter(|part| part.rows > 0).collect();
+        let filled: Vec<_> = self.filled().collect::<Result<_>>()?;
         let part = match &*filled {
             [] => {
-                let empty = ColumnOfGroups::new(self.limits());
+                let empty = ColumnOfGroups::new(self.limits);
                 return T::deserialize(empty).map_err(|error| error.in_field(path));
             }
             [part] => part,
@@ -84,8 +84,8 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     /// columns, or the column of the group is compressed or damaged or does not fit the type.
     pub fn views<T: Deserialize<'a>>(&self, path: &str) -> Result<Views<'_, 'a, S, T>> {
         let names = self.whole(path).map_err(|error| error.in_field(path))?.names;
-        let filled = self.parts.iter().filter(|part| part.rows > 0);
-        let places = filled.flat_map(|part| {
+        let filled: Vec<_> = self.filled().collect::<Result<_>>()?;
+        let places = filled.into_iter().flat_map(|part| {
             let groups: Vec<_> = match &part.stored {
                 Stored::Items(_) => vec![Place { part, group: None }],
                 Stored::Columns { groups } => {
