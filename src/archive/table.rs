@@ -339,9 +339,11 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
 
     /// The column at a path.
     fn whole(&self, path: &str) -> Result<Whole> {
-        let mut parts = self.parts.iter().map(Entry::part);
-        let is_items = |part: Result<&Part<'a, S>>| Ok(matches!(part?.stored, Stored::Items(_)));
-        if parts.try_fold(true, |all, part| Ok::<_, Error>(all && is_items(part)?))? {
+        let mut are_items = true;
+        for part in &self.parts {
+            are_items &= matches!(part.part()?.stored, Stored::Items(_));
+        }
+        if are_items {
             // Without columns, it is not known which names have dots.
             let names = path.split('.').map(str::to_owned).collect();
             return Ok(Whole { names, meta: None, buffer: None });
