@@ -157,8 +157,10 @@ impl Opened {
         let Some((directory, mark)) = scan::read_end_in(source, end, len)? else {
             return Ok(None);
         };
-        if source.contents().is_some() || last.start == 0 {
-            scan::check_magic(source, len)?;
+        match last.get(0, MAGIC.len() as u64) {
+            Some(magic) => scan::check_magic_of_stream(magic)?,
+            None if source.contents().is_some() => scan::check_magic(source, len)?,
+            None => {}
         }
         Ok(Some(Self { last, ..Self::of(directory, mark, len) }))
     }
@@ -360,7 +362,7 @@ impl<S: ReadAt> Archive<S> {
     /// out.save_as("days", &["Monday", "Tuesday"])?.save_as("sum", &7)?;
     /// let archive = Archive::new(out.finish()?)?;
     /// let entries: Vec<_> = archive.entries().collect::<Result<_, _>>()?;
-    /// assert_eq!((entries[0].name(), entries[0].rows()), (Some("days"), None));
+    /// assert_eq!((entries[0].name(), entries[0].rows()), (Some("days"), Some(2)));
     /// # Ok::<(), tenarc::Error>(())
     /// ```
     ///

@@ -123,7 +123,7 @@ pub fn recover_to_with(
     let write = |bytes: &[u8]| out.write_all(bytes).map_err(failed);
     source::in_pieces(&file, 0..kept, &mut Vec::new(), write)?;
     if let Some(mut scan) = repair.scan {
-        scan::complete(&file, len, scan.directory.entries_mut());
+        scan::complete(&file, len, scan.directory.entries_mut())?;
         out.write_all(&scan.missing).map_err(failed)?;
         let position = scan.mark();
         let mut archive = OArchive::resumed(out, position, scan.directory);
@@ -365,7 +365,7 @@ fn nothing_left(dropped: u64) -> Error {
 
 /// The end mark to write after the missing blocks.
 fn end<S: ReadAt>(scan: &mut Scan, file: &S, len: u64) -> Result<EndMark> {
-    scan::complete(file, len, scan.directory.entries_mut());
+    scan::complete(file, len, scan.directory.entries_mut())?;
     scan.directory.end_mark(scan.mark())
 }
 

@@ -129,7 +129,7 @@ impl Scan {
                 }
             }
             if let Block::Segments(entries) = &mut block {
-                complete(source, len, entries);
+                complete(source, len, entries)?;
             }
             let at = self.mark();
             let record = block.record(level, at)?;
@@ -234,12 +234,22 @@ fn same_block<S: ReadAt + ?Sized>(
 }
 
 /// Adds what a scan does not say of segments. A segment that cannot be read has no digest.
-pub fn complete<S: ReadAt + ?Sized>(source: &S, len: u64, entries: &mut [Entry]) {
+pub fn complete<S: ReadAt + ?Sized>(source: &S, len: u64, entries: &mut [Entry]) -> Result<()> {
     for entry in entries.iter_mut().filter(|entry| entry.digest == Fact::Unknown) {
-        let loaded = Loaded::read(source, entry.offset, len, Limits::default());
-        if let Ok(full) = loaded.and_then(|loaded| loaded.full_entry(source)) {
+        if let Some(full) = full_entry(source, len, entry)? {
             *entry = full;
         }
+    }
+    Ok(())
+}
+
+/// Reads what the directory says of a segment that ends before `len`. `None` if the segment is damaged.
+pub fn full_entry<S: ReadAt + ?Sized>(source: &S, len: u64, entry: &Entry) -> Result<Option<Entry>> {
+    let loaded = Loaded::read(source, entry.offset, len, Limits::default());
+    match loaded.and_then(|loaded| loaded.full_entry(source)) {
+        Ok(full) => Ok(Some(full)),
+        Err(error) if error.category() == Category::Io => Err(error),
+        Err(_) => Ok(None),
     }
 }
 

@@ -309,6 +309,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
             let what = "the segment was saved without checksums";
             return Err(Error::data(what).at(header.offset));
         }
+        header.check.known().map_err(|error| error.at(header.offset))?;
         let options = self.options.with_checksums(true);
         self.numbers_at(path)?.into_iter().try_for_each(|number| {
             verify::buffer(self.source, &self.loaded, number, options, &mut |_| ())

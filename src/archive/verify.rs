@@ -113,7 +113,11 @@ pub fn buffer<S: ReadAt + ?Sized>(
     options: DecodeOptions,
     progress: &mut dyn FnMut(u64),
 ) -> Result<()> {
-    let place = segment.buffer(number, options)?;
+    let place = segment.stored_buffer(number)?;
+    if place.packed().is_some_and(|how| how.coding.digest().is_some()) {
+        // Its bytes are not here.
+        return Ok(());
+    }
     let stored = segment.stored(source, number, options)?;
     chunked::verify(source, place, stored, options, progress).map_err(|error| {
         if error.category() == Category::Damaged {

@@ -9,14 +9,12 @@ use serde::Serialize;
 
 use super::digest::Digest;
 use super::directory::{Directory, EndMark, Entry, Fact};
-use super::loaded::Loaded;
 use super::scan::{self, Committed};
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt as _;
 use crate::io::atomic::{AtomicFile, SyncLevel};
 use crate::io::lock::Locked;
 use crate::io::sink::{Sink, Stage};
-use crate::options::Limits;
 use crate::parts::Parts;
 use crate::segment::buffers::no_such;
 use crate::segment::format::{self, Layout};
@@ -69,8 +67,8 @@ struct Hooks<W> {
     commit: fn(&mut W, u64, Then) -> Result<()>,
     /// Removes everything that was written from this position on. `false` if that is not possible.
     undo: fn(&mut W, u64) -> io::Result<bool>,
-    /// Reads what the directory says of an earlier segment. `None` if it cannot be read.
-    entry: fn(&W, &Entry) -> Option<Entry>,
+    /// Reads what the directory says of an earlier segment. `None` if the segment is damaged, or cannot be read again.
+    entry: fn(&W, &Entry) -> Result<Option<Entry>>,
 }
 
 impl<W> Hooks<W> {
@@ -79,7 +77,7 @@ impl<W> Hooks<W> {
             prepare: |_| Ok(()),
             commit: |_, _, _| Ok(()),
             undo: |_, _| Ok(false),
-            entry: |_, _| None,
+            entry: |_, _| Ok(None),
         }
     }
 }
@@ -248,7 +246,7 @@ impl<W: Write> OArchive<W> {
             let writer = self.sink.overflow_ref().get_ref();
             for entry in self.directory.entries_mut() {
                 if entry.digest == Fact::Unknown
-                    && let Some(full) = (self.hooks.entry)(writer, entry)
+                    && let Some(full) = (self.hooks.entry)(writer, entry)?
                 {
                     *entry = full;
                 }
@@ -451,14 +449,12 @@ impl ArchiveFile {
         Ok(())
     }
 
-    fn entry(&self, entry: &Entry) -> Option<Entry> {
-        let file = match &self.target {
-            Target::New(new) => new.file(),
-            Target::Locked(locked) => &locked.file,
-            Target::Finished => return None,
-        };
-        let loaded = Loaded::read(file, entry.offset, self.committed, Limits::default()).ok()?;
-        loaded.full_entry(file).ok()
+    fn entry(&self, entry: &Entry) -> Result<Option<Entry>> {
+        match &self.target {
+            Target::New(new) => scan::full_entry(new.file(), self.committed, entry),
+            Target::Locked(locked) => scan::full_entry(&locked.file, self.committed, entry),
+            Target::Finished => Ok(None),
+        }
     }
 
     fn undo(&mut self, position: u64) -> io::Result<bool> {
@@ -604,6 +600,7 @@ impl OArchive<ArchiveFile> {
         let failed = |error| Error::io_at(error, "cannot open", path);
         let mut locked = locked.map_err(failed)?;
         let len = locked.file.size().map_err(failed)?;
+        scan::check_magic(&locked.file, len).map_err(|error| error.in_file(path))?;
         let committed = scan::last_commit(&locked.file, len);
         let Committed { directory, end, .. } = committed.map_err(|error| error.in_file(path))?;
         if end < len {

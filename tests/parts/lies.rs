@@ -208,7 +208,11 @@ fn headers_that_lie() {
     let seg = Seg::new(bytes_ref(0), &[b"1234"]);
     let cases: [(Seg, &[Category]); 11] = [
         (Seg { version: 2, ..seg.clone() }, &[Category::Version]),
-        (Seg { check: text("md5"), ..seg.clone() }, &[Category::Version]),
+        (Seg { check: text("md5"), ..seg.clone() }, &[Category::Data]),
+        (
+            Seg { check: array(&[text("md5"), unsigned(16)]), ..seg.clone() },
+            &[Category::Version, Category::Damaged],
+        ),
         (seg.clone().aligned(0), &[Category::Data]),
         (seg.clone().aligned(4), &[Category::Data]),
         (seg.clone().aligned(24), &[Category::Data]),

@@ -6,7 +6,7 @@ use tenarc_test_support::builder::{BlockAt, Built, Entry, Root, Seg, block, unsi
 #[test]
 fn a_directory_of_more_segments_than_have_room_is_refused() {
     let mut built = Built::new().segment(&Seg::new(unsigned(1), &[]));
-    let entries: Vec<Entry> = (12..76).map(|at| (at, vec![0xf6], 30, None)).collect();
+    let entries: Vec<Entry> = (12..76).map(|at| (at, vec![0xf6], 30, None, None)).collect();
     let mut lower: Vec<BlockAt> = Vec::new();
     for level in 0..9 {
         let mut upper = Vec::new();

@@ -187,7 +187,7 @@ fn each_block_is_looked_into_once() {
     // Long enough that so many segments could stand before the directory.
     built = built.raw(&Seg::new(text(&"x".repeat(8 << 20)), &[]).bytes(at));
     // No segment stands at these, which no search by name looks at.
-    let entry = |entry| (at + entry, text("same"), 40, None);
+    let entry = |entry| (at + entry, text("same"), 40, None, None);
     let entries: Vec<Entry> = (0..64).map(entry).collect();
     let mut lower = Vec::new();
     for _ in 0..64 {
@@ -236,7 +236,7 @@ fn large_directories_are_lazy() {
         bytes.extend(seg.bytes(at));
         // The others of the block are lies, that only whoever asks for them meets.
         let header = seg.entry(at).2;
-        let entry = |entry| (at + entry, NONE.to_vec(), header, None);
+        let entry = |entry| (at + entry, NONE.to_vec(), header, None, None);
         entries.extend((0..one_in_each_block).map(entry));
         let at = bytes.len() as u64;
         let block = block(&std::mem::take(&mut entries), at);

@@ -92,7 +92,7 @@ fn with_layout_of(header: &Seg, other: &Seg, at: u64) -> Vec<u8> {
 
 fn one_segment(root: &mut Root, at: u64, header: u64) {
     root.count = 1;
-    root.entries = vec![(at, vec![0xf6], header, None)];
+    root.entries = vec![(at, vec![0xf6], header, None, None)];
 }
 
 /// An archive whose only segment has this content in its record.
@@ -259,7 +259,7 @@ fn versions_of_the_future_are_refused_as_such() {
         let bytes = archive(&Seg { version, ..seg() });
         refuses::<Tensor<Array1<u8>>>(&bytes, &[Version]).iter().for_each(names);
         refused(&bytes, &[Version]);
-        let fields = array(&[unsigned(version), text("who knows")]);
+        let fields = array(&[unsigned(version), text("who knows what it means")]);
         let mut bytes = with_header(&fields);
         refused(&bytes, &[Version]);
         let hash = MAGIC.len() + sealed(&own(*b"TSEG", &fields), 0).len() - 1;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use tenarc::archive::SaveOptions;
 use tenarc::error::Category;
 use tenarc::error::Category::{Eof, Io, Limit, Syntax, Torn};
 use tenarc::io::ReadAt;
@@ -27,7 +28,7 @@ fn refused_files(path: &Path, categories: &[Category]) -> Vec<String> {
             tenarc::open(path).map(drop),
             // SAFETY: nobody changes the file meanwhile.
             unsafe { Map::open(path) }.map(drop),
-            OArchive::append(path).map(drop),
+            OArchive::append_existing(path, SaveOptions::default()).map(drop),
         ];
         let _ = send.send(errors.map(Result::err));
     });

@@ -34,12 +34,6 @@ fn a_description_made_by_hand_is_verified() {
         (100, element("zstd", &[2, 1], 100, &[12])),
         (100, element("later", &[1 << 40, 0, 7], 100, &[12])),
         (12, element("later", &[], 12, &[12])),
-        // With heads that are longer than necessary.
-        (
-            12,
-            [vec![0x98, 4], text("zstd"), numbers(&[1, 0]), vec![0x18, 12, 0x81, 0x19, 0, 12]]
-                .concat(),
-        ),
     ] {
         let bytes = archive(&described(element, len));
         verify(&bytes).unwrap();
@@ -53,6 +47,14 @@ fn a_description_made_by_hand_is_verified() {
 fn descriptions_of_other_forms() {
     let good = [text("zstd"), numbers(&[1, 0]), unsigned(12), numbers(&[12])];
     verify(&archive(&described(array(&good), 12))).unwrap();
+    // With heads that are longer than necessary.
+    for longer in [
+        [vec![0x98, 4], good.concat()].concat(),
+        array(&[text("zstd"), numbers(&[1, 0]), vec![0x18, 12], numbers(&[12])]),
+        array(&[text("zstd"), numbers(&[1, 0]), unsigned(12), vec![0x81, 0x19, 0, 12]]),
+    ] {
+        refused(&archive(&described(longer, 12)), &[Data]);
+    }
     for at in 0..4 {
         for other in
             [vec![0x20], vec![0xf6], vec![0x60], vec![0x40], vec![0x9f, 0xff], vec![0xf9, 0x5c, 0]]

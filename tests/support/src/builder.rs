@@ -4,7 +4,7 @@
 // Positions are those of small archives in memory.
 #![allow(clippy::cast_possible_truncation)]
 
-use twox_hash::XxHash3_64;
+use twox_hash::{XxHash3_64, XxHash3_128};
 
 pub const MAGIC: &[u8] = b"\xd9\xd9\xf8\xda\x54\x41\x52\x43\x43BOR";
 
@@ -174,10 +174,14 @@ impl Seg {
 
     /// The record with its hash, where the segment starts at `offset`.
     fn record(&self, offset: u64) -> Vec<u8> {
+        sealed(&self.content(self.name.clone()), offset)
+    }
+
+    fn content(&self, name: Vec<u8>) -> Vec<u8> {
         let lengths: Vec<u64> = self.buffers.iter().map(|buffer| buffer.len() as u64).collect();
         let fields = [
             unsigned(self.version),
-            self.name.clone(),
+            name,
             unsigned(self.alignment),
             self.check.clone(),
             self.chunk.clone(),
@@ -185,13 +189,27 @@ impl Seg {
             self.ext.clone(),
             self.metadata.clone(),
         ];
-        sealed(&own(*b"TSEG", &[head(ARRAY, 8), fields.concat()].concat()), offset)
+        own(*b"TSEG", &[head(ARRAY, 8), fields.concat()].concat())
     }
 
     /// The directory's entry, where the segment starts at `offset`.
     pub fn entry(&self, offset: u64) -> Entry {
         let header = self.record(offset).len() as u64;
-        (offset, self.name.clone(), header, rows(&self.metadata))
+        (offset, self.name.clone(), header, rows(&self.metadata), self.digest())
+    }
+
+    /// The digest. `None` if there is none, or if it depends on extensions.
+    fn digest(&self) -> Option<[u8; 16]> {
+        let has_hashes = self.buffers.is_empty() || self.check != [0xf6];
+        if self.ext != [0xa0] || !has_hashes {
+            return None;
+        }
+        let mut content = self.content(vec![0xf6]);
+        if !self.buffers.is_empty() {
+            let trailer = self.trailer(&[0; 8]);
+            content.extend(&trailer[..trailer.len() - 9]);
+        }
+        Some(XxHash3_128::oneshot(&content).to_be_bytes())
     }
 
     /// The hashes of the buffers, bound to the record.
@@ -309,8 +327,8 @@ fn item_len(item: &[u8]) -> Option<usize> {
     (at <= item.len()).then_some(at)
 }
 
-/// Offset, name, length of the header, and rows of a segment.
-pub type Entry = (u64, Vec<u8>, u64, Option<u64>);
+/// Offset, name, length of the header, rows and digest of a segment.
+pub type Entry = (u64, Vec<u8>, u64, Option<u64>, Option<[u8; 16]>);
 
 /// Offset and length of a block.
 pub type BlockAt = (u64, u64);
@@ -318,7 +336,7 @@ pub type BlockAt = (u64, u64);
 fn entries(entries: &[Entry], in_block: bool) -> Vec<u8> {
     let mut names: Vec<&[u8]> = Vec::new();
     let mut items = Vec::new();
-    for (at, name, header, rows) in entries {
+    for (at, name, header, rows, digest) in entries {
         let number = (*name != [0xf6]).then(|| {
             names.iter().position(|known| known == name).unwrap_or_else(|| {
                 names.push(name);
@@ -329,8 +347,7 @@ fn entries(entries: &[Entry], in_block: bool) -> Vec<u8> {
         let number = optional(number.map(|number| number as u64));
         let mut entry = vec![unsigned(*at), number, unsigned(*header), optional(*rows)];
         if in_block {
-            // Without digests.
-            entry.push(vec![0xf6]);
+            entry.push(digest.map_or(vec![0xf6], |digest| bytes(&digest)));
         }
         items.push(array(&entry));
     }
