@@ -24,7 +24,7 @@ from .source import FileSource, Front, Joined, Source, open_regular
 from .stored import Shared, SmallRows, StoredRows
 from .stream import is_stream, load_from
 from .table import Table
-from .torn import check_hashes, check_magic, last_commit, read_end, scan
+from .torn import check_hashes, last_commit, read_end, scan
 
 # The most values whose names are in a description.
 _FEW = 8
@@ -64,7 +64,6 @@ class Archive:
         self.unfinished_bytes = 0
         # The offset of the segment that a torn archive ends in.
         self._cut: int | None = None
-        check_magic(source)
         if torn and read_end(source, source.length) is None:
             self._open_torn(source)
             return
@@ -75,12 +74,13 @@ class Archive:
 
     def _open_torn(self, source: Source) -> None:
         found = scan(source, self._limits, check_hashes)
+        found.check_readable()
         self.torn = found.error(source.length)
         self.unfinished_bytes = source.length - found.vouched
         entries = found.entries
         if found.cut is not None:
             self._cut = found.cut.offset
-            entries = [*entries, (found.cut.offset, found.cut.name)]
+            entries = [*entries, Entry(found.cut.offset, found.cut.name, found.cut.header_length)]
         # All entries are in the root, whatever their number, because there are no blocks to read.
         self._directory, self._mark = Directory(len(entries), entries), source.length
 
@@ -136,8 +136,8 @@ class Archive:
             words.append("torn")
         return f"<tenarc.Archive{name}: {', '.join(words)}>"
 
-    def _read(self, at: int, before: int) -> bytes:
-        return read_record(self._source, at, before, self._limits)
+    def _read(self, at: int, before: int, length: int) -> bytes:
+        return read_record(self._source, at, before, self._limits, length)
 
     @cached_property
     def _entries(self) -> list[Entry]:
@@ -145,7 +145,7 @@ class Archive:
 
     def names(self) -> list[str | None]:
         """The names of all values, in order."""
-        return [name for _, name in self._entries]
+        return [entry.name for entry in self._entries]
 
     def segment(self, number: int) -> Segment:
         """A value by its number; negative ones count from the end."""
@@ -156,12 +156,12 @@ class Archive:
         return self._segment(index, self._directory.entry(index, self._read, self._mark))
 
     def _segment(self, number: int, entry: Entry) -> Segment:
-        offset, name = entry
-        found = Segment(self._source, number, offset, self._mark, self._limits, verify=self._verify)
-        if found.missing_bytes and offset != self._cut:
+        # A torn archive has no directory to compare with.
+        known = entry if self.torn is None else None
+        options: Any = dict(verify=self._verify, entry=known)
+        found = Segment(self._source, number, entry.offset, self._mark, self._limits, **options)
+        if found.missing_bytes and entry.offset != self._cut:
             raise found.cut_error()
-        if found.name != name:
-            raise Damaged("the name in the directory is not the name of the segment", offset=offset)
         return found
 
     def named(self, name: str) -> Segment:
@@ -172,7 +172,7 @@ class Archive:
         cut: Segment | None = None
         for number in reversed(range(len(self._entries))):
             entry = self._entries[number]
-            if entry[1] == name:
+            if entry.name == name:
                 found = self._segment(number, entry)
                 if not found.missing_bytes:
                     return found
@@ -240,6 +240,11 @@ class Archive:
         """Rows of the array at a path: see `Segment.slice`."""
         return self._only.slice(path, rows)
 
+    @property
+    def notes(self) -> dict[str, str]:
+        """The notes that the only value was saved with: see `Segment.notes`."""
+        return self._only.notes
+
     def table(self, name: str) -> Table:
         """The values that were saved under a name, as one table (SPEC 5.11); each of them is a sequence.
 
@@ -249,11 +254,11 @@ class Archive:
         rows. Columns and rows are read when they are needed, and arrays are views. The table stays valid after
         the archive is closed, except for values that were not committed, and keeps the file mapped.
         """
-        found = [number for number, entry in enumerate(self._entries) if entry[1] == name]
+        found = [number for number, entry in enumerate(self._entries) if entry.name == name]
         if not found:
             return self._only.table(name)
         # A value that was cut off is given only if no complete one has the name.
-        numbers = [number for number in found if self._entries[number][0] != self._cut] or found
+        numbers = [number for number in found if self._entries[number].offset != self._cut] or found
         values = _Values(self, numbers)
         groups: list[Column] = []
         small = SmallRows(values.shared)
@@ -277,12 +282,12 @@ class Archive:
     def digest(self) -> str:
         """The digest of all values and their names, in order, as 32 hexadecimal digits (SPEC 5.12).
 
-        See `Segment.digest`.
+        See `Segment.digest`. Headers are read only of values whose digest is not in the directory.
         """
         state = xxhash.xxh3_128(items.head(items.ARRAY, self.count))
-        for segment in self.segments():
-            name = items.text_or_null(segment.name)
-            state.update(items.array([name, items.byte_string(segment.digest_bytes())]))
+        for number, entry in enumerate(self._entries):
+            digest = entry.digest or self._segment(number, entry).digest_bytes()
+            state.update(items.array([items.text_or_null(entry.name), items.byte_string(digest)]))
         return state.hexdigest()
 
     def verify(self) -> None:
@@ -292,7 +297,7 @@ class Archive:
         are not part of the archive.
         """
         found = walk.verify(self._source, self._limits)
-        if found != self._entries:
+        if [entry.place() for entry in found] != [entry.place() for entry in self._entries]:
             raise Damaged("the directory does not list the segments of the archive", offset=self._mark)
 
 
