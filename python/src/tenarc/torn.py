@@ -28,7 +28,7 @@ from .segment import (
     record_length,
     skip_aux,
 )
-from .source import STEP, Shrunk, Source
+from .source import STEP, FileSource, Shrunk, Source
 
 #: A reader gets the tail, and nearly always all of the end mark, with so many of the last bytes.
 _SUFFIX = 4096
@@ -211,6 +211,8 @@ def last_commit(source: Source, limits: Limits) -> tuple[Directory, int, int]:
     except (Damaged, Torn):
         # During the scan, a writer may have undone a value and written another one. Committed bytes do not
         # change, so a second scan tells.
+        if isinstance(source, FileSource):
+            source.update_length()
         return _last_before(source, limits)
 
 
