@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import copy
+import operator
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
+from itertools import accumulate
 from types import TracebackType
 from typing import Any, BinaryIO
 
@@ -250,8 +253,8 @@ class Archive:
 
         If no value has that name, it is a path in the only value: see `Segment.table`.
 
-        The sequences can be stored as columns or as arrays. Their headers are read now, to know the number of
-        rows. Columns and rows are read when they are needed, and arrays are views. The table stays valid after
+        The sequences can be stored as columns or as arrays. Usually, the directory knows how many rows they have.
+        Headers, columns and rows are read when they are needed, and arrays are views. The table stays valid after
         the archive is closed, except for values that were not committed, and keeps the file mapped.
         """
         found = [number for number, entry in enumerate(self._entries) if entry.name == name]
@@ -260,20 +263,11 @@ class Archive:
         # A value that was cut off is given only if no complete one has the name.
         numbers = [number for number in found if self._entries[number].offset != self._cut] or found
         values = _Values(self, numbers)
-        groups: list[Column] = []
-        small = SmallRows(values.shared)
-        for number in numbers:
-            rows = StoredRows(number, values.shared, partial(values.sequence, number))
-            parts = rows.groups()
-            length = rows.small_length() if parts else None
-            if length is not None:
-                small.add(rows, parts[0].count, length)
-                parts = []
-            if parts or small.is_full():
-                # The order of the rows is that of the values.
-                groups += [*small.group(), *parts]
-                small = SmallRows(values.shared)
-        return Table.of(groups + small.group())
+        counts = [self._entries[number].rows for number in numbers]
+        known = [count for count in counts if count is not None]
+        if len(known) == len(counts) and self.torn is None:
+            return _TableOfValues(values, numbers, known)
+        return Table.of(values.groups(numbers))
 
     def tensors(self) -> Iterator[TensorInfo]:
         """All tensors: see `Segment.tensors`."""
@@ -311,11 +305,68 @@ class _Values:
         self._last: Segment | None = None
         self.shared = Shared()
 
+    def groups(self, numbers: Iterable[int]) -> list[Column]:
+        """The groups of rows of some values. Nothing but their numbers of rows is read."""
+        groups: list[Column] = []
+        small = SmallRows(self.shared)
+        for number in numbers:
+            rows = StoredRows(number, self.shared, partial(self.sequence, number))
+            parts = rows.groups()
+            length = rows.small_length() if parts else None
+            if length is not None:
+                small.add(rows, parts[0].count, length)
+                parts = []
+            if parts or small.is_full():
+                # The order of the rows is that of the values.
+                groups += [*small.group(), *parts]
+                small = SmallRows(self.shared)
+        return groups + small.group()
+
     def sequence(self, number: int) -> tuple[Segment, Any, list[Step]]:
         if self._last is None or self._last.number != number:
             self._last = None
             self._last = self._archive._segment(number, self._entries[number])
         return self._last, *self._last.rows()
+
+
+class _TableOfValues(Table):
+    """The values that were saved under one name, of which the directory knows how many rows they have.
+
+    Their headers are read when anything else is needed, and for a row only that of its value.
+    """
+
+    def __init__(self, values: _Values, numbers: list[int], counts: list[int]) -> None:
+        self._values, self._numbers = values, numbers
+        # The number of the first row of each value, and at last the number of rows.
+        self._firsts = list(accumulate(counts, initial=0))
+        self._names = None
+        # The values of which a row was read.
+        self._read: dict[int, Table] = {}
+
+    @cached_property
+    def groups(self) -> list[Column]:  # type: ignore[override]
+        return self._values.groups(self._numbers)
+
+    @cached_property
+    def _starts(self) -> list[int]:  # type: ignore[override]
+        return list(accumulate((group.count for group in self.groups), initial=0))
+
+    def __len__(self) -> int:
+        return self._firsts[-1]
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, (str, slice)) or "groups" in self.__dict__:
+            return super().__getitem__(key)
+        row = operator.index(key)
+        row += len(self) if row < 0 else 0
+        if not 0 <= row < len(self):
+            return super().__getitem__(key)
+        place = bisect.bisect_right(self._firsts, row) - 1
+        found = self._read.get(place)
+        if found is None:
+            rows = StoredRows(self._numbers[place], Shared(), partial(self._values.sequence, self._numbers[place]))
+            found = self._read[place] = Table.of(rows.groups())
+        return found[row - self._firsts[place]]
 
 
 def open_archive(
