@@ -131,23 +131,26 @@ def is_version_known(content: bytes) -> bool:
 
 
 def check_version(start: bytes, at: int) -> None:
-    """Refuses a record of this format that is of another version (SPEC 5.1).
+    """Refuses a record of this format that is of a later version (SPEC 5.1).
 
-    `start` are the first bytes of what is at the position. There need not be a record, nor all of it.
+    `start` are the first bytes of what is at the position. There need not be a record, nor all of it. The
+    version 0 is what a lost sector leaves.
     """
     look = Items(start, at)
     try:
-        if look.take(2, "record") != RECORD or look.any_head("record")[0] != BYTES:
+        if look.take(2, "record") != RECORD:
             return
-        if kind_of(start[look.at :]) is None:
+        major, length = look.any_head("record")
+        if major != BYTES or length is None or kind_of(start[look.at :]) is None:
             return
+        look.data = start[: look.at + length]
         look.at += 5
         array, _ = look.any_head("record")
         begin = look.at
         kind, found = look.any_head("version")
     except Damaged:
         return
-    if array == ARRAY and kind == UNSIGNED and found != VERSION:
+    if array == ARRAY and kind == UNSIGNED and found is not None and found > VERSION:
         text = f"version {found} of the format is not supported, only version {VERSION}"
         raise Version(text, offset=at + begin)
 
