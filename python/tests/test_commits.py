@@ -157,9 +157,10 @@ def test_the_sample_is_right(found, path):
 
 
 def test_every_cut_opens_at_what_was_committed(found, path):
-    step = 1 if len(found.data) < 4000 else 7
+    step = 1 if len(found.data) < 1500 else 13
     edges = {edge + n for piece in found.pieces for edge in (piece.start, piece.end) for n in (-1, 0, 1)}
-    for length in sorted({*range(0, len(found.data), step), *edges} & {*range(len(found.data) + 1)}):
+    lengths = {*range(0, len(found.data), step), *edges} & {*range(len(found.data) + 1)}
+    for length in random.Random(0).sample(sorted(lengths), min(len(lengths), 600)):
         said = verdict(path, found.data[:length])
         assert said == wanted(found, length), (length, said)
         # Zeros, as of a file that was extended before it was written.
@@ -193,7 +194,7 @@ def judged(found: Sample, changed: bytes, at: int, bit: int, length: int) -> Ver
     if piece.kind == "rest":
         return state
     if is_version:
-        return VERSION if piece.start + 12 < length else state
+        return VERSION
     if at < end:
         return DAMAGED
     return state
@@ -217,7 +218,7 @@ def test_changed_bits_are_judged(found, path, kind):
             for at in range(piece.start, min(piece.end, length))
             if piece.kind != "rest" or dice.random() < 0.1
         ]
-        for at in dice.sample(places, min(len(places), 1500)):
+        for at in dice.sample(places, min(len(places), 300)):
             bit = dice.randrange(8)
             data = bytearray(found.data[:length])
             data[at] ^= 1 << bit

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
+from types import NoneType
+from typing import Any, NamedTuple
+
+import cbor2
 
 from . import ext, items
-from .errors import Damaged
+from .errors import Damaged, Error
 from .items import ARRAY, BYTES, UNSIGNED, Items, tag
-from .segment import BLOCK, END, digest, expect, opened, padding, read_name, record
+from .options import DEFAULT_LIMITS
+from .segment import BLOCK, END, MAX_NAME, digest, expect, opened, padding, read_name, record
+from .tree import parse
 
 MAGIC = bytes.fromhex("d9d9f8") + tag(int.from_bytes(b"TARC", "big"), b"\x43BOR")
 BRANCHES = 64
@@ -95,8 +101,8 @@ class Directory:
 
     def block(self, level: int, at: int) -> bytes:
         """Encodes the block of a level for a position."""
-        content = _segments(self.entries, in_block=True) if level == 0 else _links(self.levels[level - 1])
-        return _block(level, content, ext.EMPTY, at)
+        block = _Block([], self.levels[level - 1], ext.EMPTY) if level else _Block(self.entries, [], ext.EMPTY)
+        return block.record(level, at)
 
     def copy(self) -> Directory:
         """A copy that can be changed."""
@@ -127,9 +133,8 @@ class Directory:
 
     def mark(self, at: int) -> bytes:
         """Encodes the end mark for a position."""
-        levels = items.array([_links(links) for links in self.levels])
         entries = _segments(self.entries, in_block=False)
-        return record(END, [items.head(UNSIGNED, self.count), entries, levels, self.ext], at)
+        return record(END, [items.head(UNSIGNED, self.count), entries, cbor2.dumps(self.levels), self.ext], at)
 
     def end(self, at: int) -> bytes:
         """Encodes the end mark for a position, with padding and the tail."""
@@ -142,14 +147,14 @@ class Directory:
         kind, fields = opened(item, at)
         if kind != END:
             raise Damaged("expected an end mark", offset=at)
-        count = fields.definite(UNSIGNED, "number of segments")
-        entries = _read_segments(fields, in_block=False)
-        depth = fields.count("levels of the directory")
-        if depth > _MAX_LEVELS:
-            raise fields.damaged(f"expected at most {_MAX_LEVELS} levels of the directory, found {depth}")
-        levels = [_read_links(fields) for _ in range(depth)]
-        found = cls(count, entries, levels, ext.read(fields))
-        expect(item, found.mark(at), at, "an end mark")
+        found = cls._decoded(item, fields.data, at)
+        if found is None:
+            found = cls._read(fields)
+            expect(item, found.mark(at), at, "an end mark")
+        count, entries, levels = found.count, found.entries, found.levels
+        if len(levels) > _MAX_LEVELS or (levels and not levels[-1]):
+            wanted = f"at most {_MAX_LEVELS} levels, the last of which is not empty"
+            raise Damaged(f"expected {wanted} in an end mark, found {len(levels)}", offset=at)
         if len(entries) >= BRANCHES or any(len(links) >= BRANCHES for links in levels):
             raise Damaged(f"expected fewer than {BRANCHES} entries of each level in an end mark", offset=at)
         total = len(entries) + sum(len(links) * BRANCHES**n for n, links in enumerate(levels, 1))
@@ -162,6 +167,23 @@ class Directory:
         if known:
             ext.check(found.ext, "the end mark", at)
         return found
+
+    @classmethod
+    def _decoded(cls, item: bytes, content: bytes, at: int) -> Directory | None:
+        """Decodes the content of an end mark fast. `None` if it is not encoded to the same again."""
+        with contextlib.suppress(*_NOT_RIGHT):
+            _, count, listed, levels, _ = parse(content, 0, DEFAULT_LIMITS).value
+            found = cls(count, _entries(listed), [_decoded_links(links) for links in levels])
+            return found if found.mark(at) == item else None
+        return None
+
+    @classmethod
+    def _read(cls, fields: Items) -> Directory:
+        """Reads the content of an end mark, with errors that say where it is wrong."""
+        count = fields.definite(UNSIGNED, "number of segments")
+        entries = _read_segments(fields, in_block=False)
+        levels = [_read_links(fields) for _ in range(fields.count("levels of the directory"))]
+        return cls(count, entries, levels, ext.read(fields))
 
     def segments(self, read: ReadRecord, at: int) -> Iterator[Entry]:
         """Reads all entries of level 0, in the order of the segments. `at` is the offset of the end mark."""
@@ -236,6 +258,11 @@ class _Block:
     links: list[Link]
     ext: bytes
 
+    def record(self, level: int, at: int) -> bytes:
+        """Encodes the block for a position."""
+        content = _links(self.links) if level else _segments(self.entries, in_block=True)
+        return record(BLOCK, [items.head(UNSIGNED, level), content, self.ext], at)
+
 
 def _block_of(read: ReadRecord, link: Link, level: int, before: int) -> _Block:
     """Reads a block of a level. `before` is the offset of the record that refers to it."""
@@ -248,19 +275,36 @@ def _read_block(item: bytes, level: int, at: int) -> _Block:
     kind, fields = opened(item, at)
     if kind != BLOCK:
         raise Damaged("expected a block of the directory", offset=at)
+    _check_room(BRANCHES ** (level + 1), at)
+    block = _decoded_block(item, fields.data, level, at)
+    if block is None:
+        block = _block_by_item(fields, level, at)
+        expect(item, block.record(level, at), at, "a block of the directory")
+    count = len(block.entries or block.links)
+    if count != BRANCHES:
+        raise Damaged(f"expected a block of {BRANCHES} entries, found {count}", offset=at)
+    _check_rising(block.entries or block.links, at)
+    return block
+
+
+def _decoded_block(item: bytes, content: bytes, level: int, at: int) -> _Block | None:
+    """Decodes the content of a block fast. `None` if it is not encoded to the same again."""
+    with contextlib.suppress(*_NOT_RIGHT):
+        _, _, listed, _ = parse(content, 0, DEFAULT_LIMITS).value
+        entries, links = ([], _decoded_links(listed)) if level else (_entries(listed), [])
+        block = _Block(entries, links, ext.EMPTY)
+        return block if block.record(level, at) == item else None
+    return None
+
+
+def _block_by_item(fields: Items, level: int, at: int) -> _Block:
+    """Reads the content of a block, with errors that say where it is wrong."""
     found = fields.definite(UNSIGNED, "level")
     if found != level:
         raise Damaged(f"expected a block of level {level}, found one of level {found}", offset=at)
-    _check_room(BRANCHES ** (level + 1), at)
     entries = [] if level else _read_segments(fields, in_block=True)
     links = _read_links(fields) if level else []
-    if len(entries or links) != BRANCHES:
-        raise Damaged(f"expected a block of {BRANCHES} entries, found {len(entries or links)}", offset=at)
-    block = _Block(entries, links, ext.read(fields))
-    content = _links(links) if level else _segments(entries, in_block=True)
-    expect(item, _block(level, content, block.ext, at), at, "a block of the directory")
-    _check_rising(entries or links, at)
-    return block
+    return _Block(entries, links, ext.read(fields))
 
 
 def _check_room(segments: int, at: int) -> None:
@@ -276,16 +320,9 @@ def _check_rising(entries: Sequence[Entry] | Sequence[Link], before: int) -> Non
             raise Damaged("directory: the offsets do not rise", offset=before)
 
 
-def _block(level: int, content: bytes, extensions: bytes, at: int) -> bytes:
-    return record(BLOCK, [items.head(UNSIGNED, level), content, extensions], at)
-
-
 def _links(links: list[Link]) -> bytes:
-    return items.array([_numbers(link) for link in links])
-
-
-def _numbers(numbers: Sequence[int]) -> bytes:
-    return items.array([items.head(UNSIGNED, number) for number in numbers])
+    # cbor2 writes the shortest heads and definite lengths, and is faster.
+    return cbor2.dumps(links)
 
 
 def _read_links(fields: Items) -> list[Link]:
@@ -308,17 +345,35 @@ def _segments(entries: list[Entry], *, in_block: bool) -> bytes:
     """Encodes a list of segments: their different names, and the entries, which refer to them."""
     names: dict[str, int] = {}
     written = []
-    for entry in entries:
-        number = None if entry.name is None else names.setdefault(entry.name, len(names))
-        fields = [*map(_number_or_null, (entry.offset, number, entry.header_length, entry.rows))]
-        if in_block:
-            fields.append(items.byte_string(entry.digest) if entry.digest else items.NULL)
-        written.append(items.array(fields))
-    return items.array([items.array([*map(items.text, names)]), items.array(written)])
+    for offset, name, header_length, rows, known in entries:
+        number = None if name is None else names.setdefault(name, len(names))
+        fields = (offset, number, header_length, rows)
+        written.append((*fields, known or None) if in_block else fields)
+    return cbor2.dumps(((*names,), written))
 
 
-def _number_or_null(number: int | None) -> bytes:
-    return items.NULL if number is None else items.head(UNSIGNED, number)
+#: What decoding something else than an end mark or a block can raise.
+_NOT_RIGHT = (Error, cbor2.CBOREncodeError, AttributeError, IndexError, OverflowError, TypeError, ValueError)
+
+
+def _entries(listed: Any) -> list[Entry]:
+    """The entries of a decoded list of segments."""
+    names, found = listed
+    if any(len(name.encode()) > MAX_NAME for name in names):
+        raise ValueError
+    entries = [Entry(entry[0], None if entry[1] is None else names[entry[1]], *entry[2:]) for entry in found]
+    for offset, _, header_length, rows, known in entries:
+        if type(offset) is not int or type(header_length) is not int or type(rows) not in (int, NoneType):
+            raise TypeError
+        if known and (type(known) is not bytes or len(known) != _DIGEST_LEN):
+            raise TypeError
+    return entries
+
+
+def _decoded_links(links: Any) -> list[Link]:
+    if not all(type(number) is int for link in links for number in link):
+        raise TypeError
+    return [Link(*link) for link in links]
 
 
 def _read_segments(fields: Items, *, in_block: bool) -> list[Entry]:

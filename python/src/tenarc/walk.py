@@ -23,6 +23,7 @@ from .segment import (
     END,
     HASH_ITEM,
     HEADER,
+    MAX_RECORD_HEAD,
     RECORD,
     START_LEN,
     VERSION_LEN,
@@ -150,6 +151,13 @@ def _size_of(file: BinaryIO | io.RawIOBase) -> int:
     except (AttributeError, OSError):
         return 0
     return found.st_size if stat.S_ISREG(found.st_mode) else 0
+
+
+def _is_whole(item: bytes, at: int) -> bool:
+    """Whether all the content of a record is there, whose heads need not be the shortest."""
+    look = Items(item, at)
+    look.at = len(RECORD)
+    return len(item) >= look.definite(BYTES, "record") + look.at
 
 
 def read_body(file: Input, header: Header, seed: bytes, keep: list[Payload] | None, limits: Limits) -> bytes:
@@ -281,19 +289,18 @@ class Walk:
         """Reads a record."""
         item = self.input.take(3, "record")
         width = {24: 1, 25: 2, 26: 4, 27: 8}.get(item[2] & 31, 0)
-        item += self.input.take(width, "record")
-        look = Items(item, at)
-        look.at = len(RECORD)
-        length = look.definite(BYTES, "record") if item.startswith(RECORD) else 0
-        # The version comes first, before anything that another version may have changed.
-        item += self.input.take(min(START_LEN, length), "record")
-        while kind_of(item[look.at :]) is not None and not is_version_known(item[look.at :]):
+        # Even an empty record has so many bytes, because its hash follows.
+        item += self.input.take(width + START_LEN, "record")
+        content = item[3 + width :]
+        while not is_version_known(content) and kind_of(content) is not None:
+            # The version comes first, before anything that another version may have changed.
             check_version(item, at)
-            if len(item) == min(VERSION_LEN, look.at + length):
+            if len(item) >= VERSION_LEN or _is_whole(item, at):
                 break
             item += self.input.take(1, "record")
-        _, total = record_length(item, at)
-        kind = kind_of(item[look.at :])
+            content = item[3 + width :]
+        _, total = record_length(item[:MAX_RECORD_HEAD], at)
+        kind = kind_of(content)
         if kind is not None:
             check_length(kind, total, at)
         if total > self.limits.alloc_budget:
