@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import random
 from array import array
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,10 @@ from by_hand import ByHand
 
 import tenarc
 from tenarc import items
-from tenarc.directory import MAGIC, Directory, Entry, Link
+from tenarc.directory import MAGIC, Directory, Entry, Link, _read_block
 from tenarc.elsewhere import Elsewhere
 from tenarc.packed import Packed
-from tenarc.segment import BLOCK, RECORD, Header, hashed, record
+from tenarc.segment import BLOCK, RECORD, Header, hashed, record, record_length
 from tenarc.source import FileSource
 
 EMPTY = b"\xa0"
@@ -331,6 +332,8 @@ def test_notes_are_kept_in_the_header(path):
     with tenarc.open(path) as archive:
         assert archive.notes == archive.segment(0).notes == dict(sorted(notes.items()))
         assert archive.segment(0).header.notes == archive.notes
+        assert repr(archive.segment(0)).startswith("<tenarc.Segment 0 'm': 0 tensors, 3 notes, ")
+        assert "1 value, 0 tensors, 3 notes, " in repr(archive)
         assert archive.segment(0).header.ext == bytes.fromhex("a100a3") + b"".join(
             map(items.text, ["", "empty", "author", "", "title", "Fäden"])
         )
@@ -683,6 +686,67 @@ def test_digests_of_blocks_are_compared_by_verify(path):
     with opened(path, made(None).data) as archive:
         assert archive.digest() != wrong
     refused(path, made(b"\x05" * 15).data, "digest of 16 bytes")
+
+
+def test_rows_that_no_list_can_have_are_refused(path):
+    for rows in ((1 << 64) - 1, 1 << 63, 1 << 40):
+        made = ByHand()
+        for _ in range(3):
+            made.segment(b"\x82\x01\x02", name="log", entry={"rows": rows})
+        with opened(path, made.end().data) as archive:
+            for read in (
+                lambda: archive.table("log")[-1],
+                lambda: archive.table("log")[0],
+                lambda: [*archive.table("log")],
+            ):
+                with pytest.raises(tenarc.Damaged, match="rows"):
+                    read()
+
+
+def test_random_changes_of_records_of_the_directory_are_refused(path):
+    dice = random.Random(3)
+    made = ByHand()
+    for number in range(70):
+        made.segment(b"\x82\x01\x02" if number % 2 else b"\x07", name=[None, "a", "log"][number % 3])
+    at = len(made.data)
+    mark = made.directory.mark(at)
+    (link,) = made.directory.levels[0]
+    block = made.data[link.offset : link.offset + link.length]
+    readers = {
+        link.offset: lambda item: _read_block(item, 0, link.offset),
+        at: lambda item: Directory.read(item, at),
+    }
+    for place, good in ((link.offset, block), (at, mark)):
+        readers[place](good)
+        head, _ = record_length(good[:11], place)
+        content = good[head:-9]
+        for _ in range(3000):
+            changed = bytearray(content)
+            for _ in range(dice.choice((1, 1, 2))):
+                where = dice.randrange(5, len(changed))
+                kind = dice.random()
+                if kind < 0.6:
+                    changed[where] = dice.choice(
+                        (dice.randrange(256), 0xF6, 0xF7, 0xF5, 0xFB, 0x9F, 0xFF, 0xC0, 0x20, 0x60)
+                    )
+                elif kind < 0.8:
+                    del changed[where]
+                else:
+                    changed[where:where] = dice.choice(
+                        (b"\xf6", b"\x00", b"\x18", b"\xc1", b"\xf9\x00\x00", b"\x80")
+                    )
+            item = hashed(RECORD + items.byte_string(bytes(changed)), place)
+            try:
+                found = readers[place](item)
+            except tenarc.Error:
+                continue
+            # Other numbers, names and digests can be right elsewhere, in their one form.
+            assert (found.record(0, place) if place != at else found.mark(place)) == item
+            for entry in found.entries:
+                assert type(entry.offset) is int and type(entry.header_length) is int
+                assert entry.rows is None or type(entry.rows) is int
+                assert entry.name is None or type(entry.name) is str
+                assert entry.digest is None or (type(entry.digest) is bytes and len(entry.digest) in (0, 16))
 
 
 def test_links_have_the_lengths_of_blocks(path):

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import xxhash
 
 from . import items, walk
-from .columns import Column
+from .columns import MAX_ROWS, Column
 from .directory import Directory, Entry
 from .errors import Damaged, Error, NotFound, Torn, in_file
 from .listing import lists_without
@@ -263,9 +263,14 @@ class Archive:
         # A value that was cut off is given only if no complete one has the name.
         numbers = [number for number in found if self._entries[number].offset != self._cut] or found
         values = _Values(self, numbers)
-        counts = [self._entries[number].rows for number in numbers]
-        known = [count for count in counts if count is not None]
-        if len(known) == len(counts) and self.torn is None:
+        entries = [self._entries[number] for number in numbers]
+        # The metadata has a byte for each element, or for each group. If not, the headers are read for the error.
+        known = [
+            entry.rows
+            for entry in entries
+            if entry.rows is not None and entry.rows <= MAX_ROWS * entry.header_length
+        ]
+        if len(known) == len(entries) and self.torn is None:
             return _TableOfValues(values, numbers, known)
         return Table.of(values.groups(numbers))
 

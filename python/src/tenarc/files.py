@@ -15,7 +15,7 @@ from .errors import in_file
 from .options import DEFAULT_LIMITS, Compression
 from .source import FileSource
 from .stream import Writer, is_stream, save_to
-from .torn import complete, last_commit
+from .torn import check_magic, complete, last_commit
 
 
 def save(
@@ -103,6 +103,7 @@ class Appender(Writer):
     def _begin(self) -> None:
         # No other writer has the file open, so that the one that left unfinished bytes is gone.
         source = FileSource(self._raw)
+        check_magic(source)
         directory, _, self._committed = last_commit(source, DEFAULT_LIMITS)
         # The extensions of its end mark are not those of the next one.
         self._directory = directory.copy()

@@ -370,6 +370,8 @@ class Segment:
     def contents(self) -> list[str]:
         """What is in it, in a few words."""
         words = [f"{self.byte_length:,} bytes"]
+        if self.notes:
+            words.insert(0, counted(len(self.notes), "note"))
         if len(self._header.metadata) <= _SHORT:
             with contextlib.suppress(Error, OSError, ValueError):
                 words.insert(0, counted(sum(1 for _ in self.tensors()), "tensor"))
