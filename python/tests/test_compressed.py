@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import samples
 import zstandard
+from by_hand import ended
 from conftest import ROOT
 from described import describe, write_manifest
 
@@ -22,8 +23,9 @@ import tenarc
 from tenarc import codec, items, planes
 from tenarc.chunks import MIN_CHUNK, hashes_of
 from tenarc.compress import Compressed
-from tenarc.directory import MAGIC, Directory
+from tenarc.directory import MAGIC
 from tenarc.encode import Encoded
+from tenarc.ext import EMPTY
 from tenarc.packed import Packed
 from tenarc.planes import BadChunk, Layout
 from tenarc.segment import CHECK, HEADER, Header, hash_list, record
@@ -370,7 +372,7 @@ def forged(
     """An archive of one buffer with this description in the header. Its reference is to bytes."""
     metadata = cbor2.dumps(cbor2.CBORTag(TBUF, [0]))
     check = items.text_or_null(CHECK if checksums else None)
-    fields = [items.NULL, b"\x08", check, items.head(0, MIN_CHUNK), b"\x81" + description, metadata]
+    fields = [items.NULL, b"\x08", check, items.head(0, MIN_CHUNK), b"\x81" + description, EMPTY, metadata]
     item = record(HEADER, fields, len(MAGIC))
     out = MAGIC + item
     head = items.head(items.BYTES, len(stored))
@@ -378,9 +380,7 @@ def forged(
     out += (items.byte_string(bytes(gap - 1)) if gap else b"") + head + stored
     hashes = b"".join(hashes_of(memoryview(chunk), 1 << 30) for chunk in chunks) if checksums else b""
     out += hash_list(hashes, item[-8:])
-    directory = Directory()
-    directory.add(len(MAGIC), None, len(out))
-    return out + directory.end(len(out))
+    return ended(out)
 
 
 def archive_of(

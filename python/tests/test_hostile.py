@@ -7,12 +7,13 @@ import time
 
 import numpy as np
 import pytest
+from by_hand import ended
 from described import write_manifest
 
 import tenarc
 from tenarc import items
 from tenarc.chunks import MIN_CHUNK
-from tenarc.directory import MAGIC, Directory
+from tenarc.directory import MAGIC, Directory, Entry, Link
 from tenarc.segment import RECORD, Header, digest, hash_list, hashed, record_length
 
 
@@ -136,7 +137,7 @@ def test_a_hostile_directory_does_not_send_readers_in_circles(example, tmp_path)
     path = tmp_path / "a"
     # An end mark that refers to a block at its own position, at the magic, or at a segment.
     for offset in (124, 0, 12, 1 << 62, 123):
-        directory = Directory(64, [], [[offset]])
+        directory = Directory(64, [], [[Link(offset, 64)]])
         path.write_bytes(example[:124] + directory.end(124))
         with pytest.raises(tenarc.Error):
             tenarc.load(path)
@@ -148,14 +149,13 @@ def test_a_hostile_directory_does_not_send_readers_in_circles(example, tmp_path)
 
 def test_a_directory_has_room_for_its_segments():
     # The shortest segment: no name, no buffers, and a metadata item of one byte.
-    assert len(Header(None, 8, False, MIN_CHUNK, (), b"\xf6").write(12)) == 29
+    assert len(Header(None, 8, False, MIN_CHUNK, (), b"\xf6").write(12)) == 30
     for count in (1, 2, 63):
-        entries: list[tuple[int, str | None]] = [(12 + number, None) for number in range(count)]
-        at = 12 + 29 * count
-        directory = Directory(count, entries)
-        assert Directory.read(directory.end(at)[:-34], at).count == count
+        at = 12 + 30 * count
+        directory = Directory(count, [Entry(12 + number, None, 30) for number in range(count)])
+        assert Directory.read(directory.mark(at), at).count == count
         with pytest.raises(tenarc.Damaged, match="do not fit"):
-            Directory.read(directory.end(at - 1)[:-34], at - 1)
+            Directory.read(directory.mark(at - 1), at - 1)
 
 
 def test_random_changes_of_messages_raise_nothing_else():
@@ -224,9 +224,7 @@ def forged(dice: random.Random) -> bytes:
     out = MAGIC + item
     out += header.before_body(len(out)) + b"\0\0\0?\0\0\x80\xbf" + b"12345678"
     out += hash_list(digest(out[-16:-8]) + digest(out[-8:]), item[-8:])
-    directory = Directory()
-    directory.add(len(MAGIC), header.name, len(out))
-    return out + directory.end(len(out))
+    return ended(out, header.name)
 
 
 def test_both_libraries_judge_forged_archives_alike(rust, tmp_path):

@@ -33,15 +33,16 @@ def test_objects_list_their_public_names_only(tmp_path):
     tenarc.save(path, {"a": np.ones(1000), "log": tenarc.Table([{"x": 1}])})
     shared = {"close", "keys", "items", "get", "load", "view", "tensor", "tensors", "slice", "table", "digest"}
     with tenarc.open(path) as archive:
-        values = "count names named segment segments verify torn unfinished_bytes"
+        values = "count names named notes segment segments verify torn unfinished_bytes"
         assert public(archive) == shared | {*values.split()}
         segment = archive.segment(0)
         fields = (
-            "alignment buffers byte_length compressed end hashes header limits missing_bytes name number offset"
+            "alignment buffers byte_length compressed elsewhere end hashes header limits missing_bytes name notes "
+            "number offset"
         )
         assert public(segment) == shared - {"close"} | {*fields.split()}
-        header = "name alignment checksums chunk_len lengths metadata packed stored_lengths"
-        assert public(segment.header) == {*header.split()}
+        header = "name alignment checksums chunk_len lengths metadata packed stored_lengths elsewhere algorithm"
+        assert public(segment.header) == {*header.split(), "ext", "notes"}
         assert public(archive.table("log")) == {"columns", "count", "dtypes", "index", "keys", "names", "rows"}
         (info, _) = archive.tensors()
         assert public(info) == {"path", "dtype", "shape", "order", "nbytes", "buffer", "count", "index"}

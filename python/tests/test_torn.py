@@ -417,7 +417,7 @@ def test_a_file_onto_itself_and_one_that_is_written_to(path):
 def test_another_version_is_not_cut_off(path):
     sessions(path, 1)
     data = bytearray(path.read_bytes()[:-1])
-    data[len(NOTHING) + 10 - 1 :] = data[len(NOTHING) + 10 - 1 :].replace(b"\x87\x01", b"\x87\x02", 1)
+    data[len(NOTHING) + 10 - 1 :] = data[len(NOTHING) + 10 - 1 :].replace(b"\x88\x01", b"\x88\x02", 1)
     path.write_bytes(data)
     for call in (tenarc.recover, tenarc.open, lambda p: tenarc.open(p, torn=True)):
         with pytest.raises(tenarc.Version, match="version 2"):

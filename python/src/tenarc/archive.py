@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import copy
+import operator
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
+from itertools import accumulate
 from types import TracebackType
 from typing import Any, BinaryIO
 
 import xxhash
 
 from . import items, walk
-from .columns import Column
+from .columns import MAX_ROWS, Column
 from .directory import Directory, Entry
 from .errors import Damaged, Error, NotFound, Torn, in_file
 from .listing import lists_without
@@ -24,7 +27,7 @@ from .source import FileSource, Front, Joined, Source, open_regular
 from .stored import Shared, SmallRows, StoredRows
 from .stream import is_stream, load_from
 from .table import Table
-from .torn import check_hashes, check_magic, last_commit, read_end, scan
+from .torn import check_hashes, last_commit, read_end, scan
 
 # The most values whose names are in a description.
 _FEW = 8
@@ -64,7 +67,6 @@ class Archive:
         self.unfinished_bytes = 0
         # The offset of the segment that a torn archive ends in.
         self._cut: int | None = None
-        check_magic(source)
         if torn and read_end(source, source.length) is None:
             self._open_torn(source)
             return
@@ -75,12 +77,13 @@ class Archive:
 
     def _open_torn(self, source: Source) -> None:
         found = scan(source, self._limits, check_hashes)
+        found.check_readable()
         self.torn = found.error(source.length)
         self.unfinished_bytes = source.length - found.vouched
         entries = found.entries
         if found.cut is not None:
             self._cut = found.cut.offset
-            entries = [*entries, (found.cut.offset, found.cut.name)]
+            entries = [*entries, Entry(found.cut.offset, found.cut.name, found.cut.header_length)]
         # All entries are in the root, whatever their number, because there are no blocks to read.
         self._directory, self._mark = Directory(len(entries), entries), source.length
 
@@ -136,8 +139,8 @@ class Archive:
             words.append("torn")
         return f"<tenarc.Archive{name}: {', '.join(words)}>"
 
-    def _read(self, at: int, before: int) -> bytes:
-        return read_record(self._source, at, before, self._limits)
+    def _read(self, at: int, before: int, length: int) -> bytes:
+        return read_record(self._source, at, before, self._limits, length)
 
     @cached_property
     def _entries(self) -> list[Entry]:
@@ -145,7 +148,7 @@ class Archive:
 
     def names(self) -> list[str | None]:
         """The names of all values, in order."""
-        return [name for _, name in self._entries]
+        return [entry.name for entry in self._entries]
 
     def segment(self, number: int) -> Segment:
         """A value by its number; negative ones count from the end."""
@@ -156,12 +159,12 @@ class Archive:
         return self._segment(index, self._directory.entry(index, self._read, self._mark))
 
     def _segment(self, number: int, entry: Entry) -> Segment:
-        offset, name = entry
-        found = Segment(self._source, number, offset, self._mark, self._limits, verify=self._verify)
-        if found.missing_bytes and offset != self._cut:
+        # A torn archive has no directory to compare with.
+        known = entry if self.torn is None else None
+        options: Any = dict(verify=self._verify, entry=known)
+        found = Segment(self._source, number, entry.offset, self._mark, self._limits, **options)
+        if found.missing_bytes and entry.offset != self._cut:
             raise found.cut_error()
-        if found.name != name:
-            raise Damaged("the name in the directory is not the name of the segment", offset=offset)
         return found
 
     def named(self, name: str) -> Segment:
@@ -172,7 +175,7 @@ class Archive:
         cut: Segment | None = None
         for number in reversed(range(len(self._entries))):
             entry = self._entries[number]
-            if entry[1] == name:
+            if entry.name == name:
                 found = self._segment(number, entry)
                 if not found.missing_bytes:
                     return found
@@ -240,35 +243,36 @@ class Archive:
         """Rows of the array at a path: see `Segment.slice`."""
         return self._only.slice(path, rows)
 
+    @property
+    def notes(self) -> dict[str, str]:
+        """The notes that the only value was saved with: see `Segment.notes`."""
+        return self._only.notes
+
     def table(self, name: str) -> Table:
         """The values that were saved under a name, as one table (SPEC 5.11); each of them is a sequence.
 
         If no value has that name, it is a path in the only value: see `Segment.table`.
 
-        The sequences can be stored as columns or as arrays. Their headers are read now, to know the number of
-        rows. Columns and rows are read when they are needed, and arrays are views. The table stays valid after
+        The sequences can be stored as columns or as arrays. Usually, the directory knows how many rows they have.
+        Headers, columns and rows are read when they are needed, and arrays are views. The table stays valid after
         the archive is closed, except for values that were not committed, and keeps the file mapped.
         """
-        found = [number for number, entry in enumerate(self._entries) if entry[1] == name]
+        found = [number for number, entry in enumerate(self._entries) if entry.name == name]
         if not found:
             return self._only.table(name)
         # A value that was cut off is given only if no complete one has the name.
-        numbers = [number for number in found if self._entries[number][0] != self._cut] or found
+        numbers = [number for number in found if self._entries[number].offset != self._cut] or found
         values = _Values(self, numbers)
-        groups: list[Column] = []
-        small = SmallRows(values.shared)
-        for number in numbers:
-            rows = StoredRows(number, values.shared, partial(values.sequence, number))
-            parts = rows.groups()
-            length = rows.small_length() if parts else None
-            if length is not None:
-                small.add(rows, parts[0].count, length)
-                parts = []
-            if parts or small.is_full():
-                # The order of the rows is that of the values.
-                groups += [*small.group(), *parts]
-                small = SmallRows(values.shared)
-        return Table.of(groups + small.group())
+        entries = [self._entries[number] for number in numbers]
+        # The metadata has a byte for each element, or for each group. If not, the headers are read for the error.
+        known = [
+            entry.rows
+            for entry in entries
+            if entry.rows is not None and entry.rows <= MAX_ROWS * entry.header_length
+        ]
+        if len(known) == len(entries) and self.torn is None:
+            return _TableOfValues(values, numbers, known)
+        return Table.of(values.groups(numbers))
 
     def tensors(self) -> Iterator[TensorInfo]:
         """All tensors: see `Segment.tensors`."""
@@ -277,12 +281,12 @@ class Archive:
     def digest(self) -> str:
         """The digest of all values and their names, in order, as 32 hexadecimal digits (SPEC 5.12).
 
-        See `Segment.digest`.
+        See `Segment.digest`. Headers are read only of values whose digest is not in the directory.
         """
         state = xxhash.xxh3_128(items.head(items.ARRAY, self.count))
-        for segment in self.segments():
-            name = items.text_or_null(segment.name)
-            state.update(items.array([name, items.byte_string(segment.digest_bytes())]))
+        for number, entry in enumerate(self._entries):
+            digest = entry.digest or self._segment(number, entry).digest_bytes()
+            state.update(items.array([items.text_or_null(entry.name), items.byte_string(digest)]))
         return state.hexdigest()
 
     def verify(self) -> None:
@@ -292,7 +296,7 @@ class Archive:
         are not part of the archive.
         """
         found = walk.verify(self._source, self._limits)
-        if found != self._entries:
+        if [entry.place() for entry in found] != [entry.place() for entry in self._entries]:
             raise Damaged("the directory does not list the segments of the archive", offset=self._mark)
 
 
@@ -306,11 +310,68 @@ class _Values:
         self._last: Segment | None = None
         self.shared = Shared()
 
+    def groups(self, numbers: Iterable[int]) -> list[Column]:
+        """The groups of rows of some values. Nothing but their numbers of rows is read."""
+        groups: list[Column] = []
+        small = SmallRows(self.shared)
+        for number in numbers:
+            rows = StoredRows(number, self.shared, partial(self.sequence, number))
+            parts = rows.groups()
+            length = rows.small_length() if parts else None
+            if length is not None:
+                small.add(rows, parts[0].count, length)
+                parts = []
+            if parts or small.is_full():
+                # The order of the rows is that of the values.
+                groups += [*small.group(), *parts]
+                small = SmallRows(self.shared)
+        return groups + small.group()
+
     def sequence(self, number: int) -> tuple[Segment, Any, list[Step]]:
         if self._last is None or self._last.number != number:
             self._last = None
             self._last = self._archive._segment(number, self._entries[number])
         return self._last, *self._last.rows()
+
+
+class _TableOfValues(Table):
+    """The values that were saved under one name, of which the directory knows how many rows they have.
+
+    Their headers are read when anything else is needed, and for a row only that of its value.
+    """
+
+    def __init__(self, values: _Values, numbers: list[int], counts: list[int]) -> None:
+        self._values, self._numbers = values, numbers
+        # The number of the first row of each value, and at last the number of rows.
+        self._firsts = list(accumulate(counts, initial=0))
+        self._names = None
+        # The values of which a row was read.
+        self._read: dict[int, Table] = {}
+
+    @cached_property
+    def groups(self) -> list[Column]:  # type: ignore[override]
+        return self._values.groups(self._numbers)
+
+    @cached_property
+    def _starts(self) -> list[int]:  # type: ignore[override]
+        return list(accumulate((group.count for group in self.groups), initial=0))
+
+    def __len__(self) -> int:
+        return self._firsts[-1]
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, (str, slice)) or "groups" in self.__dict__:
+            return super().__getitem__(key)
+        row = operator.index(key)
+        row += len(self) if row < 0 else 0
+        if not 0 <= row < len(self):
+            return super().__getitem__(key)
+        place = bisect.bisect_right(self._firsts, row) - 1
+        found = self._read.get(place)
+        if found is None:
+            rows = StoredRows(self._numbers[place], Shared(), partial(self._values.sequence, self._numbers[place]))
+            found = self._read[place] = Table.of(rows.groups())
+        return found[row - self._firsts[place]]
 
 
 def open_archive(

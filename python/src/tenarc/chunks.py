@@ -100,17 +100,24 @@ class Hashes:
     """The stored hashes of all chunks of several buffers. They stay as compact as they are stored."""
 
     def __init__(
-        self, content: bytes, lengths: tuple[int, ...], packed: Mapping[int, Packed], chunk_len: int, source: str
+        self,
+        content: bytes,
+        lengths: tuple[int, ...],
+        packed: Mapping[int, Packed],
+        chunk_len: int,
+        source: str,
+        hash_len: int = HASH_LEN,
     ) -> None:
         """For hashes, one behind the other, of buffers with these lengths, some of which are compressed.
 
-        Errors say that `source` has them.
+        Errors say that `source` has them. Only hashes of this package can be checked. Others may have another
+        length.
         """
         self.content = content
         self._lengths, self._packed, self._chunk_len, self._source = lengths, packed, chunk_len, source
         counts = (count_of(length, chunk_len) for length in lengths)
         # Where the hashes of each buffer begin, and the end of the last ones.
-        self._starts = [HASH_LEN * count for count in accumulate(counts, initial=0)]
+        self._starts = [hash_len * count for count in accumulate(counts, initial=0)]
 
     def of_chunks(self, number: int) -> bytes:
         """The hashes of the chunks of a buffer."""

@@ -398,7 +398,7 @@ def _writer_of(value: Any) -> _Writer:
     if isinstance(value, np.ndarray) and not np.ma.isMaskedArray(value):
         return Encoder.write_array
     # Also finds numpy's scalars: `np.float64` is a `float`, `np.str_` a `str`.
-    for base in (float, str, bytes, int, tuple, list, Some, Raw):
+    for base in (float, str, bytes, int, tuple, list, Some, Raw, Table):
         if isinstance(value, base):
             return _WRITERS[base]
     if isinstance(value, np.generic):

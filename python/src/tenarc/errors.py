@@ -50,7 +50,11 @@ class Limit(Error):
 
 
 class Version(Error):
-    """The input is of an unknown version of the format, or compressed with a codec that cannot be read here."""
+    """The input is of an unknown version of the format, or has something that cannot be read here.
+
+    This can be a codec, checksums of an unknown algorithm that should be verified, an extension that must be
+    known, or a buffer whose bytes are not in the archive.
+    """
 
 
 class Mismatch(Error, TypeError):

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, BinaryIO, cast
 
 from .atomic import AtomicFile, open_locked
 from .chunks import DEFAULT_CHUNK
+from .directory import UNREAD, Entry
 from .errors import in_file
 from .options import DEFAULT_LIMITS, Compression
 from .source import FileSource
 from .stream import Writer, is_stream, save_to
-from .torn import last_commit
+from .torn import check_magic, complete, last_commit
 
 
 def save(
@@ -21,6 +23,7 @@ def save(
     value: Any,
     *,
     name: str | None = None,
+    notes: Mapping[str, str] | None = None,
     alignment: int = 256,
     inline_below: int = 2048,
     checksums: bool = True,
@@ -33,7 +36,8 @@ def save(
 
     The archive is written to a temporary file in the same directory, which is synced and renamed to `path`; then
     the directory is synced. After any error, the old file is unchanged. Without `sync` nothing is synced: a crash
-    of the process does no harm, but a crash of the machine may. The other options are those of `Writer`.
+    of the process does no harm, but a crash of the machine may. `notes` are texts about the value, such as a title
+    or who wrote it: see `Segment.notes`. The other options are those of `Writer`.
 
     `path` can also be a file object, or any other object with `write(bytes)`. The archive is written from its
     position on. It is flushed, but neither synced nor closed. Nothing is written if the value cannot be saved.
@@ -48,10 +52,10 @@ def save(
     )
     if is_stream(path, "write"):
         with in_file(path):
-            save_to(path, value, name, options)
+            save_to(path, value, name, notes, options)
         return
     with in_file(path), AtomicFile(cast(Any, path), sync=sync) as file:
-        save_to(file, value, name, options)
+        save_to(file, value, name, notes, options)
 
 
 def append(
@@ -98,25 +102,45 @@ class Appender(Writer):
 
     def _begin(self) -> None:
         # No other writer has the file open, so that the one that left unfinished bytes is gone.
-        self._directory, _, self._committed = last_commit(FileSource(self._raw), DEFAULT_LIMITS)
+        source = FileSource(self._raw)
+        check_magic(source)
+        directory, _, self._committed = last_commit(source, DEFAULT_LIMITS)
+        # The extensions of its end mark are not those of the next one.
+        self._directory = directory.copy()
         self._at = self._committed
-        self._raw.truncate(self._committed)
+        if source.length > self._committed:
+            self._cut()
         self._ended = True
         self._raw.seek(self._at)
+
+    def _cut(self) -> None:
+        """Cuts off what was not committed.
+
+        This must be durable before anything else is written: otherwise a crash could bring parts of it back, under
+        the values that follow.
+        """
+        self._raw.truncate(self._committed)
+        if self._sync:
+            os.fsync(self._raw.fileno())
+
+    def _completed(self, entry: Entry) -> Entry:
+        if entry.digest != UNREAD:
+            return entry
+        return complete(FileSource(self._raw), entry, self._committed, DEFAULT_LIMITS)
 
     def commit(self) -> None:
         """Makes the values that were written since the last `commit` part of the archive."""
         if self._ended:
             return
-        # The values must be on disk before the end mark that makes them valid.
-        self._make_durable()
         super().commit()
-        self._make_durable()
         self._committed = self._at
 
     def _make_durable(self) -> None:
         if self._sync:
+            # If it fails, nobody knows what is durable.
+            self._broken = True
             os.fsync(self._raw.fileno())
+            self._broken = False
 
     def __exit__(
         self,
@@ -136,6 +160,6 @@ class Appender(Writer):
             return
         try:
             if self._at != self._committed or self._broken:
-                self._raw.truncate(self._committed)
+                self._cut()
         finally:
             self._raw.close()

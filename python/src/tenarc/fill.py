@@ -18,7 +18,7 @@ from .salvage import Salvage, chunks_of, pieces
 from .saved import Segment, TensorInfo, read_record
 from .segment import HASH_ITEM, hash_list
 from .source import Source
-from .torn import Scan, check_magic, read_end, scan, tail_behind
+from .torn import check_hashes, check_magic, read_end, scan, tail_behind
 
 
 class FilledChunk(NamedTuple):
@@ -87,18 +87,24 @@ class Places:
         if end is not None:
             directory, mark = end
 
-            def read(at: int, before: int) -> bytes:
-                return read_record(source, at, before, DEFAULT_LIMITS)
+            def read(at: int, before: int, length: int) -> bytes:
+                return read_record(source, at, before, DEFAULT_LIMITS, length)
 
             return cls([*directory.segments(read, mark)], mark, None, 0)
         found = scan(source, DEFAULT_LIMITS)
-        check_behind(source, found)
-        return cls(found.entries, found.end, found.cut, source.length - found.end)
+        # The rest of the file belongs to a cut segment, even if it looks like a tail. An intact tail of the end
+        # mark at this very place is not a sign of lost segments: only a later end mark is.
+        later = None if found.cut is not None else tail_behind(source, found.end, found.end + 1)
+        if later is not None:
+            what = f"the archive is damaged{found.why()}, and has a later end mark at byte {later}"
+            raise Damaged(f"{what}: cutting it off here would lose what follows", offset=found.end)
+        found.check_readable()
+        return cls(found.entries, found.end, found.cut, source.length - found.keep)
 
     def segments(self, source: Source) -> Iterator[Segment | Lost]:
         """The segments, in order."""
         before = 0
-        for number, (offset, name) in enumerate(self.entries):
+        for number, (offset, name, *_) in enumerate(self.entries):
             if offset < before:
                 what = f"directory: segment {number} starts inside of the one before it"
                 raise Damaged(what, offset=offset)
@@ -106,6 +112,9 @@ class Places:
                 segment = Segment(source, number, offset, self.end, DEFAULT_LIMITS)
                 if segment.missing_bytes:
                     raise segment.cut_error()
+                if segment.header.algorithm is not None:
+                    # The hashes are copied.
+                    check_hashes(segment)
             except (Damaged, Torn) as error:
                 yield Lost(number, name, str(error))
             else:
@@ -113,25 +122,15 @@ class Places:
                 yield segment
 
 
-def check_behind(source: Source, found: Scan) -> None:
-    """Checks that no committed segments follow what was scanned."""
-    # The rest of the file belongs to a cut segment, even if it looks like a tail. An intact tail of the end mark
-    # at this very place is not a sign of lost segments: only a later end mark is.
-    mark = None if found.cut is not None else tail_behind(source, found.end, found.mark + 1)
-    if mark is not None:
-        why = "" if found.fault is None else f" ({found.fault})"
-        what = f"the archive is damaged{why}, and has a later end mark at byte {mark}"
-        raise Damaged(f"{what}: cutting it off here would lose what follows", offset=found.end)
-
-
 def mend(source: Source, segment: Segment, number: int) -> tuple[Salvage, Mended | None]:
     """What is written in place of a segment, which becomes the segment with this number, and the report.
 
     There is no report if nothing is damaged.
     """
-    damaged, hashes = _damaged_chunks(source, segment)
+    segment.header.check_extensions(segment.offset)
+    damaged, lost, hashes = _damaged_chunks(source, segment)
     everything = set(range(len(segment.header.lengths)))
-    if not damaged:
+    if not damaged and not lost:
         return Salvage(source, segment, DEFAULT_LIMITS, everything, hashes=hashes), None
     held = _Held(segment, damaged)
     filled = []
@@ -141,45 +140,49 @@ def mend(source: Source, segment: Segment, number: int) -> tuple[Salvage, Mended
             first = payloads[0] if payloads else None
             filled.append(Filled([info for info, _ in payloads], [*_filled(segment, buffer, chunks, first)]))
     salvage = Salvage(
-        source, segment, DEFAULT_LIMITS, {n for n in everything if not held.others[n]}, damaged, hashes
+        source, segment, DEFAULT_LIMITS, {n for n in everything - lost if not held.others[n]}, damaged, hashes
     )
     # Each buffer of a sequence that is left out is listed.
     missing = list(dict.fromkeys(info.path for info in salvage.report().missing))
     return salvage, Mended(number, segment.name, filled, missing)
 
 
-def _damaged_chunks(source: Source, segment: Segment) -> tuple[dict[int, set[int]], Hashes | None]:
+def _damaged_chunks(source: Source, segment: Segment) -> tuple[dict[int, set[int]], set[int], Hashes | None]:
     """Finds the damaged chunks of a segment, by their buffers. Also returns the hashes of what is there.
 
-    If the list of hashes is damaged too, a chunk is good if its hash is in the right place of the list.
+    If the list of hashes is damaged too, a chunk is good if its hash is in the right place of the list. The hashes
+    of buffers elsewhere are lost then: the second result are these buffers.
     """
     header = segment.header
     if not header.checksums or not header.lengths:
-        return {}, None
-    found = b"".join(
-        _hash(source, chunk.stored)
-        for number in range(len(header.lengths))
-        for chunk in chunks_of(segment, number)
-    )
+        return {}, set(), None
+    if header.algorithm is not None:
+        return {}, set(), segment.stored_hashes
     length = header.hashes_length()
     at = segment.end - length
     header.check_hashes_length(DEFAULT_LIMITS, at)
     stored = source.read(at, length)
-    computed, expected = (
-        Hashes(content, header.lengths, header.packed, header.chunk_len, "the archive")
-        for content in (found, stored[-HASH_ITEM - len(found) : -HASH_ITEM])
+    content = stored[len(stored) - HASH_ITEM - header.hash_bytes : -HASH_ITEM]
+    expected = Hashes(content, header.lengths, header.packed, header.chunk_len, "the archive")
+    found = b"".join(
+        expected.of_chunks(number)
+        if number in header.elsewhere
+        else b"".join(_hash(source, chunk.stored) for chunk in chunks_of(segment, number))
+        for number in range(len(header.lengths))
     )
+    computed = Hashes(found, header.lengths, header.packed, header.chunk_len, "the archive")
     damaged: dict[int, set[int]] = {}
     # If the hash over the list of the computed hashes is right, at most the list is damaged.
     if hash_list(found, segment.seed)[-HASH_ITEM:] == stored[-HASH_ITEM:]:
-        return damaged, computed
+        return damaged, set(), computed
+    lost = set(header.elsewhere) if hash_list(content, segment.seed) != stored else set()
     for number in range(len(header.lengths)):
         one, other = computed.of_chunks(number), expected.of_chunks(number)
         starts = range(0, len(one), HASH_LEN)
         differing = {at // HASH_LEN for at in starts if one[at : at + HASH_LEN] != other[at : at + HASH_LEN]}
         if differing:
             damaged[number] = differing
-    return damaged, computed
+    return damaged, lost, computed
 
 
 def _hash(source: Source, place: range) -> bytes:

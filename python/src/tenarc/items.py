@@ -30,6 +30,12 @@ def four_letters(letters: str) -> int:
 _BYTES = tuple(bytes((byte,)) for byte in range(256))
 
 
+#: The least arguments that need 1, 2, 4 and 8 bytes after the first byte of a head.
+_LEAST = (24, 1 << 8, 1 << 16, 1 << 32)
+#: The most bytes of the name of a codec or of a hash function.
+MAX_NAME = 64
+
+
 def head(major: int, argument: int) -> bytes:
     """The head of an item in its shortest form."""
     if argument < 24:
@@ -77,15 +83,16 @@ def array(items: Sequence[bytes]) -> bytes:
 
 
 class Items:
-    """Reads items in memory, one after the other. Heads need not be in their shortest form."""
+    """Reads items in memory, one after the other. If not `strict`, heads need not be in their shortest form."""
 
-    def __init__(self, data: bytes, offset: int, cut: type[Error] = Damaged) -> None:
+    def __init__(self, data: bytes, offset: int, cut: type[Error] = Damaged, *, strict: bool = False) -> None:
         self.data = data
         self.at = 0
         #: The position of `data` in the archive, for errors.
         self.offset = offset
         #: The error if `data` ends too early.
         self.cut = cut
+        self.strict = strict
 
     def damaged(self, message: str, at: int | None = None) -> Damaged:
         return Damaged(message, offset=self.offset + (self.at if at is None else at))
@@ -109,7 +116,10 @@ class Items:
         if info < 24:
             return major, info
         if info < 28:
-            return major, int.from_bytes(self.take(1 << info - 24, what), "big")
+            argument = int.from_bytes(self.take(1 << info - 24, what), "big")
+            if self.strict and argument < _LEAST[info - 24] and (major != SIMPLE or info == 24):
+                raise self.damaged(f"{what}: expected the shortest head", start)
+            return major, argument
         if info == 31 and major not in (UNSIGNED, NEGATIVE, TAG):
             return major, None
         raise self.damaged(f"{what}: no CBOR item starts with the byte 0x{first:02x}", start)
@@ -142,9 +152,15 @@ class Items:
             raise self.damaged(f"{what}: an array of {count} elements is longer than the input", start)
         return count
 
+    def take_null(self) -> bool:
+        """Skips a null, if it is next."""
+        if self.data[self.at : self.at + 1] != NULL:
+            return False
+        self.at += 1
+        return True
+
     def text_or_null(self, what: str) -> str | None:
-        if self.data[self.at : self.at + 1] == NULL:
-            self.at += 1
+        if self.take_null():
             return None
         length = self.definite(TEXT, what)
         start = self.at
@@ -152,6 +168,44 @@ class Items:
             return self.take(length, what).decode()
         except UnicodeDecodeError:
             raise self.damaged(f"{what}: not UTF-8", start) from None
+
+    def name(self, what: str) -> str:
+        """The name of a codec or of a hash function."""
+        start = self.at
+        length = self.definite(TEXT, what)
+        if not 1 <= length <= MAX_NAME:
+            raise self.damaged(f"expected {what} of 1 to {MAX_NAME} bytes, found {length}", start)
+        start = self.at
+        try:
+            return self.take(length, what).decode()
+        except UnicodeDecodeError:
+            raise self.damaged(f"{what}: not UTF-8", start) from None
+
+    def skip(self, what: str, max_depth: int) -> None:
+        """Skips an item, of which all lengths must be definite. This is not recursive."""
+        # How many items are missing of each array, map and tag around the next item.
+        left = [1]
+        while left:
+            if not left[-1]:
+                left.pop()
+                continue
+            left[-1] -= 1
+            start = self.at
+            major, argument = self.any_head(what)
+            if argument is None:
+                raise self.damaged(f"{what}: expected a definite length", start)
+            if major in (BYTES, TEXT):
+                content, at = self.take(argument, what), self.at - argument
+                try:
+                    content.decode() if major == TEXT else None
+                except UnicodeDecodeError as error:
+                    raise self.damaged(f"{what}: text is not UTF-8", at + error.start) from None
+            elif major in (ARRAY, MAP, TAG):
+                if len(left) > max_depth:
+                    raise self.damaged(f"{what}: nested deeper than {max_depth} levels", start)
+                left.append({ARRAY: argument, MAP: 2 * argument, TAG: 1}[major])
+            elif major == SIMPLE and self.data[start] == 0xF8 and argument < 32:
+                raise self.damaged(f"{what}: the simple value {argument} in two bytes", start)
 
     def end(self, what: str) -> None:
         if self.at != len(self.data):

@@ -5,20 +5,17 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from .atomic import AtomicFile, open_locked
-from .directory import Directory
 from .errors import Damaged, Torn, in_file
-from .fill import Lost, Mended, Places, check_behind, mend
+from .fill import Lost, Mended, Places, mend
 from .options import DEFAULT_LIMITS
 from .salvage import Salvage, Salvaged
 from .saved import Segment
-from .segment import Header
 from .source import STEP, FileSource, Source, open_regular
 from .stream import Writer, write_all
-from .torn import Scan, check_magic, read_end, scan
+from .torn import Scan, check_magic, complete, read_end, scan
 
 
 class Recovered(NamedTuple):
@@ -52,16 +49,15 @@ def recover(path: str | os.PathLike[str]) -> Recovered:
     left. `OSError` if the file cannot be changed, or another writer has it open.
     """
     with in_file(path), open_locked(path) as file:
-        found, result = _plan(FileSource(file))
+        source = FileSource(file)
+        found, result = _plan(source)
         _check_keeps_something(found, result)
         if found is not None:
             # If the process is killed from here on, the archive is torn as before.
-            file.truncate(found.end)
-            file.seek(found.end)
-            write_all(file, found.missing)
+            file.truncate(found.keep)
             os.fsync(file.fileno())
-            write_all(file, found.directory.end(found.mark))
-            os.fsync(file.fileno())
+            file.seek(found.keep)
+            _Resumed(file, found, source, sync=True).finish()
     return result
 
 
@@ -89,16 +85,15 @@ def recover_to(path: str | os.PathLike[str], new: str | os.PathLike[str], *, fil
         salvage = None if found is None else Salvage.of(source, found.cut, DEFAULT_LIMITS)
         if salvage is None and _is_at(file, new):
             _check_keeps_something(found, result)
-        kept = source.length if found is None else found.end
+        kept = source.length if found is None else found.keep
         with AtomicFile(new, sync=True) as out:
             for at in range(0, kept, STEP):
                 write_all(out, source.read(at, min(STEP, kept - at)))
             if found is not None:
-                write_all(out, found.missing)
-                archive = _Resumed(out, found.mark, found.directory)
+                archive = _Resumed(out, found, source, sync=False)
                 if salvage is not None:
                     result = result._replace(salvaged=salvage.report())
-                    archive.copy(salvage.header(), salvage.buffers())
+                    archive.copy(salvage)
                 archive.finish()
     return result
 
@@ -116,12 +111,12 @@ def _fill(file: io.FileIO, source: Source, new: str | os.PathLike[str]) -> Recov
                 lost.append(found)
                 continue
             good, report = mend(source, found, count)
-            archive.copy(good.header(), good.buffers())
+            archive.copy(good)
             mended += [report] if report is not None else []
             count += 1
         if salvage is not None:
             result = result._replace(salvaged=salvage.report())
-            archive.copy(salvage.header(), salvage.buffers())
+            archive.copy(salvage)
         archive.finish()
     return result._replace(segments=count, mended=tuple(mended), lost=tuple(lost))
 
@@ -129,20 +124,28 @@ def _fill(file: io.FileIO, source: Source, new: str | os.PathLike[str]) -> Recov
 class _Copied(Writer):
     """Writes segments that are encoded already."""
 
-    def copy(self, header: Header, buffers: Iterable[Iterable[bytes]]) -> None:
+    def copy(self, found: Salvage) -> None:
         """Writes a segment."""
-        self._write_segment(header, buffers)
+        self._write_segment(found.header(), found.buffers(), found.copied())
 
 
 class _Resumed(_Copied):
-    """Continues an archive with these segments, of which `at` bytes have been written to `file`."""
+    """Continues an archive, of which what a scan keeps has been written to `file`."""
 
-    def __init__(self, file: io.FileIO, at: int, directory: Directory) -> None:
-        self._start = at, directory
+    def __init__(self, file: io.FileIO, found: Scan, source: Source, *, sync: bool) -> None:
+        self._raw, self._found, self._source, self._sync = file, found, source, sync
         super().__init__(file)
 
     def _begin(self) -> None:
-        self._at, self._directory = self._start
+        self._at, self._directory = self._found.keep, self._found.directory
+        entries = self._directory.entries
+        # A scan does not find out rows and digests.
+        entries[:] = [complete(self._source, entry, self._at, DEFAULT_LIMITS) for entry in entries]
+        self._fill()
+
+    def _make_durable(self) -> None:
+        if self._sync:
+            os.fsync(self._raw.fileno())
 
 
 def _is_at(file: io.FileIO, path: str | os.PathLike[str]) -> bool:
@@ -155,7 +158,7 @@ def _is_at(file: io.FileIO, path: str | os.PathLike[str]) -> bool:
 def _check_keeps_something(found: Scan | None, result: Recovered) -> None:
     """Checks that cutting the file leaves more than an empty archive."""
     if found is not None and not found.entries and result.dropped:
-        raise _nothing_left(result.dropped, found.end)
+        raise _nothing_left(result.dropped, found.keep)
 
 
 def _nothing_left(dropped: int, at: int | None = None) -> Torn:
@@ -173,7 +176,9 @@ def _plan(source: Source) -> tuple[Scan | None, Recovered]:
     end = read_end(source, source.length)
     if end is not None:
         return None, Recovered(end[0].count, 0, 0)
-    vouched = scan(source, DEFAULT_LIMITS).vouched
+    whole = scan(source, DEFAULT_LIMITS)
+    whole.check_undamaged(source, "cutting it off here would lose what follows")
+    vouched = whole.vouched
     last, damaged, behind = -1, 0, 0
 
     def look(segment: Segment) -> None:
@@ -194,5 +199,5 @@ def _plan(source: Source) -> tuple[Scan | None, Recovered]:
 
     scan(source, DEFAULT_LIMITS, look)
     found = scan(source, DEFAULT_LIMITS, check)
-    check_behind(source, found)
-    return found, Recovered(len(found.entries), damaged, source.length - found.end)
+    found.check_readable()
+    return found, Recovered(len(found.entries), damaged, source.length - found.keep)

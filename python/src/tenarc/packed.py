@@ -9,10 +9,9 @@ from itertools import accumulate
 
 from . import codec, items
 from .chunks import count_of, lengths_of
-from .items import ARRAY, TEXT, UNSIGNED, Items
+from .items import UNSIGNED, Items
 from .planes import WIDTHS, Layout
 
-MAX_CODEC = 64
 MAX_PARAMETERS = 16
 _MAX_LENGTH = (1 << 63) - 1
 
@@ -39,19 +38,11 @@ class Packed:
 
     @classmethod
     def read(cls, fields: Items, chunk_len: int) -> tuple[int, Packed]:
-        """Reads a description. Also returns the length of the buffer after it was decompressed."""
-        start = fields.at
-        count = fields.definite(ARRAY, "compressed buffer")
-        if count != 4:
-            raise fields.damaged(f"expected 4 items for a compressed buffer, found {count}", start)
-        start = fields.at
-        length = fields.definite(TEXT, "name of a codec")
-        if not 1 <= length <= MAX_CODEC:
-            raise fields.damaged(f"expected the name of a codec of 1 to {MAX_CODEC} bytes, found {length}", start)
-        try:
-            name = fields.take(length, "name of a codec").decode()
-        except UnicodeDecodeError:
-            raise fields.damaged("name of a codec: not UTF-8", start) from None
+        """Reads what is in the array of a description.
+
+        Also returns the length of the buffer after it was decompressed.
+        """
+        name = fields.name("the name of a codec")
         start = fields.at
         count = fields.count("parameters of a codec")
         if count > MAX_PARAMETERS:

@@ -108,6 +108,7 @@ def from_parts(
     `load`. With `tables`, sequences that are stored as columns are read as `Table`.
     """
     received = _Received(bytes(memoryview(metadata)))
+    received.header.check_extensions(0)
     received.take(buffers, verify)
     metadata, at = received.header.metadata, received.metadata_at
     return convert(value_of(metadata, at, received, owned=copy, tables=tables, limits=limits), cls)
@@ -127,6 +128,8 @@ class _Received:
         self.header, self.metadata_at = Header.read(fields)
         if self.header.packed:
             raise Damaged("parts have no compressed buffers, but their metadata describes one", offset=0)
+        if self.header.elsewhere:
+            raise Damaged("parts have no buffers elsewhere, but their metadata describes one", offset=0)
         wanted = self.header.hashes_length()
         if len(behind) != wanted:
             text = f"expected {wanted} bytes of hashes, found {len(behind)}"
@@ -150,6 +153,8 @@ class _Received:
                 text = f"buffer {number}: expected {length} bytes, found {payload.nbytes}"
                 raise Damaged(text)
         if verify and self._hashes is not None:
+            if self.header.algorithm is not None and lengths:
+                raise self.header.unknown_check()
             for number, payload in enumerate(payloads):
                 self._hashes.check(number, hashes_of(payload.data, self.header.chunk_len), None)
         self._payloads = payloads

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import xxhash
 
-from . import items, scan
+from . import ext, items, scan
 from .chunks import Hashes, lengths_of
 from .errors import Limit
 from .items import BYTES, TAG, TEXT, UNSIGNED, Items
@@ -71,9 +71,12 @@ class Salvage:
     @classmethod
     def of(cls, source: Source, segment: Segment | None, limits: Limits) -> Salvage | None:
         """`None` if there is no cut segment, or if none of its buffers is complete."""
-        if segment is None:
+        if segment is None or ext.unknown(segment.header.ext) is not None:
             return None
-        complete = {number for number in range(len(segment.header.lengths)) if segment.has_buffer(number)}
+        header = segment.header
+        # The hashes of buffers elsewhere are lost.
+        lost = set(header.elsewhere) if header.checksums else set()
+        complete = {number for number in range(len(header.lengths)) if segment.has_buffer(number)} - lost
         found = cls(source, segment, limits, complete)
         return found if found._numbers else None
 
@@ -111,11 +114,37 @@ class Salvage:
         old = self._segment.header
         lengths = tuple(old.lengths[number] for number in self._numbers)
         packed = {new: self._packed(number) for number, new in self._numbers.items() if number in old.packed}
-        return replace(old, lengths=lengths, metadata=self._metadata(), packed=packed)
+        elsewhere = {
+            new: old.elsewhere[number] for number, new in self._numbers.items() if number in old.elsewhere
+        }
+        # Without the stored hashes, hashes are computed.
+        algorithm = None if self._hashes is None else old.algorithm
+        return replace(
+            old,
+            lengths=lengths,
+            metadata=self._metadata(),
+            packed=packed,
+            elsewhere=elsewhere,
+            algorithm=algorithm,
+        )
+
+    def copied(self) -> dict[int, bytes]:
+        """The hashes that are copied: of buffers elsewhere, or all of them if their algorithm is not known."""
+        old, hashes = self._segment.header, self._hashes
+        if hashes is None:
+            return {}
+        return {
+            new: hashes.of_chunks(number)
+            for number, new in self._numbers.items()
+            if old.algorithm is not None or number in old.elsewhere
+        }
 
     def buffers(self) -> Iterator[Iterator[bytes]]:
         """The complete buffers as they are stored, each in pieces."""
         for number in self._numbers:
+            if number in self._segment.header.elsewhere:
+                yield iter(())
+                continue
             filled = self._filled.get(number, set())
             yield chain.from_iterable(
                 zeros(chunk.length) if index in filled else self._good(number, index, chunk)
@@ -124,12 +153,13 @@ class Salvage:
 
     def _good(self, number: int, index: int, chunk: Chunk) -> Iterator[bytes]:
         hasher = xxhash.xxh3_64()
+        hashes = self._hashes if self._segment.header.is_checked else None
         for piece in pieces(self._source, chunk.stored):
-            if self._hashes is not None:
+            if hashes is not None:
                 hasher.update(piece)
             yield piece
-        if self._hashes is not None:
-            self._hashes.check_chunk(number, index, hasher.digest(), self._segment.buffers[number][0])
+        if hashes is not None:
+            hashes.check_chunk(number, index, hasher.digest(), self._segment.buffers[number][0])
 
     def _packed(self, number: int) -> Packed:
         """How a compressed buffer is stored. A chunk of zeros is stored as it is, so that no codec is needed."""

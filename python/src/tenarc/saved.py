@@ -16,8 +16,9 @@ from .calls import one_call
 from .chunks import Hashes, hashes_of
 from .convert import convert
 from .decode import Described, Resolver
-from .directory import MAGIC
+from .directory import MAGIC, Entry
 from .dtypes import Payload
+from .elsewhere import Elsewhere
 from .errors import (
     Damaged,
     Error,
@@ -34,11 +35,13 @@ from .fields import Decoded
 from .listing import lists_without
 from .options import Limits
 from .packed import Packed
+from .rows import rows_in
 from .segment import (
     HASH_ITEM,
     HEADER,
     MAX_RECORD_HEAD,
     Header,
+    check_version,
     expect,
     opened,
     read_hash_list,
@@ -84,7 +87,9 @@ class TensorInfo(NamedTuple):
     "contents",
     "cut_error",
     "digest_bytes",
+    "find_digest",
     "has_buffer",
+    "header_length",
     "in_buffers",
     "lasting",
     "payload",
@@ -99,8 +104,17 @@ class Segment:
     """One value of an archive."""
 
     def __init__(
-        self, source: Source, number: int, offset: int, before: int, limits: Limits, *, verify: bool = True
+        self,
+        source: Source,
+        number: int,
+        offset: int,
+        before: int,
+        limits: Limits,
+        *,
+        verify: bool = True,
+        entry: Entry | None = None,
     ) -> None:
+        """Reads the header at an offset. If it has an `entry` in the directory, they are compared."""
         self._source = source
         #: The limits that the archive was opened with.
         self.limits = limits
@@ -108,15 +122,20 @@ class Segment:
         self._before = before
         # The columns that were last read by path.
         self._rows: tuple[Tag, Table] | None = None
-        item = read_record(source, offset, before, limits)
+        item = read_record(source, offset, before, limits, None if entry is None else entry.header_length)
         kind, fields = opened(item, offset)
         if kind != HEADER:
             raise Damaged("expected the header of a segment", offset=offset)
         self._header, self._metadata_at = Header.read(fields)
+        self._entry = entry
+        if entry is not None and entry.name != self._header.name:
+            raise Damaged("the name in the directory is not the name of the segment", offset=offset)
         #: The number of the value in the archive, from 0.
         self.number = number
         #: The position of its first byte.
         self.offset = offset
+        #: The number of bytes of its header, with the hash.
+        self.header_length = len(item)
         self._behind_header = offset + len(item)
         self._seed = item[1 - HASH_ITEM :]
         #: The number of bytes that are missing at its end, because the archive ends inside it. This is not 0 only
@@ -150,6 +169,11 @@ class Segment:
         return self._header.name
 
     @property
+    def notes(self) -> dict[str, str]:
+        """The notes that it was saved with, such as a title or who wrote it."""
+        return self._header.notes
+
+    @property
     def alignment(self) -> int:
         """The alignment of its buffers: their positions are multiples of it."""
         return self._header.alignment
@@ -164,12 +188,17 @@ class Segment:
 
     @property
     def buffers(self) -> list[tuple[int, int]]:
-        """Position and length of each buffer. Of a compressed buffer, fewer bytes are stored than its length."""
+        """Position and length of each buffer. Of a compressed buffer, fewer bytes are stored than its length, and
+        of a buffer elsewhere none."""
         return list(zip(self._places, self._header.lengths, strict=True))
 
     def compressed(self, number: int) -> Packed | None:
         """How a buffer is compressed, also with an unknown codec; `None` if it is stored as it is."""
         return self._header.packed.get(number)
+
+    def elsewhere(self, number: int) -> Elsewhere | None:
+        """What names a buffer whose bytes are not in the archive; `None` if they are."""
+        return self._header.elsewhere.get(number)
 
     @property
     def end(self) -> int:
@@ -185,8 +214,14 @@ class Segment:
 
     @cached_property
     def _tree(self) -> Any:
+        metadata = self._header.metadata
+        self._header.check_extensions(self.offset)
         with bounded_recursion():
-            return parse(self._header.metadata, self._metadata_at, self.limits)
+            tree = parse(metadata, self._metadata_at, self.limits)
+        if self._entry is not None and self._entry.rows != rows_in(metadata, tree):
+            found, wanted = rows_in(metadata, tree), self._entry.rows
+            raise Damaged(f"the directory says {wanted} rows, the segment has {found}", offset=self.offset)
+        return tree
 
     @property
     def hashes(self) -> list[bytes]:
@@ -194,6 +229,8 @@ class Segment:
 
         The list is empty if the buffers have no checksums.
         """
+        if self._header.algorithm is not None:
+            raise self._header.unknown_check()
         return [] if self.stored_hashes is None else self.stored_hashes.of_buffers()
 
     @cached_property
@@ -221,10 +258,15 @@ class Segment:
 
     def digest_bytes(self) -> bytes:
         """The digest as 16 bytes."""
-        stored = self.stored_hashes
-        if stored is None and self._places:
+        found = self.find_digest()
+        if found is None:
             what = f"segment {self.number} has no digest, because its buffers were saved without checksums"
             raise Unsupported(what, offset=self.offset)
+        return found
+
+    def find_digest(self) -> bytes | None:
+        """The digest; `None` if it has none."""
+        stored = self.stored_hashes
         return self._header.content_digest(b"" if stored is None else stored.content)
 
     def _hashes_cut_off(self) -> Torn:
@@ -328,6 +370,8 @@ class Segment:
     def contents(self) -> list[str]:
         """What is in it, in a few words."""
         words = [f"{self.byte_length:,} bytes"]
+        if self.notes:
+            words.insert(0, counted(len(self.notes), "note"))
         if len(self._header.metadata) <= _SHORT:
             with contextlib.suppress(Error, OSError, ValueError):
                 words.insert(0, counted(sum(1 for _ in self.tensors()), "tensor"))
@@ -559,7 +603,7 @@ class Segment:
 
     def _part(self, number: int, start: int, end: int) -> Payload:
         """A copy of some bytes of a buffer. Only the chunks with these bytes are read and verified."""
-        verify = self._check_present(number)
+        verify = self._check_readable(number)
         if start == end:
             return np.empty(0, np.uint8)
         chunk, length = self._header.chunk_len, self._header.lengths[number]
@@ -584,14 +628,22 @@ class Segment:
             error.path = self._path_to(number)
             raise
 
-    def _check_present(self, number: int) -> bool:
+    def _check_readable(self, number: int) -> bool:
         """Checks that a buffer is there and may be read. Returns whether it is to be verified."""
-        at = self._places[number]
+        at, elsewhere = self._places[number], self.elsewhere(number)
+        if elsewhere is not None:
+            error = elsewhere.error(number)
+            error.path = self._path_to(number)
+            raise error
         if not self.has_buffer(number):
             there, length = max(self._before - at, 0), self._header.stored_lengths[number]
             what = f"the archive ends inside buffer {number}: it has {there} of the buffer's {length} bytes"
             raise Torn(what, offset=at)
         verify = self._verify and self._header.checksums
+        if verify and self._header.algorithm is not None:
+            error = self._header.unknown_check()
+            error.path = self._path_to(number)
+            raise error
         if verify and self.missing_bytes:
             # This is so for views too, although nothing verifies those: a caller must ask for tensors that
             # cannot be verified.
@@ -605,7 +657,7 @@ class Segment:
         views are.
         """
         at, length = self._places[number], self._header.stored_lengths[number]
-        verify = self._check_present(number)
+        verify = self._check_readable(number)
         if number in self._header.packed:
             try:
                 unpacker = self._unpacker(number)
@@ -661,20 +713,44 @@ def shown(name: str) -> str:
     return repr(name if len(name) <= 40 else name[:37] + "...")
 
 
-def read_record(source: Source, at: int, before: int, limits: Limits) -> bytes:
-    """Reads the record at an offset, with its hash. It must end at position `before` or earlier."""
+def read_record(source: Source, at: int, before: int, limits: Limits, length: int | None = None) -> bytes:
+    """Reads the record at an offset, with its hash. It must end at position `before` or earlier.
+
+    `length` is its length in the directory. The magic is checked with the record that follows it.
+    """
     if not len(MAGIC) <= at < before:
         raise Damaged(f"expected the offset of a record before byte {before}, found {at}", offset=at)
-    start = source.read(at, min(_NEAR, before - at))
+    if length is not None:
+        if length > before - at:
+            text = f"expected a record that ends before byte {before}, the directory says {length} bytes"
+            raise Damaged(text, offset=at)
+        check_record_length(length, at, limits)
+    wanted = min(_NEAR, before - at) if length is None else length
+    ahead = len(MAGIC) if at == len(MAGIC) else 0
+    start = source.read(at - ahead, ahead + wanted)
+    if ahead:
+        if start[:ahead] != MAGIC:
+            raise Damaged("not a tenarc archive: it starts with other bytes", offset=0)
+        start = start[ahead:]
     try:
         _, total = record_length(start[:MAX_RECORD_HEAD], at)
     except Damaged:
-        if len(start) >= MAX_RECORD_HEAD:
+        check_version(start, at)
+        if length is not None or len(start) >= MAX_RECORD_HEAD:
             raise
         raise Torn("the archive ends inside a record", offset=at) from None
+    if total <= len(start) and length in (None, total):
+        return start[:total]
+    check_version(start, at)
+    if length is not None:
+        raise Damaged(f"the directory says a record of {length} bytes, found one of {total}", offset=at)
     if total > before - at:
         raise Torn(f"expected a record of {total} bytes, found {before - at}", offset=at)
-    # A sparse file can be larger than the memory.
-    if total > limits.alloc_budget:
-        raise Limit(f"a record of {total} bytes, more than the limit of {limits.alloc_budget}", offset=at)
-    return start[:total] if total <= len(start) else source.read(at, total)
+    check_record_length(total, at, limits)
+    return source.read(at, total)
+
+
+def check_record_length(length: int, at: int, limits: Limits) -> None:
+    """Checks that a record may be read. A sparse file can be larger than the memory."""
+    if length > limits.alloc_budget:
+        raise Limit(f"a record of {length} bytes, more than the limit of {limits.alloc_budget}", offset=at)

@@ -86,7 +86,11 @@ class FileSource:
 
     def __init__(self, file: io.FileIO) -> None:
         self._file = file
-        self.length = os.fstat(file.fileno()).st_size
+        self.update_length()
+
+    def update_length(self) -> None:
+        """Finds out how long the file is now."""
+        self.length = os.fstat(self._file.fileno()).st_size
 
     def read(self, at: int, length: int) -> bytes:
         check_range(self.length, at, length)

@@ -8,16 +8,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, BinaryIO, TypeGuard
 
+from . import ext
 from .chunks import DEFAULT_CHUNK
 from .compress import Compressed
 from .convert import convert
-from .directory import MAGIC, Directory
+from .directory import MAGIC, Directory, Entry, tail
 from .dtypes import Payload
 from .encode import encode
 from .errors import End, NotFound
 from .listing import lists_without
 from .options import DEFAULT_LIMITS, Compression, Limits, SaveOptions
-from .segment import HASH_ITEM, Header, check_name, hash_list
+from .rows import rows_of
+from .segment import HASH_ITEM, Header, check_name
 from .source import STEP
 from .walk import Walk
 
@@ -76,18 +78,24 @@ class Writer:
         if kind is None:
             self.finish()
 
-    def save(self, value: Any, *, name: str | None = None) -> None:
-        """Writes a value.
+    def save(self, value: Any, *, name: str | None = None, notes: Mapping[str, str] | None = None) -> None:
+        """Writes a value, with notes about it, such as a title or who wrote it.
 
         `Unsupported` if the format cannot hold the value; nothing is written then. `OSError` if writing to the
         file fails; every later call fails too.
         """
         check_name(name)
+        extensions = ext.with_notes(notes)
         encoded = encode(value, self._options)
-        self._save(encoded.metadata, encoded.buffers, name, Compressed(encoded, self._options))
+        self._save(encoded.metadata, encoded.buffers, name, Compressed(encoded, self._options), extensions)
 
     def _save(
-        self, metadata: bytes, buffers: list[Payload], name: str | None, compressed: Compressed | None = None
+        self,
+        metadata: bytes,
+        buffers: list[Payload],
+        name: str | None,
+        compressed: Compressed | None = None,
+        extensions: bytes = ext.EMPTY,
     ) -> None:
         lengths = tuple(payload.nbytes for payload in buffers)
         options = self._options
@@ -100,40 +108,78 @@ class Writer:
             lengths,
             metadata,
             packed,
+            ext=extensions,
         )
         pieces: Iterator[Iterable[bytes | memoryview]] = (
             chunks.get(number) or _pieces(payload.data) for number, payload in enumerate(buffers)
         )
         self._write_segment(header, pieces)
 
-    def _write_segment(self, header: Header, buffers: Iterable[Iterable[bytes | memoryview]]) -> None:
-        """Writes a segment. Each buffer comes in pieces, which are hashed while they are in the cache."""
-        start = self._at
+    def _write_segment(
+        self,
+        header: Header,
+        buffers: Iterable[Iterable[bytes | memoryview]],
+        copied: Mapping[int, bytes] | None = None,
+    ) -> None:
+        """Writes a segment. Each buffer comes in pieces, which are hashed while they are in the cache.
+
+        `copied` are the hashes of buffers that are not hashed here.
+        """
+        start, hashes = self._at, bytearray()
         item = header.write(start)
         self._write(item)
         if header.lengths:
             self._write(header.before_body(self._at))
-            base, hashes = self._at, bytearray()
+            base = self._at
             for number, (place, pieces) in enumerate(zip(header.places(), buffers, strict=True)):
                 self._write(bytes(base + place - self._at))
+                known = None if copied is None else copied.get(number)
                 hasher = header.hasher(number)
                 for piece in pieces:
-                    if header.checksums:
+                    if header.checksums and known is None:
                         hasher.update(piece)
                     self._write(piece)
-                hashes += hasher.hashes
-            self._write(hash_list(bytes(hashes), item[1 - HASH_ITEM :]))
-        self._write(self._directory.add(start, header.name, self._at))
+                hashes += hasher.hashes if known is None else known
+            self._write(header.hash_list(bytes(hashes), item[1 - HASH_ITEM :]))
+        rows, digest = rows_of(header.metadata), header.content_digest(bytes(hashes))
+        self._directory.add(Entry(start, header.name, len(item), rows, digest))
+        self._fill()
         self._ended = False
+
+    def _fill(self) -> None:
+        """Writes the blocks of the directory that are full now."""
+
+        def block(level: int, at: int) -> int:
+            item = self._directory.block(level, at)
+            self._write(item)
+            return len(item)
+
+        if self._directory.is_full():
+            self._directory.entries = [*map(self._completed, self._directory.entries)]
+            self._directory.fill(self._at, block)
+
+    def _completed(self, entry: Entry) -> Entry:
+        """Adds what is not known yet of a segment to its entry. What was written here is known."""
+        return entry
 
     def commit(self) -> None:
         """Writes an end mark, which makes everything so far a complete archive. More values may follow."""
         if not self._ended:
-            self._write(self._directory.end(self._at))
+            at = self._at
+            mark = self._directory.mark(at)
+            gap, last = tail(at, len(mark))
+            self._write(mark + gap)
+            # The tail makes valid what is before it, so that must be durable.
+            self._make_durable()
+            self._write(last)
+            self._make_durable()
             self._ended = True
         flush = getattr(self._file, "flush", None)
         if flush is not None:
             flush()
+
+    def _make_durable(self) -> None:
+        """Makes durable what was written, if this is a file that is changed in place."""
 
     def finish(self) -> None:
         """Ends the archive with an end mark, unless it has one. The file stays open."""
@@ -148,14 +194,21 @@ class Writer:
         self._broken = False
 
 
-def save_to(file: BinaryIO, value: Any, name: str | None, options: Mapping[str, Any]) -> None:
+def save_to(
+    file: BinaryIO,
+    value: Any,
+    name: str | None,
+    notes: Mapping[str, str] | None,
+    options: Mapping[str, Any],
+) -> None:
     """Writes an archive with one value. Nothing is written if the format cannot hold the value."""
     check_name(name)
+    extensions = ext.with_notes(notes)
     prepared = SaveOptions(**options)
     encoded = encode(value, prepared)
     compressed = Compressed(encoded, prepared)
     out = Writer(file, **options)
-    out._save(encoded.metadata, encoded.buffers, name, compressed)
+    out._save(encoded.metadata, encoded.buffers, name, compressed, extensions)
     out.finish()
 
 

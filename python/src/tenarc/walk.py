@@ -10,21 +10,33 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from . import paths
+from . import ext, paths
 from .decode import value_of
-from .directory import MAGIC, TAIL_LEN, Directory, Entry
+from .directory import MAGIC, Directory, Entry, tail
 from .dtypes import Payload
 from .errors import Damaged, Error, Limit, Torn, Version, bounded_recursion
+from .items import BYTES, Items
 from .options import Limits
+from .rows import rows_of
 from .segment import (
+    AUX,
     END,
     HASH_ITEM,
     HEADER,
+    MAX_RECORD_HEAD,
+    RECORD,
+    START_LEN,
+    VERSION_LEN,
     Header,
+    check_length,
+    check_version,
     expect,
+    is_version_known,
+    kind_of,
     opened,
     read_hash_list,
     record_length,
+    skip_aux,
 )
 from .source import STEP, Each, Source, SourceFile
 from .tree import parse
@@ -141,10 +153,18 @@ def _size_of(file: BinaryIO | io.RawIOBase) -> int:
     return found.st_size if stat.S_ISREG(found.st_mode) else 0
 
 
-def read_body(file: Input, header: Header, seed: bytes, keep: list[Payload] | None, limits: Limits) -> None:
-    """Reads and checks what follows the header of a segment with buffers.
+def _is_whole(item: bytes, at: int) -> bool:
+    """Whether all the content of a record is there, whose heads need not be the shortest."""
+    look = Items(item, at)
+    look.at = len(RECORD)
+    return len(item) >= look.definite(BYTES, "record") + look.at
 
-    Adds the buffers to `keep`, if given: compressed ones as they are stored.
+
+def read_body(file: Input, header: Header, seed: bytes, keep: list[Payload] | None, limits: Limits) -> bytes:
+    """Reads and checks what follows the header of a segment with buffers. Returns the hashes of the chunks.
+
+    Adds the buffers to `keep`, if given: compressed ones as they are stored. Checksums of an unknown algorithm are
+    not verified.
     """
     at = file.at
     before = header.before_body(at)
@@ -156,7 +176,7 @@ def read_body(file: Input, header: Header, seed: bytes, keep: list[Payload] | No
         gap = bytes(base + place - at)
         expect(file.take(len(gap), "padding"), gap, at, "the padding between buffers")
         hasher = header.hasher(number)
-        each: Each = hasher.update if header.checksums else _unread
+        each: Each = hasher.update if header.is_checked else _unread
         if keep is None:
             file.skip(length, f"buffer {number}", each)
         else:
@@ -166,13 +186,16 @@ def read_body(file: Input, header: Header, seed: bytes, keep: list[Payload] | No
     found = file.take(header.hashes_length(), "list of hashes")
     stored = read_hash_list(found, header, seed, at)
     if stored is None:
-        return
-    for number, computed in enumerate(hashes):
+        return b""
+    for number, computed in enumerate(hashes if header.is_checked else ()):
+        if number in header.elsewhere:
+            continue
         try:
             stored.check(number, computed, base + places[number])
         except Damaged as error:
             error.path = _path_to(header, number, limits)
             raise
+    return stored.content
 
 
 def _path_to(header: Header, number: int, limits: Limits) -> str | None:
@@ -198,16 +221,24 @@ class _Next(NamedTuple):
     metadata_at: int
     seed: bytes
     offset: int
+    #: The length of the record of its header.
+    length: int
 
 
 class Walk:
     """Reads an archive record by record, and checks everything that has only one valid encoding."""
 
-    def __init__(self, file: BinaryIO | io.RawIOBase, limits: Limits) -> None:
+    def __init__(self, file: BinaryIO | io.RawIOBase, limits: Limits, *, full: bool = False) -> None:
+        """With `full`, rows and digests in the directory are compared too, and `entries` are kept."""
         self.input = Input(file)
         self.limits = limits
+        #: Each segment so far.
+        self.entries: list[Entry] = []
+        self._full = full
         self._directory = Directory()
         self._ended = False
+        # The extensions of the last end mark.
+        self._ext = ext.EMPTY
         self._next: _Next | None = None
         self._read_magic()
 
@@ -215,11 +246,6 @@ class Walk:
     def count(self) -> int:
         """The number of complete segments so far."""
         return self._directory.count
-
-    @property
-    def offset(self) -> int | None:
-        """The position of the segment whose header has been read but not its body; `None` if there is none."""
-        return None if self._next is None else self._next.offset
 
     def _read_magic(self) -> None:
         for at, byte in enumerate(MAGIC):
@@ -231,6 +257,7 @@ class Walk:
         while self._next is None:
             if self.input.is_at_end():
                 if self._ended:
+                    ext.check(self._ext, "the end mark", self.input.at)
                     return None
                 text = f"the archive has no end mark after its {self.count} segments"
                 raise Torn(text, offset=self.input.at)
@@ -239,46 +266,76 @@ class Walk:
 
     def _read_record(self) -> None:
         at = self.input.at
-        item = self.input.take(3, "record")
-        width = {24: 1, 25: 2, 26: 4, 27: 8}.get(item[2] & 31, 0)
-        item += self.input.take(width, "record")
-        _, total = record_length(item, at)
-        if total > self.limits.alloc_budget:
-            raise Limit(f"a record of {total} bytes, more than the limit of {self.limits.alloc_budget}", offset=at)
-        item += self.input.take(total - len(item), "record")
+        item = self._take_record(at)
         kind, fields = opened(item, at)
         if kind == HEADER:
             header, metadata_at = Header.read(fields)
-            self._next = _Next(header, metadata_at, item[1 - HASH_ITEM :], at)
+            self._next = _Next(header, metadata_at, item[1 - HASH_ITEM :], at, len(item))
             self._ended = False
         elif kind == END:
-            wanted = self._directory.end(at)
-            item += self.input.take(TAIL_LEN, "tail")
-            expect(item, wanted, at, "the end mark with its tail")
+            self._ext = self._directory.check_end(item, at, full=self._full).ext
+            place, wanted = self.input.at, b"".join(tail(at, len(item)))
+            expect(self.input.take(len(wanted), "tail"), wanted, place, "the tail of the end mark")
             self._ended = True
+        elif kind == AUX and at > len(MAGIC):
+            skip_aux(fields)
+            self._ended = False
+        elif kind == AUX:
+            raise Damaged("an auxiliary record before the first segment", offset=at)
         else:
             raise Damaged("expected a segment or an end mark, found a block of the directory", offset=at)
+
+    def _take_record(self, at: int) -> bytes:
+        """Reads a record."""
+        item = self.input.take(3, "record")
+        width = {24: 1, 25: 2, 26: 4, 27: 8}.get(item[2] & 31, 0)
+        # Even an empty record has so many bytes, because its hash follows.
+        item += self.input.take(width + START_LEN, "record")
+        content = item[3 + width :]
+        while not is_version_known(content) and kind_of(content) is not None:
+            # The version comes first, before anything that another version may have changed.
+            check_version(item, at)
+            if len(item) >= VERSION_LEN or _is_whole(item, at):
+                break
+            item += self.input.take(1, "record")
+            content = item[3 + width :]
+        _, total = record_length(item[:MAX_RECORD_HEAD], at)
+        kind = kind_of(content)
+        if kind is not None:
+            check_length(kind, total, at)
+        if total > self.limits.alloc_budget:
+            raise Limit(f"a record of {total} bytes, more than the limit of {self.limits.alloc_budget}", offset=at)
+        return item + self.input.take(total - len(item), "record")
 
     def body(self, keep: bool) -> Body:
         """Reads the rest of the segment whose header was read last, and checks its hashes."""
         assert self._next is not None
-        header, metadata_at, seed, at = self._next
+        header, metadata_at, seed, at, length = self._next
         body = Body(header, metadata_at, self.limits)
         body.at = self.input.at
+        hashes = b""
         if header.lengths:
             limit = self.limits.alloc_budget
             if keep and header.body_length() > limit:
                 text = f"buffers of {header.body_length()} bytes, more than the limit of {limit}"
                 raise Limit(text, offset=at)
             payloads = body.payloads if keep else None
-            read_body(self.input, header, seed, payloads, self.limits)
-        blocks = self._directory.add(at, header.name, self.input.at)
-        if blocks:
-            start = self.input.at
-            expect(self.input.take(len(blocks), "block"), blocks, start, "the block of the directory")
-        self._next = None
+            hashes = read_body(self.input, header, seed, payloads, self.limits)
         body.byte_length = self.input.at - at
+        entry = Entry(at, header.name, length)
+        if self._full:
+            entry = entry._replace(rows=rows_of(header.metadata), digest=header.content_digest(hashes))
+            self.entries.append(entry)
+        self._directory.add(entry)
+        self._directory.fill(self.input.at, self._read_block)
+        self._next = None
         return body
+
+    def _read_block(self, level: int, at: int) -> int:
+        item = self._take_record(at)
+        found = self._directory.check_block(item, level, at, full=self._full)
+        ext.check(found, "a block of the directory", at)
+        return len(item)
 
 
 class Body:
@@ -302,10 +359,14 @@ class Body:
 
     def payload(self, number: int, owned: bool) -> Payload:
         stored = self.payloads[number]
-        if number not in self.header.packed:
-            return stored
         at = self._places[number]
         try:
+            if number in self.header.elsewhere:
+                raise self.header.elsewhere[number].error(number)
+            if self.header.algorithm is not None:
+                raise self.header.unknown_check()
+            if number not in self.header.packed:
+                return stored
             unpacker = Unpacker(
                 self.header, number, at, lambda start, end: stored.data[start - at : end - at], None
             )
@@ -319,21 +380,19 @@ class Body:
         return self._resolve(elements=True, tables=tables)
 
     def check(self) -> None:
-        """Checks the metadata, without the buffers."""
-        self._resolve(elements=False)
+        """Checks the metadata, without the buffers, unless an unknown extension may change what it means."""
+        if ext.unknown(self.header.ext) is None:
+            self._resolve(elements=False)
 
     def _resolve(self, *, elements: bool, tables: bool = False) -> Any:
+        self.header.check_extensions(self.metadata_at)
         metadata, at, limits = self.header.metadata, self.metadata_at, self.limits
         return value_of(metadata, at, self, owned=True, limits=limits, elements=elements, tables=tables)
 
 
 def verify(source: Source, limits: Limits) -> list[Entry]:
-    """Checks a whole archive, and returns the offset and name of each segment."""
-    walk = Walk(SourceFile(source), limits)
-    found: list[Entry] = []
-    while (header := walk.header()) is not None:
-        offset = walk.offset
-        assert offset is not None
+    """Checks a whole archive, and returns what the directory has to say of each segment."""
+    walk = Walk(SourceFile(source), limits, full=True)
+    while walk.header() is not None:
         walk.body(keep=False).check()
-        found.append((offset, header.name))
-    return found
+    return walk.entries

@@ -25,12 +25,19 @@ from heads import array, break_, bytes_, head, tag
 from metadata import BUFFER, Encoder, Resolver
 
 MAGIC = bytes.fromhex("d9d9f8 da54415243 43424f52")
-HEADER, BLOCK, END = (int.from_bytes(letters, "big") for letters in (b"TSEG", b"TDIR", b"TEND"))
+HEADER, BLOCK, END, AUX = (
+    int.from_bytes(letters, "big") for letters in (b"TSEG", b"TDIR", b"TEND", b"TAUX")
+)
 RECORD = b"\xd8\x18"
 HASHES = b"\xd8\x43"
-TAIL = b"\x58\x20TARCTAIL"
-TAIL_LEN = 34
+TAIL = b"\x58\x28TARCTAIL"
+TAIL_LEN = 42
+SECTOR = 512
 VERSION = 1
+# The extensions of what has none.
+NOTHING = b"\xa0"
+NULL = b"\xf6"
+COLUMNS = bytes.fromhex("da54434f4c")
 BRANCHES = 64
 MAX_NAME = 1024
 CHUNK_LENGTHS = [1 << shift for shift in range(16, 31)]
@@ -67,7 +74,10 @@ def text_or_null(value):
 
 
 def padding(at, alignment, body_head):
-    gap = -(at + len(body_head)) % alignment
+    return gap_of(-(at + len(body_head)) % alignment)
+
+
+def gap_of(gap):
     if gap == 0:
         return b""
     if gap in (25, 258):
@@ -93,12 +103,12 @@ def places(sizes, alignment):
     return starts, end
 
 
-def header_fields(name, alignment, checked, chunk, metadata, sizes):
+def header_fields(name, alignment, checked, chunk, metadata, sizes, ext=NOTHING):
     check = text_or_null(XXH3 if checked else None)
     lengths = array(
         [size.description() if isinstance(size, Compressed) else head(0, size) for size in sizes]
     )
-    return [text_or_null(name), head(0, alignment), check, head(0, chunk), lengths, metadata]
+    return [text_or_null(name), head(0, alignment), check, head(0, chunk), lengths, ext, metadata]
 
 
 def chunks_of(content, chunk):
@@ -120,6 +130,7 @@ def digest_of(segment):
     sizes = list(map(size_of, segment.buffers))
     if sizes and not segment.checked:
         return None
+    # Even keys of the extensions do not count, and this reader refuses odd ones.
     fields = header_fields(
         None, segment.alignment, segment.checked, segment.chunk, segment.metadata, sizes
     )
@@ -141,6 +152,41 @@ def archive_digest(segments):
     return xxhash.xxh3_128_hexdigest(array(pairs))
 
 
+def rows_of(metadata):
+    """The number of elements that the directory has of a value; None if it is no array and no columns."""
+    if metadata[0] >> 5 == 4:
+        found = Input(metadata).any_head("value")[1]
+        return len(cbor2.loads(metadata)) if found is None else found
+    return sum(cbor2.loads(metadata).value[::2]) if metadata.startswith(COLUMNS) else None
+
+
+class Entry(NamedTuple):
+    """What the directory has of a segment. An end mark has no digests."""
+
+    offset: int
+    name: str | None
+    length: int  # of the record of its header
+    rows: int | None
+    digest: bytes | None
+
+
+def list_of(entries, in_block):
+    """A list of segments: their names, and what refers to them by numbers."""
+    names = list(dict.fromkeys(entry.name for entry in entries if entry.name is not None))
+    items = []
+    for entry in entries:
+        number = None if entry.name is None else names.index(entry.name)
+        fields = [entry.offset, number, entry.length, entry.rows]
+        numbers = [NULL if field is None else head(0, field) for field in fields]
+        digest = [NULL if entry.digest is None else bytes_(entry.digest)] if in_block else []
+        items.append(array(numbers + digest))
+    return array([array(list(map(text_or_null, names))), array(items)])
+
+
+def links_of(blocks):
+    return array([array([head(0, number) for number in block]) for block in blocks])
+
+
 class Directory:
     """The lists of a writer: of segments, of blocks of these, of blocks of those."""
 
@@ -148,29 +194,36 @@ class Directory:
         self.count = 0
         self.levels = [[]]
 
-    def add(self, offset, name, at):
+    def add(self, entry, at):
         """Notes a segment; the blocks that then follow at a position, often none."""
         self.count += 1
-        self.levels[0].append(array([head(0, offset), text_or_null(name)]))
+        self.levels[0].append(entry)
         written = b""
         level = 0
         while len(self.levels[level]) == BRANCHES:
-            place = at + len(written)
-            written += record(BLOCK, [head(0, level), array(self.levels[level])], place)
+            place, full = at + len(written), self.levels[level]
+            items = links_of(full) if level else list_of(full, True)
+            block = record(BLOCK, [head(0, level), items, NOTHING], place)
+            written += block
             self.levels[level] = []
             level += 1
             if level == len(self.levels):
                 self.levels.append([])
-            self.levels[level].append(head(0, place))
+            self.levels[level].append((place, len(block)))
         return written
 
     def end(self, at):
-        """The end mark and the tail at a position."""
-        first, *others = map(array, self.levels)
-        mark = record(END, [head(0, self.count), first, array(others)], at)
-        place = at + len(mark)
-        tail = TAIL + at.to_bytes(8, "big") + place.to_bytes(8, "big")
-        return mark + tail + hash_of(tail, place)
+        """The end mark, padding and the tail at a position."""
+        first, *others = self.levels
+        lists = [list_of(first, False), array(list(map(links_of, others)))]
+        mark = record(END, [head(0, self.count), *lists, NOTHING], at)
+        behind = at + len(mark)
+        # The tail is in one sector.
+        rest = behind % SECTOR
+        gap = gap_of(0 if rest <= SECTOR - TAIL_LEN else SECTOR - rest)
+        place = behind + len(gap)
+        tail = TAIL + b"".join(number.to_bytes(8, "big") for number in (at, len(mark), place))
+        return mark + gap + tail + hash_of(tail, place)
 
 
 # Reading
@@ -184,6 +237,7 @@ class Segment(NamedTuple):
     chunk: int
     metadata: bytes
     buffers: list[bytes | Compressed]
+    ext: bytes
     value: object
 
 
@@ -231,8 +285,7 @@ class Input:
         return argument
 
     def text_or_null(self, what):
-        if self.data[self.at : min(self.at + 1, self.end)] == b"\xf6":
-            self.at += 1
+        if self.is_null():
             return None
         length = self.head(3, what)
         place = self.at
@@ -241,6 +294,15 @@ class Input:
         except UnicodeDecodeError:
             raise Damaged(place, f"{what}: no UTF-8") from None
 
+    def is_null(self):
+        """Passes a null over, if it is next."""
+        found = self.data[self.at : min(self.at + 1, self.end)] == NULL
+        self.at += found
+        return found
+
+    def number_or_null(self, what):
+        return None if self.is_null() else self.head(0, what)
+
     def record(self):
         """The tag of a record, the array of its content, and its hash."""
         start = self.at
@@ -248,19 +310,69 @@ class Input:
         length = self.head(2, "record")
         inner = Input(self.data, self.at, self.at + length)
         content = self.take(length, "record")
-        known = [tag(number, b"") for number in (HEADER, BLOCK, END)]
+        known = [tag(number, b"") for number in (HEADER, BLOCK, END, AUX)]
         if content[:5] in known:
             # A later version may hash in another way, or have other fields: this comes first.
             version = Input(self.data, inner.at + 5, inner.end)
             version.any_head("array of a record")
             kind, found = version.any_head("version")
-            if kind == 0 and found != VERSION:
+            # A lost sector can leave a 0.
+            if kind == 0 and found > VERSION:
                 raise Damaged(start, f"version {found} of the format, known is {VERSION}")
         item = self.data[start : self.at]
         self.expect(bytes_(hash_of(item, start)), "hash of a record")
         if content[:5] not in known:
             raise Damaged(start, "a record of an unknown kind")
         return inner.head(6, "tag of a record"), inner, hash_of(item, start)
+
+    def extensions(self):
+        """A map of extensions, of which every odd key would have to be known."""
+        start, last = self.at, -1
+        for _ in range(self.head(5, "extensions")):
+            place = self.at
+            key = self.head(0, "key of an extension")
+            if key <= last:
+                raise Damaged(place, "keys of extensions that do not ascend")
+            if key % 2:
+                raise Damaged(place, f"the unknown extension {key}")
+            last, value = key, self.at
+            self.strict()
+            if key == 0:
+                Input(self.data, value, self.at).notes()
+        if self.at - start > 65_536:
+            raise Damaged(start, "extensions of more than 65,536 bytes")
+        return bytes(self.data[start : self.at])
+
+    def notes(self):
+        """Texts, whose keys ascend."""
+        last = None
+        for _ in range(self.head(5, "notes")):
+            place = self.at
+            key, _ = (self.take(self.head(3, "note"), "note") for _ in range(2))
+            if last is not None and key <= last:
+                raise Damaged(place, "keys of notes that do not ascend")
+            last = key
+
+    def strict(self, depth=1):
+        """Passes one item over that has the shortest heads and definite lengths."""
+        place = self.at
+        major, argument = self.any_head("extension")
+        if depth > 128 or argument is None:
+            raise Damaged(place, "too many levels, or an indefinite length")
+        is_float = major == 7 and self.data[place] > 0xF8
+        if not is_float and head(major, argument) != self.data[place : self.at]:
+            raise Damaged(place, "a head longer than it need be")
+        if major == 7 and self.data[place] == 0xF8 and argument < 32:
+            raise Damaged(place, "a simple value in two bytes")
+        if major in (2, 3):
+            content = self.take(argument, "extension")
+            if major == 3:
+                try:
+                    bytes(content).decode()
+                except UnicodeDecodeError:
+                    raise Damaged(place, "no UTF-8") from None
+        for _ in range({4: argument, 5: 2 * argument, 6: 1}.get(major, 0)):
+            self.strict(depth + 1)
 
     def skip(self, depth=0):
         """Passes one item of any form over, but for references, whose form is checked."""
@@ -314,15 +426,16 @@ class Header(NamedTuple):
     checked: bool
     chunk: int
     lengths: list[int | Compressed]
+    ext: bytes
     metadata: bytes
     at: int  # where the metadata stands
 
 
 def read_header(inner):
     """The content of a header, behind its tag."""
-    if inner.head(4, "header") != 7:
-        raise Damaged(inner.at, "header: not seven fields")
-    inner.head(0, "version")
+    if inner.head(4, "header") != 8:
+        raise Damaged(inner.at, "header: not eight fields")
+    version(inner)
     place = inner.at
     name = inner.text_or_null("name")
     if name is not None and len(name.encode()) > MAX_NAME:
@@ -332,6 +445,8 @@ def read_header(inner):
     if alignment not in (1 << shift for shift in range(3, 17)):
         raise Damaged(place, f"an alignment of {alignment}")
     place = inner.at
+    if inner.data[inner.at : min(inner.at + 1, inner.end)] == b"\x82":
+        raise Damaged(place, "hashes that this reader does not know")
     check = inner.text_or_null("check")
     if check not in (None, XXH3):
         raise Damaged(place, f"the unknown check {check!r}")
@@ -343,12 +458,19 @@ def read_header(inner):
     lengths = [read_size(inner, chunk) for _ in range(inner.head(4, "lengths"))]
     if places(lengths, alignment)[1] > 2**63 - 1:
         raise Damaged(place, "lengths beyond 2^63 - 1")
+    ext = inner.extensions()
     place = inner.at
     inner.skip()
     if inner.at != inner.end:
         raise Damaged(inner.at, "something behind the metadata")
     metadata = bytes(inner.data[place : inner.end])
-    return Header(name, alignment, check is not None, chunk, lengths, metadata, place)
+    return Header(name, alignment, check is not None, chunk, lengths, ext, metadata, place)
+
+
+def version(inner):
+    place = inner.at
+    if inner.head(0, "version") != VERSION:
+        raise Damaged(place, "no version")
 
 
 def read_size(inner, chunk):
@@ -356,8 +478,10 @@ def read_size(inner, chunk):
     if inner.at == inner.end or inner.data[inner.at] >> 5 != 4:
         return inner.head(0, "length")
     place = inner.at
-    if inner.head(4, "compressed buffer") != 4:
-        raise Damaged(place, "compressed buffer: not four items")
+    count = inner.head(4, "description of a buffer")
+    if count != 4:
+        what = "a buffer elsewhere" if count == 3 else "description of a buffer: not three or four items"
+        raise Damaged(place, what)
     codec = inner.text_or_null("codec")
     parameters = [inner.head(0, "parameter") for _ in range(inner.head(4, "parameters"))]
     length = inner.head(0, "length")
@@ -379,7 +503,7 @@ def read_segment(start, inner, seed, after):
         value = Resolver(contents).whole(cbor2.loads(header.metadata))
     except (TypeError, ValueError, Mismatch, cbor2.CBORDecodeError) as error:
         raise Damaged(header.at, f"metadata: {error}") from error
-    return Segment(start, *header[:4], header.metadata, buffers, value)
+    return Segment(start, *header[:4], header.metadata, buffers, header.ext, value)
 
 
 def read_body(header, seed, after):
@@ -431,13 +555,22 @@ def read_archive(data):
             return segments, ends
         number, inner, seed = after.record()
         if number == HEADER:
-            segments.append(read_segment(start, inner, seed, after))
-            blocks = directory.add(start, segments[-1].name, after.at)
+            length = after.at - start
+            found = read_segment(start, inner, seed, after)
+            segments.append(found)
+            entry = Entry(start, found.name, length, rows_of(found.metadata), digest_of(found))
+            blocks = directory.add(entry, after.at)
             after.expect(blocks, "block of the directory")
         elif number == END:
             after.at = start
             after.expect(directory.end(start), "end mark and tail")
             ends.append(len(segments))
+        elif number == AUX and start > len(MAGIC) and inner.head(4, "auxiliary record") == 3:
+            # No kinds are known. They are at most 16 MiB long.
+            version(inner)
+            inner.head(0, "kind")
+            if after.at - start > 16 * MIB:
+                raise Damaged(start, "an auxiliary record of more than 16 MiB")
         else:
             raise Damaged(start, "a block of the directory that no list has filled")
 
@@ -449,20 +582,20 @@ def find_segments(data):
         raise Damaged(0, "too short for an archive")
     tail = Input(data, at)
     tail.expect(TAIL, "tail")
-    mark = int.from_bytes(tail.take(8, "tail"), "big")
+    mark, length = (int.from_bytes(tail.take(8, "tail"), "big") for _ in range(2))
     tail.expect(at.to_bytes(8, "big"), "offset in the tail")
-    tail.expect(hash_of(data[at : at + 26], at), "hash of the tail")
+    tail.expect(hash_of(data[at : at + 34], at), "hash of the tail")
 
-    number, root, behind = record_at(data, mark, len(data))
-    if number != END or behind != at or root.head(4, "end mark") != 4:
+    number, root, behind = record_at(data, mark, at, length)
+    if number != END or root.head(4, "end mark") != 5:
         raise Damaged(mark, "no end mark that leads to the tail")
-    root.head(0, "version")
+    if at // SECTOR != (at + TAIL_LEN - 1) // SECTOR or at - behind >= TAIL_LEN:
+        raise Damaged(at, "a tail in the wrong place")
+    version(root)
     count = root.head(0, "number of segments")
-    segments = [read_entry(root) for _ in range(root.head(4, "segments"))]
-    levels = [
-        [root.head(0, "offset") for _ in range(root.head(4, "blocks"))]
-        for _ in range(root.head(4, "levels"))
-    ]
+    segments = read_entries(root, False)
+    levels = [read_links(root) for _ in range(root.head(4, "levels"))]
+    root.extensions()
     if root.at != root.end:
         raise Damaged(root.at, "something behind the lists")
     if any(len(entries) >= BRANCHES for entries in [segments, *levels]):
@@ -472,50 +605,83 @@ def find_segments(data):
         raise Damaged(mark, f"{count} segments announced, lists for {held}")
     found = []
     for level in reversed(range(len(levels))):
-        for offset in levels[level]:
-            found += open_block(data, offset, level, mark)
+        for link in levels[level]:
+            found += open_block(data, link, level, mark)
     found += segments
-    offsets = [offset for offset, _ in found]
+    offsets = [entry.offset for entry in found]
     if offsets != sorted(set(offsets)) or offsets and offsets[-1] >= mark:
         raise Damaged(mark, "offsets of segments that do not rise")
-    for offset, name in found:
-        number, header, _ = record_at(data, offset, mark)
-        header.head(4, "header")
-        header.head(0, "version")
-        if number != HEADER or header.text_or_null("name") != name:
-            raise Damaged(offset, "no segment of the name that the directory has")
-    return found
+    for entry in found:
+        number, inner, _ = record_at(data, entry.offset, mark, entry.length)
+        if number != HEADER:
+            raise Damaged(entry.offset, "no header where the directory has a segment")
+        header = read_header(inner)
+        if (header.name, rows_of(header.metadata)) != (entry.name, entry.rows):
+            raise Damaged(entry.offset, "no segment of the name and rows that the directory has")
+    return [(entry.offset, entry.name) for entry in found]
 
 
-def record_at(data, offset, before):
+def record_at(data, offset, before, length):
     """The tag and content of a record that ends before a position, and where it ends."""
-    if offset >= before:
+    if offset + length > before:
         raise Damaged(offset, f"an offset that does not lead to before {before}")
-    found = Input(data, offset)
+    found = Input(data, offset, offset + length)
     number, inner, _ = found.record()
+    if found.at != found.end:
+        raise Damaged(offset, f"a record that is shorter than {length} bytes")
     return number, inner, found.at
 
 
-def read_entry(content):
-    if content.head(4, "entry") != 2:
-        raise Damaged(content.at, "entry: not two fields")
-    return content.head(0, "offset"), content.text_or_null("name")
+def read_entries(content, in_block):
+    """A list of segments."""
+    place = content.at
+    if content.head(4, "list of segments") != 2:
+        raise Damaged(place, "list of segments: not two items")
+    names = [content.text_or_null("name") for _ in range(content.head(4, "names"))]
+    found = []
+    for _ in range(content.head(4, "entries")):
+        if content.head(4, "entry") != 4 + in_block:
+            raise Damaged(place, "entry: another number of fields")
+        offset, number = content.head(0, "offset"), content.number_or_null("name")
+        if number is not None and number >= len(names):
+            raise Damaged(place, f"the name {number} of {len(names)}")
+        name = None if number is None else names[number]
+        length, rows = content.head(0, "length of a header"), content.number_or_null("rows")
+        digest = None
+        if in_block and not content.is_null():
+            digest = bytes(content.take(content.head(2, "digest"), "digest"))
+        found.append(Entry(offset, name, length, rows, digest))
+    # There is one way to write it.
+    if list_of(found, in_block) != content.data[place : content.at]:
+        raise Damaged(place, "list of segments: not as it must be written")
+    return found
 
 
-def open_block(data, offset, level, before):
-    number, block, _ = record_at(data, offset, before)
-    if number != BLOCK or block.head(4, "block") != 3:
+def read_links(content):
+    links = []
+    for _ in range(content.head(4, "blocks")):
+        if content.head(4, "entry") != 2:
+            raise Damaged(content.at, "entry: not two fields")
+        links.append((content.head(0, "offset"), content.head(0, "length of a block")))
+    return links
+
+
+def open_block(data, link, level, before):
+    offset, length = link
+    number, block, _ = record_at(data, offset, before, length)
+    if number != BLOCK or block.head(4, "block") != 4:
         raise Damaged(offset, "no block of the directory")
-    block.head(0, "version")
-    if block.head(0, "level") != level or block.head(4, "entries") != BRANCHES:
-        raise Damaged(offset, f"no block of level {level} with {BRANCHES} entries")
-    if level == 0:
-        found = [read_entry(block) for _ in range(BRANCHES)]
-        if any(entry[0] >= offset for entry in found):
-            raise Damaged(offset, "an offset to behind the block")
-    else:
-        offsets = [block.head(0, "offset") for _ in range(BRANCHES)]
-        found = [entry for place in offsets for entry in open_block(data, place, level - 1, offset)]
+    version(block)
+    if block.head(0, "level") != level:
+        raise Damaged(offset, f"no block of level {level}")
+    found = read_links(block) if level else read_entries(block, True)
+    if len(found) != BRANCHES:
+        raise Damaged(offset, f"a block of {len(found)} entries")
+    block.extensions()
+    if level:
+        found = [entry for inner in found for entry in open_block(data, inner, level - 1, offset)]
+    elif any(entry.offset >= offset for entry in found):
+        raise Damaged(offset, "an offset to behind the block")
     if block.at != block.end:
         raise Damaged(block.at, "something behind the entries")
     return found
@@ -553,11 +719,12 @@ class Writer:
         self.segment(name, alignment, checked, chunk, metadata, buffers)
         return list(map(length_of, buffers))
 
-    def segment(self, name, alignment, checked, chunk, metadata, buffers):
+    def segment(self, name, alignment, checked, chunk, metadata, buffers, ext=NOTHING):
         start = len(self.out)
         sizes = list(map(size_of, buffers))
-        fields = header_fields(name, alignment, checked, chunk, metadata, sizes)
+        fields = header_fields(name, alignment, checked, chunk, metadata, sizes, ext)
         self.out += record(HEADER, fields, start)
+        header = len(self.out) - start
         if buffers:
             seed = int.from_bytes(self.out[-8:], "big")
             starts, length = places(sizes, alignment)
@@ -569,7 +736,9 @@ class Writer:
                 self.out += b"".join(chunks_of(content, chunk))
             hashes = chunk_hashes(buffers, checked, chunk)
             self.out += hashed(HASHES + bytes_(hashes), seed)
-        self.out += self.directory.add(start, name, len(self.out))
+        made = Segment(start, name, alignment, checked, chunk, metadata, buffers, ext, None)
+        entry = Entry(start, name, header, rows_of(metadata), digest_of(made))
+        self.out += self.directory.add(entry, len(self.out))
 
     def end(self):
         self.out += self.directory.end(len(self.out))

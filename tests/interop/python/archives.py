@@ -41,7 +41,7 @@ def rewrite(segments, ends):
         for _ in range(ends.count(number)):
             out.end()
         if number < len(segments):
-            out.segment(*segments[number][1:7])
+            out.segment(*segments[number][1:8])
     return bytes(out.out)
 
 

@@ -9,6 +9,7 @@ from archive import (
     HASHES,
     HEADER,
     MIB,
+    NOTHING,
     RECORD,
     chunk_hashes,
     hash_of,
@@ -47,6 +48,7 @@ def make(
     chunk=MIB,
     chunk_item=None,
     lengths=None,
+    ext=NOTHING,
     more=(),
     seed=0,
     hashes=None,
@@ -56,7 +58,7 @@ def make(
     """Pieces whose hashes fit whatever they are made of."""
     lengths = lengths or array([head(0, len(content)) for content in buffers])
     chunk_item = chunk_item or head(0, chunk)
-    fields = [version, name, alignment, check, chunk_item, lengths, item, *more]
+    fields = [version, name, alignment, check, chunk_item, lengths, ext, item, *more]
     content = tag(kind, array(fields))
     out = hashed(RECORD + bytes_(content), seed)
     if buffers or hashes is not None:
@@ -98,6 +100,9 @@ def sound():
         "the same without hashes": make(ALL, CHUNKS, chunk=CHUNK, check=b"\xf6"),
         "buffers of no bytes alone": make(ALL, [b""] * len(CHUNKS), chunk=CHUNK),
         "no hashes": make(check=b"\xf6"),
+        "extensions that are not known": make(ext=bytes.fromhex("a2 02 fb3ff0000000000000 18fe 8201a1616140")),
+        "notes": make(ext=bytes.fromhex("a1 00 a2 6161 60 616f 626f6b")),
+        "no notes": make(ext=bytes.fromhex("a1 00 a0")),
         "no hashes, and buffers of one length in each other's place": [
             make(check=b"\xf6")[0],
             second,
@@ -111,6 +116,7 @@ def sound():
 
 def headers():
     plain = head(0, 7)
+    start = [head(0, 1), b"\xf6", head(0, 256), b"\xf6", head(0, MIB)]
     at_12 = make(seed=12)
     broken = {
         "a header as it stands in an archive, at 12": at_12,
@@ -121,19 +127,48 @@ def headers():
         "version 0": make(version=head(0, 0)),
         "version 2": make(version=head(0, 2)),
         "a version in text": make(version=cbor2.dumps("1")),
-        "five fields": [record_of([head(0, 1), b"\xf6", head(0, 256), b"\xf6", array([])])],
-        "six fields, without the length of chunks": [
-            record_of([head(0, 1), b"\xf6", head(0, 256), b"\xf6", array([]), plain])
+        "six fields": [record_of([*start[:4], array([]), NOTHING])],
+        "seven fields, without the length of chunks": [
+            record_of([*start[:4], array([]), NOTHING, plain])
         ],
-        "six fields, without metadata": [
-            record_of([head(0, 1), b"\xf6", head(0, 256), b"\xf6", head(0, MIB), array([])])
+        "seven fields, without extensions": [record_of([*start, array([]), plain])],
+        "seven fields, without metadata": [record_of([*start, array([]), NOTHING])],
+        "nine fields": make(more=[head(0, 0)]),
+        "nine fields announced, and eight there": [
+            record_of([*start, array([]), NOTHING, plain], 9)
         ],
-        "eight fields": make(more=[head(0, 0)]),
-        "eight fields announced, and seven there": [
-            record_of(
-                [head(0, 1), b"\xf6", head(0, 256), b"\xf6", head(0, MIB), array([]), plain], 8
-            )
-        ],
+        "a version with a longer head": make(version=head(0, 1, 1)),
+        "a name with a longer head": make(name=head(3, 1, 1) + b"a"),
+        "an alignment with a longer head": make(alignment=head(0, 256, 4)),
+        "a check with a longer head": make(check=head(3, 7, 1) + b"xxh3-64"),
+        "a length of chunks with a longer head": make(chunk_item=head(0, MIB, 8)),
+        "lengths with a longer head": make(lengths=head(4, 2, 1) + 2 * head(0, 12)),
+        "a length with a longer head": make(lengths=array([head(0, 12, 1), head(0, 12)])),
+        "extensions with a longer head": make(ext=head(5, 0, 1)),
+        "an odd extension": make(ext=bytes.fromhex("a1 01 00")),
+        "an odd extension behind an even one": make(ext=bytes.fromhex("a2 04 00 05 00")),
+        "extensions that are an array": make(ext=bytes.fromhex("80")),
+        "extensions that are null": make(ext=b"\xf6"),
+        "extensions of indefinite length": make(ext=bytes.fromhex("bf 02 00 ff")),
+        "extensions in another order": make(ext=bytes.fromhex("a2 04 00 02 00")),
+        "an extension twice": make(ext=bytes.fromhex("a2 02 00 02 00")),
+        "a text as the key of an extension": make(ext=bytes.fromhex("a1 6161 00")),
+        "an extension with a longer head": make(ext=bytes.fromhex("a1 02 1800")),
+        "an extension of indefinite length": make(ext=bytes.fromhex("a1 02 9fff")),
+        "an extension that is no UTF-8": make(ext=bytes.fromhex("a1 02 61ff")),
+        "extensions of 65,537 bytes": make(ext=bytes.fromhex("a1 02") + bytes_(bytes(65_532))),
+        "notes that are no map": make(ext=bytes.fromhex("a1 00 80")),
+        "a note that is no text": make(ext=bytes.fromhex("a1 00 a1 6161 00")),
+        "notes in another order": make(ext=bytes.fromhex("a1 00 a2 6162 60 6161 60")),
+        "a note twice": make(ext=bytes.fromhex("a1 00 a2 6161 60 6161 60")),
+        "a check in an array": make(check=array([cbor2.dumps("xxh3-64"), head(0, 8)])),
+        "a check without a name": make(check=array([cbor2.dumps(""), head(0, 8)])),
+        "a check of no bytes": make(check=array([cbor2.dumps("a"), head(0, 0)])),
+        "a check of 65 bytes": make(check=array([cbor2.dumps("a"), head(0, 65)])),
+        "a check of three items": make(check=array([cbor2.dumps("a"), head(0, 8), head(0, 8)])),
+        "a buffer elsewhere": make(
+            lengths=array([head(0, 12), array([head(0, 12), cbor2.dumps("sha-256"), bytes_(bytes(32))])])
+        ),
         "a length of chunks in text": make(chunk_item=cbor2.dumps("65536")),
         "a length of chunks that is null": make(chunk_item=b"\xf6"),
         "a negative length of chunks": make(chunk_item=head(1, CHUNK - 1)),
