@@ -75,8 +75,6 @@ pub struct Piece {
     pub buffer: u64,
     /// The rows of all groups that are in it.
     pub rows: Range<u64>,
-    /// The dtype of these rows.
-    pub dtype: Option<DType>,
 }
 
 /// The place of a column in one group, or of the whole group.
@@ -431,8 +429,7 @@ impl<'m> Outline<'m> {
         let rows = self.rows_of_group();
         let Some(column) = self.columns.get_mut(number) else { return };
         if let Some((buffer, _)) = form.buffer {
-            let dtype = form.tensor.as_ref().map(|(dtype, _)| dtype.clone());
-            column.pieces.push(Piece { buffer, rows: rows.clone(), dtype });
+            column.pieces.push(Piece { buffer, rows: rows.clone() });
         }
         if let Some(item) = &form.item {
             column.spans.push(Span { item: item.clone(), rows });

@@ -79,8 +79,7 @@ pub fn in_columns<'de, T: Deserialize<'de>>(
     let read = decode_with(metadata, base, buffers, options, |deserializer| match &inside.target {
         Target::InRow { names, row, rest } => deserializer.in_row(*row, names, *rest, PhantomData),
         Target::Column(whole) => {
-            let dtype = whole.meta.as_ref().map(|meta| meta.dtype.clone());
-            let mut column = ColumnOfGroups::new(options.limits).with_dtype(dtype);
+            let mut column = ColumnOfGroups::new(options.limits);
             deserializer.column(&whole.names, inside.rows.clone(), &mut column)?;
             Ok(T::deserialize(column))
         }

@@ -199,7 +199,8 @@ impl<O: Target> Writer<O> {
             && columns::is_record(first)
             && let Some(mut columns) = Columns::new(self.options, len).first(self, first)?
         {
-            columns.push_all(self, iter)?;
+            let next = columns.extend(self, &mut iter)?;
+            columns.push_all(self, next.into_iter().chain(iter))?;
             return columns.finish(self);
         }
         let items = first.into_iter().chain(iter);

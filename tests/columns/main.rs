@@ -7,7 +7,6 @@
 mod blocks;
 mod build;
 mod default;
-mod dicts;
 mod evolution;
 mod hostile;
 mod hostile_buffers;
@@ -21,7 +20,5 @@ mod rows;
 mod same_as_rows;
 mod tables;
 mod tensors;
-mod typed;
 mod types;
-mod widths;
 mod written;

@@ -106,7 +106,7 @@ impl Inner {
             }
             Column::Enum { names, .. } => Type::Enum(names.clone()),
             Column::Rows => return lost("its rows have different forms"),
-            Column::Dict { column, .. } => return Self::of(column),
+            Column::Interleaved => return lost("interleaved columns are written in messages only"),
         })
     }
 

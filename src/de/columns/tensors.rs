@@ -41,8 +41,8 @@ impl<'de> Row<'_, 'de> {
                 // they are read like a plain array.
                 if let Kind::Numbers(numbers) = &column.kind
                     && numbers.kind.is_float()
+                    && let Some(bytes) = numbers.run(range.clone())
                 {
-                    let bytes = numbers.run(range.clone());
                     let shape = Shape::from([range.len()]);
                     let meta = TensorMeta { dtype: numbers.kind.dtype(), shape, order: Order::C };
                     return show(meta, false, Held::Nothing, bytes, visitor)
@@ -126,7 +126,6 @@ fn meta_of(tensors: &Tensors<'_>) -> TensorMeta {
 
 /// An element of a plain array of numbers.
 fn number(column: &mut Column<'_>, row: usize) -> Result<Number> {
-    let (column, row) = column.distinct(row);
     let number = match &mut column.kind {
         Kind::Bools(bits) => Some(Number::Bool(bits.get(row))),
         Kind::Numbers(numbers) => tensor::element_of(numbers.number(row)),
