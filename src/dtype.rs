@@ -246,6 +246,11 @@ impl fmt::Debug for OtherDType {
 }
 
 impl DType {
+    /// Whether sequences of such numbers can be packed: real numbers of 8 to 64 bits that have a typed array.
+    pub(crate) fn is_packed(&self) -> bool {
+        self.typed_array_tag().is_some() && !self.is_complex() && *self != Self::F128
+    }
+
     /// Whether the elements are complex numbers.
     #[inline]
     pub fn is_complex(&self) -> bool {

@@ -88,7 +88,7 @@
 //! | `compression` | yes | reads and writes compressed buffers with the codecs `zstd` and `lz4`, in pure Rust |
 //! | `ndarray` | yes | uses ndarray's arrays and views as tensors, and `s![..]` to select slices; versions 0.16 and 0.17 |
 //! | `sha256` | no | lets [`Checkpoints`] keep a file `SHA256SUMS` with the hashes of all checkpoints |
-//! | `zstd` | no | uses the C library of zstd, which has compression levels and decompresses frames with matches faster |
+//! | `zstd` | no | uses the C library of zstd, which has compression levels and decompresses frames with matches faster; it accepts the same frames |
 //!
 //! What is written and read does not depend on features, with one exception: compressed tensors of archives need
 //! `compression`, and some levels of compression need `zstd`. Conversions from and to other formats are in a
@@ -102,9 +102,15 @@
 //!   macro borrows by itself only in `&str` and `&[u8]`.
 //! - serde implements its traits for arrays of at most 32 elements. For longer ones, use
 //!   `#[serde(with = "tenarc::tensor")]`.
+//! - A `Vec<u8>` or `&[u8]` looks like a sequence of numbers, not like bytes. Still, a field `&[u8]` borrows from every
+//!   sequence of `u8` in an archive, of any length, and from byte strings, which `serde_bytes` writes. In a message, a
+//!   sequence of `u8` is an array of numbers, from which nothing but an empty slice can be borrowed, unless
+//!   [`EncodeOptions::with_typed_arrays`](ser::EncodeOptions::with_typed_arrays) is on. A `Cow<[u8]>` is read from all of
+//!   these.
 //! - A `Vec<f16>` looks like a `Vec<u16>` to serde. Use a [`Tensor`].
 //! - In `#[serde(flatten)]` and in untagged and internally tagged enums, serde buffers values in a type that
-//!   does not support 128-bit integers. They cannot be read there.
+//!   does not support 128-bit integers. They cannot be read there. It does not borrow a `&[u8]` from a sequence either,
+//!   and a flattened map cannot have keys that are arrays, such as tuples or a `Vec<u8>`.
 //! - When a value is written, serde also buffers a tuple or struct variant of an enum that is inside an
 //!   internally tagged enum. Tensors in it are written correctly, but number by number, which is slow.
 #![cfg_attr(docsrs, feature(doc_cfg))]

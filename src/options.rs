@@ -51,8 +51,8 @@ impl Default for EncodeOptions {
 
 impl EncodeOptions {
     /// Whether to write sequences of numbers of one primitive type as typed arrays (RFC 8746, section 2)
-    /// instead of element by element. This applies to sequences of floats of at least 32 bytes and of
-    /// integers of at least 1 KiB, but never to tuples.
+    /// instead of element by element. This applies to sequences of floats of at least 32 bytes, of `u8` of any length,
+    /// and of other integers of at least 1 KiB, but never to tuples.
     ///
     /// Off by default, because a reader that does not know RFC 8746 ignores the tag and sees a string
     /// of raw bytes instead of numbers. tenarc can read both forms into any sequence.

@@ -115,11 +115,14 @@ impl<'a> Section<'a> {
             }
             Err(failure) => failure,
         };
-        if let Some(segment) = self.segment().filter(|_| self.root.holds_columns()) {
-            if let Some(column) = self.column(path)? {
+        if let Some(segment) = self.segment() {
+            if self.root.holds_columns()
+                && let Some(column) = self.column(path)?
+            {
                 self.root = column;
                 return Ok(self);
             }
+            // A value in columns, or a number of a packed sequence, has no node.
             match segment.get::<Value>(path) {
                 Ok(value) => return self.decoded(&value),
                 Err(error) => failure = error.into(),

@@ -571,3 +571,36 @@ fn recover_keeps_to_the_limit_of_memory() {
     let told = format!("{}{}", little.out(), little.err);
     assert!(told.contains("limit") && !told.contains("has zeros"), "{little:?}");
 }
+
+/// What is stored is good, and what it means is not.
+#[test]
+fn verify_decode_reads_the_values() {
+    let dir = Dir::new();
+    let options = tenarc::archive::SaveOptions::default();
+    let options = options.with_inline_below(0).with_checksums(false);
+    let mut out = tenarc::OArchive::with_options(Vec::new(), options).unwrap();
+    out.save(&flat(&[("flags", ndarray::arr1(&[true, false]).into())])).unwrap();
+    let mut bytes = out.finish().unwrap();
+    let at = tenarc::Archive::new(&bytes[..]).unwrap().only().unwrap().buffers()[0].0;
+    bytes[at as usize] = 2;
+    dir.write("bad.tenarc", &bytes);
+    dir.save("good.tenarc", &model());
+    run(&dir, &["verify", "bad.tenarc", "good.tenarc"]).good();
+    run(&dir, &["verify", "--decode", "good.tenarc"]).good();
+    let bad = run(&dir, &["verify", "--decode", "bad.tenarc", "--json"]).json();
+    let error = bad["error"].as_str().unwrap();
+    assert!(error.contains("a bool is stored as the byte 2"), "{error}");
+    assert_eq!((&bad["good"], &bad["path"]), (&json!(false), &json!("flags")));
+}
+
+/// A path leads to a number of a packed sequence, as of an array.
+#[test]
+fn elements_of_packed_sequences_are_shown() {
+    let dir = Dir::new();
+    for len in [3, 3000] {
+        let doubles: Vec<f64> = (0..len).map(|at| f64::from(at) / 2.0).collect();
+        dir.save("m.tenarc", &BTreeMap::from([("doubles", doubles)]));
+        assert_eq!(run(&dir, &["show", "m.tenarc", "doubles.1"]).good(), "0.5\n");
+        run(&dir, &["show", "m.tenarc", "doubles.3000"]).failed(2, "no value at");
+    }
+}

@@ -67,7 +67,7 @@ pub fn last_uses(metadata: &[u8], header: &Header, limits: Limits) -> Result<Vec
     if uses.is_empty() {
         return Ok(uses);
     }
-    path::references(metadata, header, limits, &mut |at, item| {
+    path::valid_references(metadata, header, limits, &mut |at, item| {
         if let Payload::Buffer { number, .. } = item.payload
             && let Some(last) = usize::try_from(number).ok().and_then(|number| uses.get_mut(number))
         {

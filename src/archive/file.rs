@@ -689,6 +689,26 @@ impl<S: ReadAt> Archive<S> {
     pub fn verify_with(&self, progress: impl FnMut(u64, u64)) -> Result<()> {
         super::verify::verify(&self.source, self.len, self.options, progress)
     }
+
+    /// Like [`verify`](Self::verify), which checks what is stored, but also decodes every value without a type: texts, rows
+    /// of columns, the bytes of bool tensors, and compressed tensors. It finds what was written wrongly, and what this
+    /// build cannot read. Values are not kept: at most one group of columns, or one tensor in the metadata, is in memory.
+    ///
+    /// # Errors
+    /// The errors of [`verify`](Self::verify), and those of [`Segment::verify_decoded`].
+    pub fn verify_decoded(&self) -> Result<()> {
+        self.verify()?;
+        self.segments().try_for_each(|segment| {
+            let segment = segment?;
+            let checked = segment.verify_decoded();
+            checked.map_err(|error| match segment.name() {
+                Some(name) if self.len() > 1 => {
+                    error.meaning(&format!("value `{}`", name.escape_debug()))
+                }
+                _ => error,
+            })
+        })
+    }
 }
 
 /// Iterates over the directory of an archive: [`Archive::entries`].

@@ -8,6 +8,7 @@ mod body;
 mod chunked;
 mod columns;
 mod copy;
+mod decoded;
 mod digest;
 mod directory;
 mod file;

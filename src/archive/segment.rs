@@ -319,7 +319,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// The numbers of the buffers that the value at `path` refers to.
     pub(super) fn numbers_at(&self, path: &str) -> Result<BTreeSet<u64>> {
         let range = match self.locate(path)? {
-            Found::Item(range) => range,
+            Found::Item(range) | Found::InColumns(range, Inside { is_packed: true, .. }) => range,
             Found::InColumns(range, Inside { target, .. }) => {
                 if let Target::InRow { row, .. } = target {
                     let mut table = Table::default();
@@ -382,7 +382,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// # Errors
     /// If there is no such value, or it is not a struct, map, array or sequence.
     pub fn keys(&self, path: &str) -> Result<Vec<String>> {
-        path::keys(self.metadata()?, path, self.options.limits)
+        path::keys(self.metadata()?, self.header(), path, self.options.limits)
     }
 
     /// Loads the value as parts, without decoding it. The buffers are read into memory and their checksums are

@@ -310,7 +310,6 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     pub fn columns(&self) -> Result<Vec<Column>> {
         let outline = self.outline()?;
         let columns = outline.columns.iter().enumerate();
-        let columns = columns.filter(|(number, _)| outline.has_path(*number));
         Ok(columns
             .map(|(number, column)| Column {
                 path: outline.path(number),

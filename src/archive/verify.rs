@@ -50,12 +50,12 @@ fn in_segment(error: Error, number: u64, name: Option<&str>) -> Error {
     }
 }
 
-/// Checks that the metadata is one item, that its references match the buffers, and that every buffer
-/// is referred to.
+/// Checks that the metadata is one item, that its references match the buffers and are where references may be, that
+/// every buffer is referred to, and that names in columns are distinct.
 fn references<S: ReadAt + ?Sized>(source: &S, segment: &Loaded, limits: Limits) -> Result<()> {
     let header = &segment.header;
     let mut referred = vec![false; header.count()];
-    path::visit(segment.metadata(source)?, header, limits, &mut |_, item| {
+    path::check(segment.metadata(source)?, header, limits, &mut |item| {
         if let Payload::Buffer { number, .. } = item.payload
             && let Some(seen) = usize::try_from(number).ok().and_then(|at| referred.get_mut(at))
         {

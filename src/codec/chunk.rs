@@ -154,9 +154,8 @@ impl Decoder {
 
     fn zstd(&mut self, frame: &[u8], out: &mut [u8]) -> Result<(), zstd::Problem> {
         #[cfg(feature = "zstd")]
-        if !zstd::has_literals_only(frame)? {
-            return self.library.decode(frame, out);
-        }
+        return self.zstd.decode_with(&mut self.library, frame, out);
+        #[cfg(not(feature = "zstd"))]
         self.zstd.decode(frame, out)
     }
 }

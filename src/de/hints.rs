@@ -9,7 +9,9 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::handoff::name;
 use crate::io::source::Read;
-use crate::serde_model::{Narrowing, invalid, visit_numbers, wrong_number};
+use crate::serde_model::{
+    Collect, Narrowing, invalid, visit_collected, visit_numbers, wrong_number,
+};
 use crate::value;
 use crate::wire::head;
 use crate::wire::number::Numeric;
@@ -115,16 +117,21 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         let at = self.wire.offset();
         match self.wire.item()? {
             Item::Head(head) if head.major() == head::BYTES => self.bytes(head, visitor),
-            Item::Head(head) if head.major() == head::ARRAY => self.seq(head, visitor),
+            Item::Head(head) if head.major() == head::ARRAY => {
+                visit_collected(self.seq(head, Collect)?, visitor)
+            }
             Item::Tag(tag::BUFFER) => {
                 let item = self.wire.tensor(tag::BUFFER)?;
-                if item.kind == Kind::Tensor || item.meta.dtype != DType::U8 {
-                    let found = format!("{} elements in a buffer", item.meta.dtype);
-                    return Err(invalid(Unexpected::Other(&found), &visitor).at(at));
+                match item.kind {
+                    Kind::Tensor => {
+                        let found = format!("a tensor of {}", item.meta.dtype);
+                        Err(invalid(Unexpected::Other(&found), &visitor).at(at))
+                    }
+                    _ if item.meta.dtype == DType::U8 => self.buffer_bytes(item, visitor),
+                    _ => visit_collected(self.numbers_seq(item, at, Collect)?, visitor),
                 }
-                self.buffer_bytes(item, visitor)
             }
-            Item::Tag(tag::COLUMNS) => self.columns(visitor),
+            Item::Tag(tag::COLUMNS) => visit_collected(self.columns(Collect)?, visitor),
             Item::Within(levels) => self.below(levels, |de| de.deserialize_bytes(visitor)),
             // A typed array of u8 has the same bytes as a byte string (RFC 8746, section 2.1).
             Item::Tag(64 | 68) => {
@@ -134,6 +141,9 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
                 } else {
                     Err(Deserializer::<R>::wrong(at, head, &visitor))
                 }
+            }
+            Item::Tag(tag) if DType::from_typed_array_tag(tag).is_some() => {
+                visit_collected(self.typed_seq(tag, Collect)?, visitor)
             }
             item => Err(Deserializer::<R>::wrong_item(at, item, &visitor)),
         }

@@ -3,6 +3,7 @@
 use serde::de::{self, Deserializer as _, Unexpected, Visitor};
 
 use super::access::{EnumAccess, Map, Seq, UnitVariant};
+use super::columns::PlainArray;
 use super::shown::{ShownItem, visit_shown};
 use super::whole::WholeTensor;
 use super::{Deserializer, bulk};
@@ -12,7 +13,7 @@ use crate::handoff::{self, Held, Slot};
 use crate::io::segment_read::SegmentRead;
 use crate::io::source::{Bytes, Read};
 use crate::meta::{TensorMeta, UsualMeta};
-use crate::serde_model::{invalid, visit_numbers, wrong_number};
+use crate::serde_model::{invalid, keeps_any_key, visit_numbers, wrong_number};
 use crate::value;
 use crate::wire::encoded;
 use crate::wire::head::{self, Head};
@@ -311,7 +312,13 @@ impl<'de, R: Read<'de>> Deserializer<R> {
                 let levels = self.some_tags(found)?;
                 return self.below(levels, |de| de.tensor(visitor));
             }
-            Item::Tag(tag @ (tag::BIGNUM | tag::NEGATIVE_BIGNUM | tag::COLUMNS)) => {
+            Item::Tag(tag::COLUMNS) => {
+                let numbers = self.columns(PlainArray);
+                return numbers
+                    .and_then(|numbers| numbers.pass_on(visitor))
+                    .map_err(|error| error.at(at));
+            }
+            Item::Tag(tag @ (tag::BIGNUM | tag::NEGATIVE_BIGNUM)) => {
                 return Err(Self::wrong_item(at, Item::Tag(tag), &visitor));
             }
             Item::Tag(tag) => self.wire.tensor(tag).map_err(|error| error.at(at))?,
@@ -488,12 +495,14 @@ impl<'de, R: Read<'de>> Deserializer<R> {
 
     #[inline(never)]
     pub(super) fn identifier<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
+        if keeps_any_key::<V>() {
+            return self.any(visitor);
+        }
         let at = self.wire.offset();
         let head = self.plain(&visitor)?;
         match head.major() {
             head::TEXT => self.text(head, visitor),
             head::BYTES => self.bytes(head, visitor),
-            // serde would read a number as the index of a field. tenarc does not write such numbers.
             _ => Err(Self::wrong(at, head, &visitor)),
         }
     }

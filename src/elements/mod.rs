@@ -14,7 +14,7 @@ use num_complex::Complex;
 use bytes::from_bits;
 pub use bytes::{copied, le_bytes, viewed};
 pub use element::Element;
-use element::Sealed as _;
+use element::{Convert as _, Sealed as _};
 use rounding::{nearest_bf16, nearest_f16};
 pub use show::{FirstOf, show_bytes_of_tensor, show_tensor};
 
@@ -171,6 +171,19 @@ impl Elements {
         all::<bool>(numbers)
             .or_else(|| all::<f64>(numbers))
             .or_else(|| all::<Complex<f64>>(numbers))
+    }
+
+    /// The elements of a tensor that is written as a plain array. `are_single` says whether all numbers are floats of
+    /// single precision, or of half. They become `f32`, as in a packed sequence.
+    pub fn of_plain_array(numbers: &[Number], are_single: bool) -> Result<Self> {
+        let singles = || -> Option<Self> {
+            let values = numbers.iter().map(|&number| f32::from_number(number));
+            values.collect::<Option<Vec<_>>>().map(Self::F32)
+        };
+        let elements = if are_single && !numbers.is_empty() { singles() } else { None };
+        elements
+            .or_else(|| Self::holding(numbers))
+            .ok_or_else(|| Error::data("no dtype can represent all elements of the tensor exactly"))
     }
 
     /// Converts numbers that were read from a human-readable format. Floats are rounded to the dtype:

@@ -242,8 +242,11 @@ impl<'m> Outline<'m> {
 
     /// Compares hashes of the dotted paths, because one long name is part of the path of every column in its column.
     fn find_ambiguous(&self) -> Vec<bool> {
-        let special =
-            |column: &Outlined<'_>| column.name.is_empty() || column.name.contains(['.', '/']);
+        // With a position in front, a dotted path leads to a row.
+        let is_row = |column: &Outlined<'_>| row_of(Steps::Dotted(&column.name)).is_some();
+        let special = |column: &Outlined<'_>| {
+            column.name.is_empty() || column.name.contains(['.', '/']) || is_row(column)
+        };
         if !self.columns.iter().any(special) {
             return Vec::new();
         }
@@ -268,6 +271,7 @@ impl<'m> Outline<'m> {
         let mut odd: Vec<bool> = Vec::with_capacity(self.columns.len());
         for column in &self.columns {
             odd.push(match column.parent {
+                _ if is_row(column) => true,
                 None => column.name.is_empty() || column.name.starts_with('/'),
                 Some(parent) => odd.get(parent) == Some(&true),
             });
@@ -288,7 +292,7 @@ impl<'m> Outline<'m> {
     /// Whether a column is a tensor that a path leads to.
     pub fn is_tensor(&self, number: usize) -> bool {
         let column = self.columns.get(number);
-        column.is_some_and(|column| self.tensor(column).is_some()) && self.has_path(number)
+        column.is_some_and(|column| self.tensor(column).is_some())
     }
 
     /// Whether there are tensors outside the columns that are listed as tensors.
@@ -296,12 +300,6 @@ impl<'m> Outline<'m> {
         let columns = self.columns.iter().enumerate();
         let listed = columns.filter(|(number, _)| self.is_tensor(*number));
         listed.map(|(_, column)| column.tensors).sum::<usize>() < self.tensors
-    }
-
-    /// Whether a path can lead to a column. A path cannot name a field that is a decimal number, because it would mean
-    /// a row.
-    pub fn has_path(&self, number: usize) -> bool {
-        !self.names(number).iter().any(|name| row_of(Steps::Dotted(name)).is_some())
     }
 
     /// Finds out which columns items are in.
@@ -379,21 +377,26 @@ impl<'m> Outline<'m> {
         }
     }
 
-    /// Finds the columns that steps lead to. A row ends the search.
+    /// Finds the columns that steps lead to. A row ends the search. A position in a JSON Pointer is a field, if there
+    /// is one with this name, otherwise a row. In a dotted path it is a row.
     fn search<'p>(
         &self,
         parent: Option<usize>,
         steps: Steps<'p>,
         found: &mut Vec<(Option<usize>, Steps<'p>)>,
     ) {
-        if row_of(steps).is_some() {
+        let next = steps.next();
+        let fields = self.columns.iter().enumerate().filter(|(_, column)| column.parent == parent);
+        let is_field = |column: &Outlined<'_>| next.after(column.name.as_bytes()).is_some();
+        let may_be_field = matches!(steps, Steps::Pointer(_));
+        if row_of(steps).is_some()
+            && !(may_be_field && fields.clone().any(|(_, column)| is_field(column)))
+        {
             found.push((parent, steps));
             return;
         }
-        for (number, column) in self.columns.iter().enumerate() {
-            if column.parent == parent
-                && let Some(rest) = steps.next().after(column.name.as_bytes())
-            {
+        for (number, column) in fields {
+            if let Some(rest) = next.after(column.name.as_bytes()) {
                 if rest.is_empty() {
                     found.push((Some(number), rest));
                 } else {

@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use super::spelling::key;
 use crate::error::{Error, Result};
+use crate::io::buffers::Lengths;
+use crate::io::segment_read::SegmentRead;
 use crate::io::source::SliceRead;
 use crate::near::{MAX_NAMES, did_you_mean, edits};
 use crate::options::Limits;
@@ -11,6 +13,7 @@ use crate::steps::{Next, Steps, escape_step, leads_to_several};
 use crate::wire::head::{self, Head, Parsed};
 use crate::wire::reader::{Left, Reader};
 use crate::wire::tag;
+use crate::wire::tensor::Kind;
 
 /// Where the value at a path is in the metadata.
 #[derive(Clone, Debug)]
@@ -20,14 +23,23 @@ pub enum Place<'p> {
     /// The value is in the columns that are the item in this range, or it is one of these columns. The steps lead
     /// there.
     InColumns(Range<usize>, Steps<'p>),
+    /// The value is the number at this position of the packed sequence that is the item in this range.
+    InPacked(Range<usize>, u64),
 }
 
 /// Returns where in `metadata` the value at `path` is. Does not check whether columns have what the path names in them.
+/// `buffers` are those that the metadata refers to.
 ///
 /// # Errors
 /// If there is no such value, or several.
-pub fn find<'p>(metadata: &[u8], path: &'p str, limits: Limits) -> Result<Place<'p>> {
-    search(metadata, path, limits, None)?.ok_or_else(|| missing(metadata, path, limits))
+pub fn find<'p>(
+    metadata: &[u8],
+    buffers: &[(u64, u64)],
+    path: &'p str,
+    limits: Limits,
+) -> Result<Place<'p>> {
+    let whole = Metadata { bytes: metadata, buffers: Some(buffers), limits };
+    search(whole, path, None)?.ok_or_else(|| missing(whole, path))
 }
 
 /// Returns the range of `metadata` that holds the item at `path`.
@@ -35,47 +47,58 @@ pub fn find<'p>(metadata: &[u8], path: &'p str, limits: Limits) -> Result<Place<
 /// # Errors
 /// If there is no such item, or several. A value in columns has no item of its own.
 pub fn find_item(metadata: &[u8], path: &str, limits: Limits) -> Result<Range<usize>> {
-    match find(metadata, path, limits)? {
-        Place::Item(range) => Ok(range),
-        Place::InColumns(range, _) => {
-            let what = "the sequence is stored as columns, which have no item for this path";
-            Err(Error::data(what).at(range.start as u64).in_field(path))
-        }
-    }
+    let whole = Metadata { bytes: metadata, buffers: None, limits };
+    let found = search(whole, path, None)?;
+    let (range, how) = match found.ok_or_else(|| missing(whole, path))? {
+        Place::Item(range) => return Ok(range),
+        Place::InColumns(range, _) => (range, "stored as columns, which have"),
+        Place::InPacked(range, _) => (range, "packed, and has"),
+    };
+    let what = format!("the sequence is {how} no item for this path");
+    Err(Error::data(what).at(range.start as u64).in_field(path))
+}
+
+/// What is searched.
+#[derive(Clone, Copy)]
+struct Metadata<'a> {
+    bytes: &'a [u8],
+    /// The buffers that it refers to, if they are known.
+    buffers: Option<&'a [(u64, u64)]>,
+    limits: Limits,
 }
 
 fn search<'p>(
-    metadata: &[u8],
+    metadata: Metadata<'_>,
     path: &'p str,
-    limits: Limits,
     nearest: Option<&mut NearestStep>,
 ) -> Result<Option<Place<'p>>> {
     if path.is_empty() {
-        return Ok(Some(Place::Item(0..metadata.len())));
+        return Ok(Some(Place::Item(0..metadata.bytes.len())));
     }
     let steps = Steps::of(path);
-    let mut search = Search { bytes: metadata, at: 0, limits, found: None, nearest };
+    let Metadata { bytes, buffers, limits } = metadata;
+    let mut search = Search { bytes, buffers, at: 0, limits, found: None, nearest };
     search.descend(steps, limits.max_depth, true).map_err(|error| error.in_field(path))?;
     Ok(search.found)
 }
 
 #[cold]
-fn missing(metadata: &[u8], path: &str, limits: Limits) -> Error {
-    let meant = suggestion(metadata, path, limits).map(|near| did_you_mean(&near));
+fn missing(metadata: Metadata<'_>, path: &str) -> Error {
+    let meant = suggestion(metadata, path).map(|near| did_you_mean(&near));
     let meant = meant.unwrap_or_default();
     Error::data(format!("there is no value at `{}`{meant}", path.escape_debug()))
 }
 
 /// Returns a path that is similar to one that leads nowhere. It has another key at the first step that fails.
-fn suggestion(metadata: &[u8], path: &str, limits: Limits) -> Option<String> {
+fn suggestion(metadata: Metadata<'_>, path: &str) -> Option<String> {
     let mut nearest = NearestStep { path_len: path.len(), reached: 0, looked_at: 0, found: None };
-    search(metadata, path, limits, Some(&mut nearest)).ok()?;
+    search(metadata, path, Some(&mut nearest)).ok()?;
     let reached = nearest.reached;
     let found = nearest.found.filter(|found| found.start >= reached);
     let Candidate { start, key, behind, .. } = found?;
     let to_key = path.get(..start)?.to_owned() + &key;
     let whole = to_key.clone() + path.get(behind..)?;
-    let is_there = |path: &String| matches!(search(metadata, path, limits, None), Ok(Some(_)));
+    let is_there = |path: &String| matches!(search(metadata, path, None), Ok(Some(_)));
     [whole, to_key].into_iter().find(is_there)
 }
 
@@ -145,6 +168,7 @@ impl NearestStep {
 /// the path for each item that it enters.
 struct Search<'a, 'n, 'p> {
     bytes: &'a [u8],
+    buffers: Option<&'a [(u64, u64)]>,
     at: usize,
     limits: Limits,
     found: Option<Place<'p>>,
@@ -236,12 +260,39 @@ impl<'a, 'p> Search<'a, '_, 'p> {
                 self.skip()?;
                 self.found(Place::InColumns(start..self.at, steps))?;
             }
+            head::TAG => {
+                self.at = start;
+                self.skip()?;
+                if let (Some(index), Some(Steps::Pointer(""))) = steps.index()
+                    && tag::may_be_packed(head.arg)
+                    && self.has_number(start, head.arg, index)
+                {
+                    self.found(Place::InPacked(start..self.at, index))?;
+                }
+            }
             _ => {
                 self.at = start;
                 self.skip()?;
             }
         }
         Ok(())
+    }
+
+    /// Whether the item between `start` and here, which has this tag, is a packed sequence with so many numbers that
+    /// there is one at `index`. If it is not well-formed, it has none.
+    fn has_number(&self, start: usize, tag: u64, index: u64) -> bool {
+        // Without the buffers, it is not known how many numbers are in one.
+        let Some(buffers) = self.buffers.or((tag != tag::BUFFER).then_some(&[])) else {
+            return true;
+        };
+        let mut lengths = Lengths(buffers);
+        let item = self.bytes.get(start..self.at).unwrap_or_default();
+        let mut wire = Reader::new(SegmentRead::new(item, 0, &mut lengths), self.limits);
+        let found = wire.head().and_then(|_| wire.tensor(tag));
+        found.is_ok_and(|item| {
+            let len = item.meta.shape.first().copied().unwrap_or_default();
+            item.kind == Kind::Numbers && item.meta.dtype.is_packed() && index < len as u64
+        })
     }
 
     fn found(&mut self, place: Place<'p>) -> Result<()> {

@@ -6,8 +6,9 @@ use std::ops::Range;
 use super::columns::Outline;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::io::item_read::ItemRead;
 use crate::io::source::Read;
-use crate::wire::columns::Names;
+use crate::wire::columns::{Names, check_items, check_names};
 use crate::wire::head;
 use crate::wire::reader::{Item, Left, Reader};
 use crate::wire::tag;
@@ -130,8 +131,10 @@ pub fn column<'m, R: Read<'m>>(
         Item::Head(head) if head.major() == head::MAP => wire.within(1, |wire| {
             let mut left = Left::of(head);
             let mut all_tensors = 0;
+            let mut names = Vec::new();
             while wire.more(&mut left)? {
                 let name = name(wire)?;
+                names.push(name.clone());
                 all_tensors += match &mut fields {
                     Some(fields) => fields.add(name, |fields| {
                         let start = wire.offset();
@@ -141,6 +144,7 @@ pub fn column<'m, R: Read<'m>>(
                     None => column(wire, None)?.all_tensors,
                 };
             }
+            check_names(names.iter().map(|name| &**name)).map_err(|error| error.at(at))?;
             Ok(Form { all_tensors, ..Form::other("structs") })
         }),
         Item::Head(head) if head.major() == head::ARRAY => {
@@ -208,10 +212,10 @@ fn named<'m, R: Read<'m>>(
             Form { all_tensors, ..Form::other("maps") }
         }
         "enum" => {
-            for _ in ["codes", "names"] {
-                more(wire)?;
-                wire.skip()?;
-            }
+            more(wire)?;
+            wire.skip()?;
+            more(wire)?;
+            variants(wire)?;
             let all_tensors = if wire.more(left)? { tensors_in_variants(wire)? } else { 0 };
             Form { all_tensors, ..Form::other("enums") }
         }
@@ -270,7 +274,12 @@ fn named<'m, R: Read<'m>>(
         }
         "rows" => {
             more(wire)?;
-            let all_tensors = wire.within(1, tensors_in)?;
+            let base = wire.offset();
+            let items = wire.capture()?;
+            check_items(items.as_slice(), base)?;
+            let (levels, allowance) = (wire.levels_left(), wire.allowance());
+            let mut inside = Reader::inside(ItemRead::new(&items, base), levels, &allowance);
+            let all_tensors = tensors_in(&mut inside)?;
             Form { all_tensors, ..Form::other("rows") }
         }
         _ => Form::other("rows"),
@@ -310,6 +319,19 @@ fn same(forms: &[Option<(DType, Vec<usize>)>]) -> Option<(DType, Vec<usize>)> {
     let (dtype, dims) = first.as_ref()?;
     let dims: Vec<usize> = std::iter::once(forms.len()).chain(dims.iter().copied()).collect();
     others.iter().all(|other| other == first).then(|| (dtype.clone(), dims))
+}
+
+/// Reads the names of the variants of an enum.
+fn variants<'m, R: Read<'m>>(wire: &mut Reader<R>) -> Result<()> {
+    let at = wire.offset();
+    let mut left = Left::of(wire.head()?);
+    let mut names = Vec::new();
+    wire.within(1, |wire| {
+        while wire.more(&mut left)? {
+            names.push(name(wire)?);
+        }
+        check_names(names.iter().map(|name| &**name)).map_err(|error| error.at(at))
+    })
 }
 
 /// Skips the columns of the variants of an enum. Returns the number of tensors in them.

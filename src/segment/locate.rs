@@ -34,6 +34,8 @@ pub struct Inside<'p> {
     pub sequence: &'p str,
     /// The path of the value. It is in front of errors of the value.
     pub path: &'p str,
+    /// Whether the sequence is packed, and the target is one of its numbers.
+    pub is_packed: bool,
 }
 
 /// Returns where the value at `path` is in the metadata of a segment.
@@ -46,9 +48,17 @@ pub fn locate<'p>(
     path: &'p str,
     limits: Limits,
 ) -> Result<Found<'p>> {
-    let (range, steps) = match find::find(metadata, path, limits)? {
+    let (range, steps) = match find::find(metadata, &header.layout.buffers, path, limits)? {
         Place::Item(range) => return Ok(Found::Item(range)),
         Place::InColumns(range, steps) => (range, steps),
+        Place::InPacked(range, row) => {
+            let target = Target::InRow { names: Vec::new(), row, rest: Steps::of("") };
+            let (rows, sequence) = (row..row.saturating_add(1), path);
+            return Ok(Found::InColumns(
+                range,
+                Inside { target, rows, sequence, path, is_packed: true },
+            ));
+        }
     };
     let sequence = path.get(..path.len().saturating_sub(steps.len())).unwrap_or_default();
     let sequence = match steps {
@@ -56,9 +66,13 @@ pub fn locate<'p>(
         Steps::Pointer(_) => sequence,
     };
     let found = |target| {
-        Found::InColumns(range.clone(), Inside { target, rows: 0..u64::MAX, sequence, path })
+        Found::InColumns(
+            range.clone(),
+            Inside { target, rows: 0..u64::MAX, sequence, path, is_packed: false },
+        )
     };
-    if let (Some(row), Some(rest)) = steps.index() {
+    // In a JSON Pointer, a position may be the name of a field.
+    if let (Steps::Dotted(_), (Some(row), Some(rest))) = (steps, steps.index()) {
         return Ok(found(Target::InRow { names: Vec::new(), row, rest }));
     }
     let base = header.metadata_offset() + range.start as u64;
@@ -77,6 +91,7 @@ pub fn in_columns<'de, T: Deserialize<'de>>(
     inside: &Inside<'_>,
 ) -> Result<T> {
     let read = decode_with(metadata, base, buffers, options, |deserializer| match &inside.target {
+        Target::InRow { row, .. } if inside.is_packed => deserializer.in_packed(*row, PhantomData),
         Target::InRow { names, row, rest } => deserializer.in_row(*row, names, *rest, PhantomData),
         Target::Column(whole) => {
             let mut column = ColumnOfGroups::new(options.limits);

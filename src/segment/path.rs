@@ -22,10 +22,11 @@ use crate::wire::tensor::{Kind, Payload, TensorItem};
 use crate::wire::walk::{Event, Walk};
 
 /// The keys of a map or the indices of an array at `path`.
-pub fn keys(metadata: &[u8], path: &str, limits: Limits) -> Result<Vec<String>> {
+pub fn keys(metadata: &[u8], header: &Header, path: &str, limits: Limits) -> Result<Vec<String>> {
     let range = find_item(metadata, path, limits)?;
     let item = metadata.get(range).unwrap_or_default();
-    let mut wire = Reader::new(SliceRead::new(item), limits);
+    let mut lengths = Lengths(&header.layout.buffers);
+    let mut wire = Reader::new(SegmentRead::new(item, 0, &mut lengths), limits);
     let mut head = wire.head()?;
     while head.major() == head::TAG && !tag::is_leaf(head.arg) {
         head = wire.head()?;
@@ -45,13 +46,21 @@ pub fn keys(metadata: &[u8], path: &str, limits: Limits) -> Result<Vec<String>> 
                 wire.within(0, Reader::skip)?;
             }
         }
-        _ => {
-            let found = head::name(head.initial);
-            let what = format!("expected a map or an array with keys, found {found}");
-            return Err(Error::data(what).in_field(path));
+        head::TAG if tag::may_be_packed(head.arg) => {
+            let item = wire.tensor(head.arg).map_err(|error| error.in_field(path))?;
+            if item.kind != Kind::Numbers || !item.meta.dtype.is_packed() {
+                return Err(no_keys("a tensor or a byte string").in_field(path));
+            }
+            let len = item.meta.shape.first().copied().unwrap_or_default();
+            keys.extend((0..len).map(|index| index.to_string()));
         }
+        _ => return Err(no_keys(head::name(head.initial)).in_field(path)),
     }
     Ok(keys)
+}
+
+fn no_keys(found: &str) -> Error {
+    Error::data(format!("expected a map or an array with keys, found {found}"))
 }
 
 /// Reads the tensor in `item` up to its payload. Also returns the rest of the item, which starts with
@@ -346,6 +355,28 @@ pub fn visit(
     })
 }
 
+/// Like [`visit`], but also checks the form of columns.
+pub fn check(
+    metadata: &[u8],
+    header: &Header,
+    limits: Limits,
+    each: &mut dyn FnMut(&TensorItem),
+) -> Result<()> {
+    let (base, buffers) = (header.metadata_offset(), &header.layout.buffers);
+    let mut result = Ok(());
+    walk(metadata, base, buffers, limits, &mut |place, seen| match seen {
+        Seen::Payload(item) => each(item),
+        Seen::Columns(at) if result.is_ok() => {
+            let start = usize::try_from(at - base).unwrap_or(usize::MAX);
+            let item = metadata.get(start..).unwrap_or_default();
+            let outline = Outline::of_groups(item, at, buffers, limits);
+            result = outline.map(drop).map_err(|error| error.under(&place.path.text()));
+        }
+        Seen::Columns(_) => {}
+    })?;
+    result
+}
+
 /// Like [`visit`], but also calls `each` for columns. The metadata starts at offset `base`.
 fn walk(
     metadata: &[u8],
@@ -396,6 +427,41 @@ pub fn references_at(
             each(at, item);
         }
     })
+}
+
+/// Calls `each` for every valid reference to a buffer, with the offset in the archive after it. A malformed one is
+/// passed over: it is an error only where it is read.
+pub fn valid_references(
+    metadata: &[u8],
+    header: &Header,
+    limits: Limits,
+    each: &mut dyn FnMut(u64, &TensorItem),
+) -> Result<()> {
+    let base = header.metadata_offset();
+    let (mut lengths, mut same) =
+        (Lengths(&header.layout.buffers), Lengths(&header.layout.buffers));
+    let mut wire = Reader::new(SegmentRead::new(metadata, base, &mut lengths), limits);
+    let mut walk = Walk::with_known_tags();
+    while let Some(event) = walk.next(&mut wire)? {
+        match event {
+            Event::Tag(tag::BUFFER) => {
+                let at = wire.offset();
+                let start = usize::try_from(at - base).unwrap_or(usize::MAX);
+                let rest = metadata.get(start..).unwrap_or_default();
+                let mut inside = Reader::new(SegmentRead::new(rest, at, &mut same), limits);
+                if let Ok(item) = inside.tensor(tag::BUFFER) {
+                    each(inside.offset(), &item);
+                }
+                walk.take(&mut wire).within(1, Reader::skip)?;
+            }
+            Event::Tag(tag) if tag::is_array(tag) => {
+                walk.take(&mut wire).within(1, Reader::skip)?;
+            }
+            Event::Leaf(head) => wire.skip_rest(head)?,
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Bytes of the shortest reference to a buffer: tag, array head, number.
@@ -540,7 +606,7 @@ pub fn entries(
             metas.insert(key.clone(), item.meta.clone());
         }
     })?;
-    let keys = keys(metadata, "", limits)?;
+    let keys = keys(metadata, header, "", limits)?;
     Ok(keys.into_iter().map(|key| (key.clone(), metas.get(&key).cloned())).collect())
 }
 

@@ -5,7 +5,7 @@ use serde::ser;
 
 use super::columns::{self, Columns};
 use super::delegate::{elements, fields};
-use super::pack::{Grab, Kind, Packing, number, plain};
+use super::pack::{Grab, Packing, number, plain};
 use crate::error::{Error, Result};
 use crate::io::sink::{MAX_ROOM, Sink};
 use crate::mem::MAX_HEAD;
@@ -289,7 +289,7 @@ fn abandon<O: Target>(encoder: &mut Writer<O>, packing: Packing) {
 impl<'a, O: Target> Sequence<'a, O> {
     #[inline(always)]
     pub(super) fn begin(encoder: &'a mut Writer<O>, len: Option<usize>) -> Result<Self> {
-        let may_pack = encoder.options.typed_arrays && len.is_some_and(Kind::may_pack);
+        let may_pack = encoder.options.typed_arrays && len.is_some();
         let (compound, mode) = if may_pack || columns::are_possible(encoder, len) {
             (Compound::unwritten(encoder, len), Mode::Undecided)
         } else {

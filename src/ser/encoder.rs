@@ -7,7 +7,7 @@ use serde::ser::{self, SerializeSeq as _, Serializer as _};
 
 use super::columns::{self, Columns};
 use super::compound::{Compound, Sequence};
-use super::pack::{Grab, Kind, Packing, is_bool, is_never_none, is_number, plain};
+use super::pack::{Grab, Packing, is_bool, is_never_none, is_number, plain};
 use super::stored::Pieces;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -52,7 +52,7 @@ impl<O: Target> Writer<O> {
             (name::TENSOR, _) => value::tensor_of(value)?.serialize(self),
             (name::NUMBERS, Slot::Outgoing(meta, len)) => {
                 let takes = |apart: &mut dyn Apart, written: &[u8]| {
-                    apart.takes_block(written, &meta.dtype, len)
+                    meta.dtype.is_packed() && apart.takes_block(written, &meta.dtype, len)
                 };
                 if let Some(apart) = self.sink.apart_if(takes) {
                     let number = buffer(apart, len, stored, value)?;
@@ -488,9 +488,7 @@ impl<'a, O: Target> ser::Serializer for &'a mut Writer<O> {
             return self.records(iter, len);
         }
         match len {
-            Some(len) if self.options.typed_arrays && Kind::may_pack(len) => {
-                self.packable(iter, len)
-            }
+            Some(len) if self.options.typed_arrays => self.packable(iter, len),
             Some(len) if is_number::<I::Item>() || is_bool::<I::Item>() => {
                 self.plain_primitives(len, iter)
             }

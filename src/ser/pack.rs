@@ -20,8 +20,9 @@ use crate::wire::writer::Writer;
 
 /// Sequences of floats with fewer bytes than this are not packed.
 const MIN_FLOAT_BYTES: usize = 32;
-/// Sequences of integers with fewer bytes than this are not packed. The limit is higher than for floats
-/// because small integers take only one byte as plain items.
+/// Sequences of integers with fewer bytes than this are not packed, except those of `u8`. The limit is higher than for
+/// floats because small integers take only one byte as plain items. Sequences of `u8` of any length are packed, because
+/// readers may borrow them: that must not depend on the length.
 const MIN_INT_BYTES: usize = 1024;
 
 /// A serializer that returns the number that it gets, and an error for everything else. All of it is
@@ -482,15 +483,10 @@ impl Primitive {
 }
 
 impl Kind {
-    /// Whether a sequence of `len` elements is long enough for packing with at least one type.
-    #[inline]
-    pub fn may_pack(len: usize) -> bool {
-        len >= MIN_FLOAT_BYTES / size_of::<f64>()
-    }
-
     #[inline]
     pub fn worth_packing(self, len: usize) -> bool {
         let least = match self {
+            Self::U8 => 1,
             Self::F32 | Self::F64 => MIN_FLOAT_BYTES,
             _ => MIN_INT_BYTES,
         };

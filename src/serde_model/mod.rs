@@ -1,12 +1,14 @@
 //! Code that all serializers and deserializers of this crate share: those for CBOR, and those for
 //! [`Value`](crate::Value).
 
+mod bytes;
 mod capture;
 mod numbers;
 mod typed;
 
 use serde::de::{Expected, Unexpected};
 
+pub use self::bytes::{Collect, visit_collected};
 pub(crate) use self::capture::refuse;
 pub use self::capture::{Capture, PutWhole, blocks, serialize_blocks, stored_blocks};
 pub(crate) use self::numbers::for_each_number;
@@ -14,6 +16,15 @@ pub use self::typed::{Narrowing, visit_numbers};
 use crate::error::{Category, Error, Result};
 use crate::options::Limits;
 use crate::wire::number::Numeric;
+
+/// Whether the visitor of an identifier takes a key that is neither a text nor bytes.
+///
+/// serde's visitor for a struct with flattened fields keeps such a key for the map that it belongs to. Its visitors for
+/// the fields of other structs and for variants would read a number as an index, which tenarc never writes. What these
+/// return is a plain number, and so owns no memory.
+pub const fn keeps_any_key<'de, V: serde::de::Visitor<'de>>() -> bool {
+    std::mem::needs_drop::<V::Value>()
+}
 
 #[cold]
 pub fn invalid(found: Unexpected<'_>, expected: &dyn Expected) -> Error {

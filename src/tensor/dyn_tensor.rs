@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::numbers::Numbers;
 use super::raw_tensor::Data;
 use super::{FromTensor, Order, RawTensor, TensorMeta, ToTensor};
 use crate::dtype::DType;
@@ -102,6 +101,11 @@ impl DynTensor {
         Ok(Self { meta, elements })
     }
 
+    /// A tensor of one dimension.
+    pub(crate) fn of_elements(elements: Elements) -> Self {
+        Self { meta: TensorMeta::new(elements.dtype(), [elements.len()], Order::C), elements }
+    }
+
     /// Makes a tensor. The number of values must match the shape.
     #[cfg_attr(not(feature = "ndarray"), allow(dead_code))]
     pub(super) fn of_vec<A: Element>(meta: TensorMeta, values: Vec<A>) -> Self {
@@ -189,14 +193,6 @@ impl DynTensor {
 
     fn wrong_dtype(&self, expected: &DType) -> Error {
         Error::data(format!("expected a tensor of {expected}, found one of {}", self.meta.dtype))
-    }
-}
-
-impl From<Numbers> for DynTensor {
-    /// A tensor of one dimension.
-    fn from(numbers: Numbers) -> Self {
-        let meta = TensorMeta::new(numbers.dtype(), [numbers.len()], Order::C);
-        Self { meta, elements: numbers.0 }
     }
 }
 

@@ -57,7 +57,6 @@ mod fields;
 mod from_tensor;
 #[cfg(feature = "ndarray")]
 mod ndarray;
-pub(crate) mod numbers;
 mod raw_tensor;
 mod rows;
 mod sequences;
@@ -86,6 +85,7 @@ pub use shared_tensor::SharedTensor;
 pub use slices::{AxisSlice, Slices};
 pub use tensor_info::TensorInfo;
 pub use to_tensor::ToTensor;
+pub(crate) use write::{OneByOne, serialize_numbers};
 
 pub use crate::dtype::{DType, OtherDType};
 pub use crate::elements::Element;

@@ -153,7 +153,7 @@ impl Payload<'_> {
 }
 
 /// Writes elements one by one.
-struct OneByOne<'a>(&'a Elements);
+pub struct OneByOne<'a>(pub &'a Elements);
 
 impl Serialize for OneByOne<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -167,17 +167,19 @@ impl Serialize for OneByOne<'_> {
     }
 }
 
-impl Serialize for super::numbers::Numbers {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let dtype = self.dtype();
-        if dtype.typed_array_tag().is_none() {
-            return OneByOne(&self.0).serialize(serializer);
-        }
-        let meta = TensorMeta { dtype, shape: Shape::from([self.len()]), order: Order::C };
-        handoff::offer(Slot::Outgoing(meta, self.0.byte_len()), || {
-            serializer.serialize_newtype_struct(name::NUMBERS, &NumbersPayload(&self.0))
-        })
+/// Writes elements as a typed array without a shape.
+pub fn serialize_numbers<S: Serializer>(
+    elements: &Elements,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let dtype = elements.dtype();
+    if dtype.typed_array_tag().is_none() {
+        return OneByOne(elements).serialize(serializer);
     }
+    let meta = TensorMeta { dtype, shape: Shape::from([elements.len()]), order: Order::C };
+    handoff::offer(Slot::Outgoing(meta, elements.byte_len()), || {
+        serializer.serialize_newtype_struct(name::NUMBERS, &NumbersPayload(elements))
+    })
 }
 
 struct NumbersPayload<'a>(&'a Elements);

@@ -8,11 +8,15 @@ use serde::de::{self, Deserialize, Unexpected, Visitor};
 use self::access::{Entries, Items, Shown, Variant};
 use self::within::Within;
 use super::{Value, offer};
+use crate::dtype::DType;
 use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Held, Slot, name};
 use crate::meta::{Order, TensorMeta};
-use crate::serde_model::{Narrowing, invalid, one_more, visit_numbers, wrong_number};
+use crate::serde_model::{
+    Collect, Narrowing, invalid, keeps_any_key, one_more, visit_collected, visit_numbers,
+    wrong_number,
+};
 use crate::shape::Shape;
 use crate::wire::number::Numeric;
 use crate::wire::tag;
@@ -125,7 +129,7 @@ impl<'de> Node<'de> {
             }
             other => match other.value() {
                 Value::Numbers(numbers) => {
-                    let (dtype, bytes) = (numbers.dtype(), numbers.0.le_bytes());
+                    let (dtype, bytes) = (numbers.dtype(), numbers.elements.le_bytes());
                     visit_numbers(&dtype, Narrowing::Nearest, &bytes, visitor)
                 }
                 Value::Tensor(tensor) if tensor.shape().len() == 1 => {
@@ -133,7 +137,7 @@ impl<'de> Node<'de> {
                     visit_numbers(tensor.dtype(), Narrowing::Exact, &bytes, visitor)
                 }
                 Value::Bytes(bytes) => {
-                    visit_numbers(&crate::DType::U8, Narrowing::Nearest, bytes, visitor)
+                    visit_numbers(&DType::U8, Narrowing::Nearest, bytes, visitor)
                 }
                 _ => Err(other.wrong(&visitor)),
             },
@@ -174,17 +178,21 @@ impl<'de> Node<'de> {
                 let (meta, elements) = tensor.clone().into_parts();
                 (meta, true, elements)
             }
-            Self::Owned(Value::Numbers(numbers)) => (row(&numbers.0), true, numbers.0),
-            Self::Borrowed(Value::Numbers(numbers)) => (row(&numbers.0), true, numbers.0.clone()),
+            Self::Owned(Value::Numbers(numbers)) => {
+                (row(&numbers.elements), false, numbers.elements)
+            }
+            Self::Borrowed(Value::Numbers(numbers)) => {
+                (row(&numbers.elements), false, numbers.elements.clone())
+            }
             Self::Owned(Value::Map(_)) | Self::Borrowed(Value::Map(_)) => {
                 return visitor.visit_newtype_struct(self);
             }
             other => {
-                let numbers = other.value().as_array().and_then(|items| {
-                    let numbers = items.iter().map(plain_number);
-                    numbers.collect::<Option<Vec<_>>>()
-                });
-                match numbers.and_then(|numbers| Elements::holding(&numbers)) {
+                let elements = match other.value() {
+                    Value::Array(items) => plain_array(items),
+                    _ => None,
+                };
+                match elements {
                     Some(elements) => (row(&elements), false, elements),
                     None => return Err(other.wrong(&visitor)),
                 }
@@ -197,6 +205,12 @@ impl<'de> Node<'de> {
 
 fn row(elements: &Elements) -> TensorMeta {
     TensorMeta { dtype: elements.dtype(), shape: Shape::from([elements.len()]), order: Order::C }
+}
+
+fn plain_array(items: &[Value]) -> Option<Elements> {
+    let numbers: Vec<_> = items.iter().map(plain_number).collect::<Option<_>>()?;
+    let are_single = items.iter().all(|item| matches!(item, Value::F32(_)));
+    Elements::of_plain_array(&numbers, are_single).ok()
 }
 
 fn plain_number(value: &Value) -> Option<crate::number::Number> {
@@ -300,12 +314,13 @@ impl<'de> de::Deserializer<'de> for Node<'de> {
         match self.untagged()? {
             Self::Owned(Value::Bytes(bytes)) => visitor.visit_byte_buf(bytes),
             Self::Borrowed(Value::Bytes(bytes)) => visitor.visit_borrowed_bytes(bytes),
-            other => match other.value() {
-                Value::Array(_) => other.seq(visitor),
-                Value::Numbers(numbers) => match numbers.as_slice::<u8>() {
-                    Some(bytes) => visitor.visit_bytes(bytes),
-                    None => Err(other.wrong(&visitor)),
-                },
+            other => match (&other, other.value()) {
+                (Self::Borrowed(Value::Numbers(numbers)), _) if numbers.dtype() == DType::U8 => {
+                    visitor.visit_borrowed_bytes(numbers.as_slice().unwrap_or_default())
+                }
+                (_, Value::Array(_) | Value::Numbers(_)) => {
+                    visit_collected(other.seq(Collect)?, visitor)
+                }
                 _ => Err(other.wrong(&visitor)),
             },
         }
@@ -410,6 +425,7 @@ impl<'de> de::Deserializer<'de> for Node<'de> {
 
     fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         match self.value() {
+            _ if keeps_any_key::<V>() => self.deserialize_any(visitor),
             Value::Bytes(_) => self.deserialize_bytes(visitor),
             _ => self.deserialize_str(visitor),
         }

@@ -36,12 +36,12 @@ impl Positions for usize {
     }
 
     fn position_or_insert(&self, value: &mut Value) -> usize {
-        match value {
-            Value::Array(items) if *self < items.len() => *self,
-            Value::Array(items) => {
+        match value.as_array() {
+            Some(items) if *self < items.len() => *self,
+            Some(items) => {
                 panic!("index {self} is out of bounds: the array has {} elements", items.len())
             }
-            other => panic!("cannot index {} with the number {self}", other.noun()),
+            None => panic!("cannot index {} with the number {self}", value.noun()),
         }
     }
 }
@@ -86,7 +86,7 @@ impl<T: Positions + ?Sized> Positions for &T {
     }
 }
 
-/// The element of an array, or the value of a key in a map. [`Value::Null`] if there is none.
+/// The element of an array, packed or not, or the value of a key in a map. [`Value::Null`] if there is none.
 impl<I: Index> ops::Index<I> for Value {
     type Output = Value;
 
@@ -148,7 +148,7 @@ impl Value {
     /// The position of the element or entry that one step of a pointer names.
     fn step(&self, step: &str) -> Option<usize> {
         match self {
-            Self::Array(_) => {
+            Self::Array(_) | Self::Numbers(_) => {
                 // RFC 6901, section 4, allows no sign and no leading zeros.
                 let canonical = step == "0" || !step.starts_with(['0', '+']);
                 step.parse::<usize>().ok().filter(|_| canonical)
@@ -181,17 +181,15 @@ impl Value {
     /// The element, or the value of the entry, at a position.
     fn child(&self, at: usize) -> Option<&Value> {
         match self {
-            Self::Array(items) => items.get(at),
             Self::Map(entries) => entries.get(at).map(|(_, value)| value),
-            _ => None,
+            _ => self.as_array()?.get(at),
         }
     }
 
     fn child_mut(&mut self, at: usize) -> Option<&mut Value> {
         match self {
-            Self::Array(items) => items.get_mut(at),
             Self::Map(entries) => entries.get_mut(at).map(|(_, value)| value),
-            _ => None,
+            _ => self.as_array_mut()?.get_mut(at),
         }
     }
 

@@ -37,9 +37,9 @@ impl Value {
         matches!(self, Self::Bytes(_))
     }
 
-    /// Whether this is an array.
+    /// Whether this is an array, packed or not.
     pub fn is_array(&self) -> bool {
-        matches!(self, Self::Array(_))
+        matches!(self, Self::Array(_) | Self::Numbers(_))
     }
 
     /// Whether this is a map.
@@ -117,16 +117,22 @@ impl Value {
         }
     }
 
-    /// The elements, if this is an array.
+    /// The elements, if this is an array. For [`Numbers`](Self::Numbers), which have no such elements, the first call
+    /// makes and keeps them.
     pub fn as_array(&self) -> Option<&[Value]> {
         match self {
             Self::Array(items) => Some(items),
+            Self::Numbers(numbers) => Some(numbers.values()),
             _ => None,
         }
     }
 
-    /// The elements, mutable, if this is an array.
+    /// The elements, mutable, if this is an array. [`Numbers`](Self::Numbers) become an [`Array`](Self::Array).
     pub fn as_array_mut(&mut self) -> Option<&mut Vec<Value>> {
+        if let Self::Numbers(numbers) = self {
+            let numbers = std::mem::replace(&mut **numbers, Vec::<u8>::new().into());
+            *self = Self::Array(numbers.into_values());
+        }
         match self {
             Self::Array(items) => Some(items),
             _ => None,

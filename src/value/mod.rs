@@ -5,6 +5,7 @@ mod de;
 mod from;
 mod index;
 mod kinds;
+mod numbers;
 mod offer;
 mod ser;
 mod show;
@@ -15,10 +16,10 @@ use serde::de::{Deserialize, Deserializer, Unexpected, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 pub use crate::mem::RawValue;
-pub use crate::tensor::numbers::Numbers;
 pub(crate) use columns::read_row;
 pub use de::from_value;
 pub use index::Index;
+pub use numbers::Numbers;
 pub(crate) use offer::{encode, offer};
 pub use ser::to_value;
 pub(crate) use ser::{key_text, tensor_of};
@@ -205,7 +206,7 @@ fn read_tensor<'de, R: Read<'de>>(wire: &mut Reader<R>, tag: u64, at: u64) -> Re
     Ok(match (kind, elements) {
         (Kind::Tensor, elements) => Value::Tensor(Box::new(DynTensor::from_parts(meta, elements)?)),
         (Kind::Bytes, Elements::U8(bytes)) => Value::Bytes(bytes),
-        (_, elements) => Value::Numbers(Box::new(Numbers(elements))),
+        (_, elements) => Value::Numbers(Box::new(Numbers::new(elements))),
     })
 }
 

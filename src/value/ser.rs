@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::ser::{self, Serializer};
 
-use super::{Value, from_value, read};
+use super::{Numbers, Value, from_value, read};
 use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
@@ -11,7 +11,6 @@ use crate::io::source::SliceRead;
 use crate::meta::TensorMeta;
 use crate::options::{EncodeOptions, Limits};
 use crate::serde_model::{Capture, blocks, one_more};
-use crate::tensor::numbers::Numbers;
 use crate::tensor::{DynTensor, Tensor};
 use crate::wire::reader::Reader;
 use crate::wire::tag;
@@ -59,7 +58,7 @@ impl ValueSerializer {
             }
             (name::TENSOR, _) => Ok(Value::Tensor(Box::new(tensor_of(value)?.into_inner()))),
             (name::NUMBERS, Slot::Outgoing(meta, len)) => {
-                Ok(Value::Numbers(Box::new(Numbers(elements(&meta, len, value)?))))
+                Ok(Value::Numbers(Box::new(Numbers::new(elements(&meta, len, value)?))))
             }
             (name::SIMPLE, Slot::Number(number)) => {
                 Ok(u8::try_from(number).map_or(Value::Null, Value::Simple))

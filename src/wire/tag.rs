@@ -34,6 +34,11 @@ pub const fn is_array(tag: u64) -> bool {
     matches!(tag, ROW_MAJOR | COLUMN_MAJOR | COMPLEX | TENSOR | BUFFER | 64..=75 | 77..=87)
 }
 
+/// Whether the tag may mark a packed sequence: a typed array without a shape, or a reference to a buffer.
+pub const fn may_be_packed(tag: u64) -> bool {
+    is_array(tag) && !matches!(tag, ROW_MAJOR | COLUMN_MAJOR | TENSOR)
+}
+
 /// Whether a tagged item has no items inside that a path can lead to: a tensor, a sequence of numbers, a
 /// reference to a buffer, columns, or a big integer.
 pub const fn is_leaf(tag: u64) -> bool {

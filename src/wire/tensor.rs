@@ -60,7 +60,13 @@ impl<'de, R: Read<'de>> Reader<R> {
                 let (dtype, big_endian) = self.typed_dtype(typed)?;
                 let payload = self.payload(&dtype, big_endian, None)?;
                 let meta = self.row(dtype, payload.len())?;
-                Ok(TensorItem { meta, stated: true, payload, kind: Kind::Numbers, unclosed: false })
+                Ok(TensorItem {
+                    meta,
+                    stated: false,
+                    payload,
+                    kind: Kind::Numbers,
+                    unclosed: false,
+                })
             }
         }
     }
@@ -182,13 +188,16 @@ impl<'de, R: Read<'de>> Reader<R> {
         }
         let dtype = self.name_text("a dtype", DType::from_name)?;
         if kind == Kind::Numbers {
-            if dtype.typed_array_tag().is_none() {
-                return Err(Error::data(format!("RFC 8746 has no typed array of {dtype}")).at(at));
+            if !dtype.is_packed() {
+                let what = format!(
+                    "expected a sequence of numbers of 8 to 64 bits in a buffer, found one of {dtype}"
+                );
+                return Err(Error::data(what).at(at));
             }
             let (number, len) = self.buffer_number()?;
             let meta = self.row(dtype, len)?;
             let payload = Payload::Buffer { number, len };
-            return Ok(TensorItem { meta, stated: true, payload, kind, unclosed: false });
+            return Ok(TensorItem { meta, stated: false, payload, kind, unclosed: false });
         }
         let (shape, count) = self.shape()?;
         let order = self.order(&shape)?;
@@ -405,16 +414,16 @@ impl<'de, R: Read<'de>> Reader<R> {
         let at = self.offset();
         let mut numbers: Vec<Number> = Vec::new();
         let mut left = Left::of(array);
+        let mut are_single = true;
         self.within(1, |wire| {
             while wire.more(&mut left)? {
                 wire.charge(size_of::<Number>() as u64)?;
+                are_single &= matches!(wire.peek()?, Some(head::HALF | head::SINGLE));
                 numbers.push(wire.element()?);
             }
             Ok(())
         })?;
-        Elements::holding(&numbers).ok_or_else(|| {
-            Error::data("no dtype can represent all elements of the tensor exactly").at(at)
-        })
+        Elements::of_plain_array(&numbers, are_single).map_err(|error| error.at(at))
     }
 
     fn element(&mut self) -> Result<Number> {

@@ -45,6 +45,9 @@ pub struct Verify {
     /// The format of the inputs, if it is not detected from content and name
     #[arg(long, value_name = "FORMAT")]
     pub from: Option<Format>,
+    /// Also decode every value of an archive: texts, rows of columns, bools, compressed tensors
+    #[arg(long)]
+    pub decode: bool,
     #[command(flatten)]
     pub json: AsJson,
 }

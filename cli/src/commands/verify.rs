@@ -47,7 +47,7 @@ pub fn run(args: &Verify, out: &mut Out) -> Result<Status> {
     let reading = Reading { from: args.from, ..Reading::default() };
     for input in &args.inputs {
         let mut each = |path: &Path, found: Result<()>| {
-            let report = verified(path, found, &reading);
+            let report = verified(path, found, &reading, args.decode);
             files += 1;
             status = status.max(report.status());
             if args.json.json { lines.line(out, &report) } else { print(&report, out) }
@@ -95,7 +95,7 @@ fn print(report: &Report, out: &mut Out) -> Result<()> {
     Ok(())
 }
 
-fn verified(input: &Path, found: Result<()>, reading: &Reading) -> Report {
+fn verified(input: &Path, found: Result<()>, reading: &Reading, decode: bool) -> Report {
     let mut report = Report {
         file: shown(input),
         good: false,
@@ -110,7 +110,7 @@ fn verified(input: &Path, found: Result<()>, reading: &Reading) -> Report {
     };
     let result = found.and_then(|()| Document::open(input, reading)).and_then(|document| {
         report.segments = Some(document.len());
-        check(&document, &mut report)
+        check(&document, decode, &mut report)
     });
     match result {
         Ok(()) => report.good = report.error.is_none(),
@@ -119,13 +119,18 @@ fn verified(input: &Path, found: Result<()>, reading: &Reading) -> Report {
     report
 }
 
-fn check(document: &Document, report: &mut Report) -> Result<()> {
+fn check(document: &Document, decode: bool, report: &mut Report) -> Result<()> {
     let what = "verifying";
     report.bytes = document.file_len();
     if let Some(archive) = document.archive() {
         let len = archive.byte_len();
         let progress = Progress::new(len, what);
-        if let Err(error) = archive.verify_with(|done, _| progress.set(done)) {
+        let verified = archive.verify_with(|done, _| progress.set(done));
+        let decoded = |()| match decode {
+            true => archive.segments().try_for_each(|segment| segment?.verify_decoded()),
+            false => Ok(()),
+        };
+        if let Err(error) = verified.and_then(decoded) {
             let path = Some(error.path()).filter(|path| !path.is_empty());
             report.fail(&error.into());
             // The path of a value that is one tensor is empty, and so is that of an error of the whole archive.

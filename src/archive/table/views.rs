@@ -43,7 +43,8 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
         };
         let whole = self.whole(path).map_err(|error| error.in_field(path))?;
         let target = Target::Column(whole);
-        let inside = Inside { target, rows: 0..u64::MAX, sequence: "", path };
+        let rows = 0..u64::MAX;
+        let inside = Inside { target, rows, sequence: "", path, is_packed: false };
         let options = part.segment.options;
         part.segment.lending(part.range.clone(), None, |metadata, base, buffers| {
             in_columns(metadata, base, buffers, options, &inside)

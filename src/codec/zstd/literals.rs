@@ -96,8 +96,9 @@ pub struct Literals<'a> {
 }
 
 impl<'a> Literals<'a> {
-    /// Reads the head of the literals at the start of a block. Also returns the bytes after the literals.
-    pub fn parse(block: &'a [u8]) -> Result<(Literals<'a>, &'a [u8]), &'static str> {
+    /// Reads the head of the literals at the start of a block, of which there may be `max`. Also returns the bytes after
+    /// the literals.
+    pub fn parse(block: &'a [u8], max: usize) -> Result<(Literals<'a>, &'a [u8]), &'static str> {
         const CUT: &str = "the literals of a block are cut off";
         let &first = block.first().ok_or(CUT)?;
         let mut head = [0; 8];
@@ -127,7 +128,7 @@ impl<'a> Literals<'a> {
             let kind = Kind::Compressed { tree: first & 1 == 0, streams };
             (kind, head_len, head >> 4 & mask, head >> (4 + bits) & mask)
         };
-        if len > MAX_BLOCK as u64 {
+        if len > max as u64 {
             return Err("a block has more literals than allowed");
         }
         let rest = block.get(head_len..).ok_or(CUT)?;

@@ -38,9 +38,7 @@ struct Head {
     len: usize,
     /// The number of bytes that the frame decodes to.
     content: Option<u64>,
-    /// How far matches may reach back.
-    window: usize,
-    /// The largest length of a block, both stored and decoded (RFC 8878, 3.1.1.2.3).
+    /// The largest length of a block (RFC 8878, 3.1.1.2.3).
     max_block: usize,
 }
 
@@ -81,12 +79,10 @@ impl Head {
         if window > MAX_WINDOW {
             return Err((5, "the frame needs a window of more than 8 MiB"));
         }
-        let window = window as usize;
         Ok(Head {
             len: frame.len() - after.len(),
             content: (bytes > 0).then_some(content),
-            window,
-            max_block: window.min(MAX_BLOCK),
+            max_block: (window as usize).min(MAX_BLOCK),
         })
     }
 
@@ -183,15 +179,8 @@ impl Decoder {
             let here = |what| move |problem: &'static str| (what, problem);
             let at = frame.len() - rest.len();
             let (block, after) = Block::read(rest, head.max_block).map_err(here(at))?;
-            let decoded = self.block(&block, head.window, out, done, &mut sequences);
-            let decoded = decoded.map_err(here(at + 3))?;
-            if decoded - done > head.max_block {
-                return Err((
-                    at,
-                    "a block gives more than 128 KiB or than the window of its frame",
-                ));
-            }
-            done = decoded;
+            let decoded = self.block(&block, head.max_block, out, done, &mut sequences);
+            done = decoded.map_err(here(at + 3))?;
             rest = after;
             if block.last {
                 break;
@@ -211,7 +200,7 @@ impl Decoder {
     fn block(
         &mut self,
         block: &Block,
-        window: usize,
+        max: usize,
         out: &mut [u8],
         done: usize,
         sequences: &mut Option<Box<Sequences>>,
@@ -227,7 +216,7 @@ impl Decoder {
                 Ok(done + block.size)
             }
             _ => {
-                let (literals, section) = Literals::parse(block.bytes)?;
+                let (literals, section) = Literals::parse(block.bytes, max)?;
                 if Sequences::none(section) {
                     let to = out.get_mut(done..done + literals.len).ok_or(MANY)?;
                     literals.decode(&mut self.tree, to)?;
@@ -237,32 +226,66 @@ impl Decoder {
                 let buffer = &mut self.literals[..literals.len];
                 literals.decode(&mut self.tree, buffer)?;
                 let sequences = sequences.get_or_insert_with(|| Box::new(Sequences::new()));
-                sequences.decode(section, buffer, window, out, done)
+                sequences.decode(section, buffer, out, done)
             }
         }
     }
 }
 
-/// Checks the heads of a frame: there must be only one frame, and it must keep to the limits. Returns whether it has
-/// only literals. For such a frame, [`Decoder`] is faster than zstd's library.
 #[cfg(feature = "zstd")]
-pub fn has_literals_only(frame: &[u8]) -> Result<bool, Problem> {
+impl Decoder {
+    /// Decodes a frame with zstd's library if it has matches, for which the library is faster.
+    ///
+    /// The library accepts some frames that [`decode`](Self::decode) refuses: several frames in one, larger windows,
+    /// streams of Huffman codes that end too early or too late. So heads and literals are checked before, and both
+    /// accept the same frames. Neither compares matches with the window, nor the length of decoded blocks with that of
+    /// blocks.
+    pub fn decode_with(
+        &mut self,
+        library: &mut library::Decoder,
+        frame: &[u8],
+        out: &mut [u8],
+    ) -> Result<(), Problem> {
+        let mut only_literals = true;
+        each_block(frame, |_, section| {
+            only_literals &= Sequences::none(section);
+            Ok(())
+        })?;
+        if only_literals {
+            return self.decode(frame, out);
+        }
+        self.tree.clear();
+        self.literals.resize(MAX_BLOCK, 0);
+        let Decoder { tree, literals: buffer } = self;
+        each_block(frame, |literals, _| literals.decode(tree, &mut buffer[..literals.len]))?;
+        library.decode(frame, out)
+    }
+}
+
+/// Reads the heads of a frame: there must be only one frame, and it must keep to the limits. Calls `each` with the
+/// literals of each compressed block, and with the bytes after them.
+#[cfg(feature = "zstd")]
+fn each_block(
+    frame: &[u8],
+    mut each: impl FnMut(Literals<'_>, &[u8]) -> Result<(), &'static str>,
+) -> Result<(), Problem> {
     let head = Head::read(frame)?;
     let mut rest = &frame[head.len..];
-    let mut only = true;
     loop {
         let at = frame.len() - rest.len();
         let (block, after) = Block::read(rest, head.max_block).map_err(|problem| (at, problem))?;
         if block.kind == Block::COMPRESSED {
-            let parsed = Literals::parse(block.bytes).map_err(|problem| (at + 3, problem))?;
-            only &= Sequences::none(parsed.1);
+            let parsed = Literals::parse(block.bytes, head.max_block);
+            parsed
+                .and_then(|(literals, section)| each(literals, section))
+                .map_err(|problem| (at + 3, problem))?;
         }
         rest = after;
         if block.last {
             break;
         }
     }
-    if rest.is_empty() { Ok(only) } else { Err((frame.len() - rest.len(), BYTES_FOLLOW)) }
+    if rest.is_empty() { Ok(()) } else { Err((frame.len() - rest.len(), BYTES_FOLLOW)) }
 }
 
 /// Encodes frames. It keeps its memory for the next frame: 1 KiB for each 128 KiB of input, 45 KiB, and 700 KiB more

@@ -74,14 +74,12 @@ impl Sequences {
         Sequences { literal_lengths: None, offsets: None, match_lengths: None, recent: [1, 4, 8] }
     }
 
-    /// Decodes the sequences of a block. `section` is the part of the block after the literals. Matches may reach
-    /// `window` bytes back. `out` is the whole frame, of which `done` bytes are decoded already. Returns the number of
-    /// bytes that are decoded afterwards.
+    /// Decodes the sequences of a block. `section` is the part of the block after the literals. `out` is the whole frame,
+    /// of which `done` bytes are decoded already. Returns the number of bytes that are decoded afterwards.
     pub fn decode(
         &mut self,
         section: &[u8],
         mut literals: &[u8],
-        window: usize,
         out: &mut [u8],
         mut done: usize,
     ) -> Result<usize, &'static str> {
@@ -120,7 +118,7 @@ impl Sequences {
                 &MATCH_LENGTH_COUNTS,
                 &mut self.match_lengths,
             )?;
-            self.run(count, rest, &mut literals, window, out, &mut done)?;
+            self.run(count, rest, &mut literals, out, &mut done)?;
         } else if !rest.is_empty() {
             return Err("a block has more bytes than its literals and sequences");
         }
@@ -134,7 +132,6 @@ impl Sequences {
         count: usize,
         bytes: &[u8],
         literals: &mut &[u8],
-        window: usize,
         out: &mut [u8],
         done: &mut usize,
     ) -> Result<(), &'static str> {
@@ -159,9 +156,6 @@ impl Sequences {
             let match_len = match_base as usize + bits.read(match_bits.into()).ok_or(CUT)? as usize;
             let len = length_base as usize + bits.read(length_bits.into()).ok_or(CUT)? as usize;
             let distance = distance_of(value as usize, len, recent)?;
-            if distance > window {
-                return Err("a match starts before the window of the frame");
-            }
 
             let (now, later) = literals
                 .split_at_checked(len)

@@ -11,7 +11,7 @@ use super::with_item;
 use crate::de::access::UnitVariant;
 use crate::error::{Error, Result};
 use crate::handoff::name;
-use crate::serde_model::{invalid, one_more};
+use crate::serde_model::{invalid, keeps_any_key, one_more};
 use crate::value;
 use crate::wire::columns::{Field, Kind, NumberType, Structs, TextData};
 use crate::wire::number::Numeric;
@@ -148,7 +148,7 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
         let row = self.inner();
         or_item!(row, de => de.deserialize_bytes(visitor));
         match &row.column.kind {
-            Kind::Lists(_) | Kind::Tuples(_) => row.seq(visitor),
+            Kind::Lists(_) | Kind::Tuples(_) => row.sequence_of_bytes(visitor),
             _ => row.bytes(visitor),
         }
     }
@@ -327,6 +327,9 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
     }
 
     fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        if keeps_any_key::<V>() {
+            return self.deserialize_any(visitor);
+        }
         let row = self.inner();
         or_item!(row, de => de.deserialize_identifier(visitor));
         match &row.column.kind {

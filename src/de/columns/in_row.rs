@@ -156,13 +156,6 @@ fn search_value<'v>(
     }
     match value {
         Value::Tag(_, inner) => search_value(inner, steps, found)?,
-        Value::Array(items) => {
-            if let Some((index, rest)) = position(steps, items.len())
-                && let Some(item) = items.get(index)
-            {
-                search_value(item, rest, found)?;
-            }
-        }
         Value::Map(entries) => {
             for (key, value) in entries {
                 if let Some(rest) = steps.next().after(key.to_step().as_bytes()) {
@@ -170,7 +163,14 @@ fn search_value<'v>(
                 }
             }
         }
-        _ => {}
+        array => {
+            if let Some(items) = array.as_array()
+                && let Some((index, rest)) = position(steps, items.len())
+                && let Some(item) = items.get(index)
+            {
+                search_value(item, rest, found)?;
+            }
+        }
     }
     Ok(())
 }

@@ -21,6 +21,7 @@ use serde::de::{self, DeserializeSeed, Visitor};
 use self::packed::read_packed;
 pub(crate) use self::place::ColumnOfGroups;
 use self::row::Row;
+pub(in crate::de) use self::tensors::PlainArray;
 use super::Deserializer;
 use crate::error::{Error, Result};
 use crate::io::item_read::ItemRead;

@@ -58,6 +58,20 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         })
     }
 
+    /// Reads the number at position `row` of the packed sequence that is the next item. The errors are as in
+    /// [`in_row`](Self::in_row).
+    pub(crate) fn in_packed<T: DeserializeSeed<'de>>(
+        &mut self,
+        row: u64,
+        seed: T,
+    ) -> Result<Result<T::Value>> {
+        let mut column = self.wire.packed_number(row)?;
+        let allowance = self.wire.allowance();
+        let at = column.at;
+        let value = seed.deserialize(Row::new(&mut column, 0, &allowance));
+        Ok(value.map_err(|error| error.at(at)))
+    }
+
     /// Reads some of the rows of these many groups, which come next, as a sequence. If the rows are structs, only the
     /// wanted fields are read.
     pub(crate) fn rows_of_groups<T: DeserializeSeed<'de>>(

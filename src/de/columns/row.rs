@@ -12,8 +12,10 @@ use super::with_item;
 use crate::de::items::visit_bytes;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::serde_model::{Narrowing, invalid, visit_numbers, wrong_number};
-use crate::wire::columns::{Allowance, Column, Cuts, Kind, Structs, TextData};
+use crate::serde_model::{
+    Collect, Narrowing, invalid, visit_collected, visit_numbers, wrong_number,
+};
+use crate::wire::columns::{Allowance, Column, Cuts, Kind, NumberType, Structs, TextData};
 use crate::wire::number::Numeric;
 
 /// A row of a column.
@@ -180,6 +182,20 @@ impl<'c, 'de> Row<'c, 'de> {
             _ => return Err(Self { column, row, allowance, somes: 0 }.wrong(&visitor)),
         };
         result.map_err(|error| error.at(at))
+    }
+
+    /// Reads a row that is a sequence, for a visitor that wants bytes.
+    pub(super) fn sequence_of_bytes<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        if let Kind::Lists(lists) = &mut self.column.kind {
+            let (cuts, elements) = &mut **lists;
+            if let Kind::Numbers(numbers) = &elements.kind
+                && numbers.kind == NumberType::U8
+                && let Some(bytes) = numbers.run(cuts.range(self.row))
+            {
+                return visit_bytes(bytes, visitor);
+            }
+        }
+        visit_collected(self.seq(Collect)?, visitor)
     }
 
     /// Reads a row that is a byte string.

@@ -1,6 +1,8 @@
 //! Rows that are tensors, or that are read as tensors.
 
-use serde::de::{Unexpected, Visitor};
+use std::fmt;
+
+use serde::de::{self, Deserialize, SeqAccess, Unexpected, Visitor};
 
 use super::row::Row;
 use super::with_item;
@@ -15,8 +17,8 @@ use crate::meta::{Order, TensorMeta};
 use crate::number::Number;
 use crate::serde_model::{Narrowing, invalid, visit_numbers};
 use crate::shape::Shape;
-use crate::wire::columns::{Column, Kind, Tensors};
-use crate::wire::tensor;
+use crate::wire::columns::{Kind, NumberType, Tensors};
+use crate::wire::number::Numeric;
 
 impl<'de> Row<'_, 'de> {
     /// Passes the row to this crate's own visitor of tensors.
@@ -37,10 +39,11 @@ impl<'de> Row<'_, 'de> {
             Kind::Lists(lists) => {
                 let (cuts, column) = &mut **lists;
                 let range = cuts.range(row.row);
-                // Floats keep their type, and can be borrowed. The type of integers depends on the other rows, so
-                // they are read like a plain array.
+                // Floats have the type that they have in a plain array too, and can be borrowed. The type of integers
+                // depends on the other rows.
                 if let Kind::Numbers(numbers) = &column.kind
-                    && numbers.kind.is_float()
+                    && matches!(numbers.kind, NumberType::F32 | NumberType::F64)
+                    && !range.is_empty()
                     && let Some(bytes) = numbers.run(range.clone())
                 {
                     let shape = Shape::from([range.len()]);
@@ -48,21 +51,9 @@ impl<'de> Row<'_, 'de> {
                     return show(meta, false, Held::Nothing, bytes, visitor)
                         .map_err(|error| error.at(at));
                 }
-                let mut numbers = Vec::new();
-                for row in range {
-                    allowance.charge(size_of::<Number>() as u64)?;
-                    numbers.push(number(column, row)?);
-                }
-                plain(&numbers, visitor)
+                row.seq(PlainArray).and_then(|numbers| numbers.pass_on(visitor))
             }
-            Kind::Tuples(columns) => {
-                let mut numbers = Vec::new();
-                for column in columns {
-                    allowance.charge(size_of::<Number>() as u64)?;
-                    numbers.push(number(column, row.row)?);
-                }
-                plain(&numbers, visitor)
-            }
+            Kind::Tuples(_) => row.seq(PlainArray).and_then(|numbers| numbers.pass_on(visitor)),
             _ => return Err(row.wrong(&visitor)),
         };
         result.map_err(|error| error.at(at))
@@ -124,26 +115,82 @@ fn meta_of(tensors: &Tensors<'_>) -> TensorMeta {
     TensorMeta { dtype: tensors.dtype.clone(), shape: tensors.shape.clone(), order: Order::C }
 }
 
-/// An element of a plain array of numbers.
-fn number(column: &mut Column<'_>, row: usize) -> Result<Number> {
-    let number = match &mut column.kind {
-        Kind::Bools(bits) => Some(Number::Bool(bits.get(row))),
-        Kind::Numbers(numbers) => tensor::element_of(numbers.number(row)),
-        _ => None,
-    };
-    number.ok_or_else(|| {
-        let found = column.kind.name();
-        Error::data(format!("expected a number of at most 64 bits, found {found}")).at(column.at)
-    })
+/// Reads a sequence of numbers that is not packed, as the elements of a tensor.
+pub struct PlainArray;
+
+impl<'de> Visitor<'de> for PlainArray {
+    type Value = PlainNumbers;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a tensor")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<PlainNumbers, A::Error> {
+        let mut found = PlainNumbers { numbers: Vec::new(), are_single: true };
+        while let Some(PlainNumber { number, is_single }) = seq.next_element()? {
+            found.numbers.push(number);
+            found.are_single &= is_single;
+        }
+        Ok(found)
+    }
 }
 
-/// Passes a plain array of numbers to this crate's own visitor of tensors.
-fn plain<'de, V: Visitor<'de>>(numbers: &[Number], visitor: V) -> Result<V::Value> {
-    let Some(elements) = Elements::holding(numbers) else {
-        return Err(Error::data("no dtype can represent all elements of the tensor exactly"));
-    };
-    let shape = Shape::from([elements.len()]);
-    let meta = TensorMeta { dtype: elements.dtype(), shape, order: Order::C };
-    let held = Held::Elements(Box::new(elements));
-    handoff::offer(Slot::Incoming { meta, stated: false, held }, || visitor.visit_unit())
+/// The elements of a [`PlainArray`].
+pub struct PlainNumbers {
+    numbers: Vec<Number>,
+    are_single: bool,
+}
+
+impl PlainNumbers {
+    /// Passes the numbers to this crate's own visitor of tensors.
+    pub fn pass_on<'de, V: Visitor<'de>>(&self, visitor: V) -> Result<V::Value> {
+        let elements = Elements::of_plain_array(&self.numbers, self.are_single)?;
+        let shape = Shape::from([elements.len()]);
+        let meta = TensorMeta { dtype: elements.dtype(), shape, order: Order::C };
+        let held = Held::Elements(Box::new(elements));
+        handoff::offer(Slot::Incoming { meta, stated: false, held }, || visitor.visit_unit())
+    }
+}
+
+struct PlainNumber {
+    number: Number,
+    is_single: bool,
+}
+
+impl<'de> Deserialize<'de> for PlainNumber {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NumberVisitor)
+    }
+}
+
+struct NumberVisitor;
+
+impl Visitor<'_> for NumberVisitor {
+    type Value = PlainNumber;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number of at most 64 bits")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<PlainNumber, E> {
+        Ok(PlainNumber { number: Number::Bool(value), is_single: false })
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<PlainNumber, E> {
+        Ok(PlainNumber { number: Number::Unsigned(value), is_single: false })
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<PlainNumber, E> {
+        let number = u64::try_from(value).map_or(Number::Signed(value), Number::Unsigned);
+        Ok(PlainNumber { number, is_single: false })
+    }
+
+    fn visit_f32<E>(self, value: f32) -> Result<PlainNumber, E> {
+        let number = Numeric::Single(value).as_double();
+        Ok(PlainNumber { number: Number::Float(number.unwrap_or_default()), is_single: true })
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<PlainNumber, E> {
+        Ok(PlainNumber { number: Number::Float(value), is_single: false })
+    }
 }

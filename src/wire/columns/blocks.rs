@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::heads::{definite, wrong};
 use super::range::Rows;
-use super::{Bits, Data, Kind, Lengths, NumberType, Numbers, Tensors, TextData};
+use super::{Bits, Column, Data, Kind, Lengths, NumberType, Numbers, Tensors, TextData};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::source::Read;
@@ -44,6 +44,25 @@ impl<'de, R: Read<'de>> Reader<R> {
                 Err(Error::data("expected a column, found a byte string in a buffer"))
             }
         }
+    }
+
+    /// Reads one number of the packed sequence that is the next item, as a column of one row.
+    pub fn packed_number(&mut self, index: u64) -> Result<Column<'de>> {
+        let at = self.offset();
+        let tag = self.head()?.arg;
+        let item = self.tensor(tag).map_err(|error| error.at(at))?;
+        let Some(kind) = NumberType::of(&item.meta.dtype) else {
+            let what = format!("expected numbers of 8 to 64 bits, found {}", item.meta.dtype);
+            return Err(Error::data(what).at(at));
+        };
+        let all = item.payload.len() / kind.size();
+        let Some(start) = usize::try_from(index).ok().filter(|&start| start < all) else {
+            let what = format!("there is no element {index}: there are {all}");
+            return Err(Error::data(what).at(at));
+        };
+        let part = start * kind.size()..(start + 1) * kind.size();
+        let data = Data::from(self.payload_part(item, part)?.1);
+        Ok(Column { at, kind: Kind::Numbers(Numbers::new(kind, data)) })
     }
 
     fn tensors(&mut self, item: TensorItem, rows: Rows) -> Result<Kind<'de>> {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::error::{Error, Result};
 use crate::io::source::Read;
+use crate::wire::encoded;
 use crate::wire::head::{self, Head};
 use crate::wire::reader::Reader;
 
@@ -47,6 +48,47 @@ impl<'de, R: Read<'de>> Reader<R> {
         self.column_limits().take_free_rows(rows.into())
     }
 }
+
+/// Checks that no name of a field or variant occurs twice.
+pub fn check_names<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Result<()> {
+    /// Up to so many names, comparing each with each is faster than sorting them.
+    const FEW: usize = 16;
+
+    let is_few = names.clone().nth(FEW).is_none();
+    let repeated = if is_few {
+        let mut left = names.clone();
+        names.into_iter().find(|name| {
+            left.next();
+            left.clone().any(|other| other == *name)
+        })
+    } else {
+        let mut sorted: Vec<_> = names.collect();
+        sorted.sort_unstable();
+        sorted.windows(2).find_map(|pair| match pair {
+            [name, next] if name == next => Some(*name),
+            _ => None,
+        })
+    };
+    match repeated {
+        None => Ok(()),
+        Some(name) => {
+            let name: String = name.escape_debug().take(MAX_SHOWN).collect();
+            Err(Error::data(format!("the name `{name}` occurs twice in a column")))
+        }
+    }
+}
+
+/// Checks that items of rows, which start at offset `base`, do not refer to buffers.
+pub fn check_items(items: &[u8], base: u64) -> Result<()> {
+    if encoded::holds_reference(items) {
+        let what = "rows that are stored as items must not refer to buffers";
+        return Err(Error::data(what).at(base));
+    }
+    Ok(())
+}
+
+/// The number of characters of a name that are shown.
+const MAX_SHOWN: usize = 64;
 
 /// The length of an array, map or string in columns.
 pub(super) fn definite(head: Head, at: u64) -> Result<u64> {

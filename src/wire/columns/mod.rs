@@ -23,6 +23,7 @@ mod wanted;
 
 pub use self::allowance::{Allowance, Scope};
 pub use self::data::{Data, TextData};
+pub use self::heads::{check_items, check_names};
 pub use self::interleaved::Names;
 pub use self::numbers::{NumberType, Numbers};
 pub use self::packed::{BLOCK, Known, MAX_NODES, Node, Packed, nodes};

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::blocks::{Block, check_rows};
-use super::heads::{definite, wrong};
+use super::heads::{check_items, check_names, definite, wrong};
 use super::range::Rows;
 use super::{
     Column, Cuts, Data, Enum, Field, Group, Items, Kind, Maps, Marks, NumberType, Optional,
@@ -168,6 +168,7 @@ impl<'de, R: Read<'de>> Reader<R> {
             // No field is wanted. So nothing proves that the rows are there.
             self.free_rows(rows)?;
         }
+        check_names(fields.iter().map(|field| &*field.name)).map_err(|error| error.at(at))?;
         Ok(Kind::Structs(Structs::new(fields)))
     }
 
@@ -297,6 +298,9 @@ impl<'de, R: Read<'de>> Reader<R> {
         self.skip_run(rows.start)?;
         let base = self.offset();
         let items = Data::from(self.capture_run(rows.len())?);
+        if self.src.buffers().is_some() {
+            check_items(items.as_slice(), base)?;
+        }
         self.skip_run(rows.all - rows.end)?;
         self.column_limits().add_bytes(items.len());
         Ok(Kind::Items(Items::new(items, base, self.levels_left())))
@@ -321,6 +325,7 @@ impl<'de, R: Read<'de>> Reader<R> {
                 wire.charge(size_of::<Cow<'_, str>>() as u64)?;
                 names.push(wire.name(rows)?);
             }
+            check_names(names.iter().map(|name| &**name)).map_err(|error| error.at(at))?;
             Ok(names)
         })?;
         let all = Enum::new(codes, wide, names);

@@ -265,12 +265,15 @@ fn variant_of<'a>(
 }
 
 impl Enum {
-    /// Adds a new variant. `None` if there are too many.
+    /// Adds a new variant. `None` if there are too many, or if another has its name.
     #[cold]
     #[inline(never)]
     fn learn(&mut self, index: u32, name: &'static str, form: Form) -> Option<u16> {
         let place = usize::try_from(index).ok().filter(|&place| place < MAX_VARIANTS)?;
         let code = u16::try_from(self.variants.len()).ok()?;
+        if self.variants.iter().any(|variant| variant.name == name) {
+            return None;
+        }
         if self.by_index.len() <= place {
             self.by_index.resize(place + 1, 0);
         }
