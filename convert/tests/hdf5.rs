@@ -32,16 +32,20 @@ fn converted(name: &str, options: &Options) -> (tempfile::TempDir, Archive<File>
 }
 
 fn of_bytes(bytes: &[u8]) -> tenarc::Result<Hdf5> {
+    // The files are small. Datasets that are said to be larger would only take time.
+    of_bytes_within(bytes, 1 << 16)
+}
+
+fn of_bytes_within(bytes: &[u8], most: u64) -> tenarc::Result<Hdf5> {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(bytes).unwrap();
-    // The files are small. Datasets that are said to be larger would only take time.
-    Hdf5::with_limits(file, Limits::default().with_max_alloc(1 << 16))
+    Hdf5::with_limits(file, Limits::default().with_max_alloc(most))
 }
 
 #[test]
 fn files_of_h5py_and_keras_are_read() {
     let manifest = manifest();
-    assert_eq!(manifest.len(), 7);
+    assert_eq!(manifest.len(), 8);
     for (name, tensors) in &manifest {
         let file = hdf5::open(fixture(name)).unwrap();
         for (path, expected) in tensors {
@@ -217,6 +221,40 @@ fn links_that_are_left_out_are_told_in_notes() {
         assert_eq!(notes, expected, "{name}");
         let linked: Array1<f32> = archive.only().unwrap().tensor("group.link").unwrap();
         assert_eq!(linked.to_vec(), [0.0, 1.0], "{name}");
+    }
+}
+
+/// HDF5 numbers the chunks of a fixed array over the dimensions that the dataset may have, not over those that it has.
+#[test]
+fn chunks_of_fixed_arrays_are_numbered_over_maxshape() {
+    let file = hdf5::open(fixture("fixed_array.h5")).unwrap();
+    let part: Array2<i32> = file.tensor("a").unwrap();
+    assert_eq!(part, ndarray::arr2(&[[0, 0], [7, 0], [0, 0], [0, 0]]));
+    let file = hdf5::open(fixture("fixed_array_full.h5")).unwrap();
+    let full: Array2<i32> = file.tensor("a").unwrap();
+    assert_eq!(full, Array1::from_iter(0..24).into_shape_with_order((4, 6)).unwrap());
+}
+
+/// A damaged index could lead to the chunks of another dataset.
+#[test]
+fn damage_in_an_index_of_chunks_is_found() {
+    let bytes = fs::read(fixture("indices.h5")).unwrap();
+    let open = |bytes: &[u8]| of_bytes_within(bytes, 1 << 20).and_then(|file| read(&file));
+    let all = open(&bytes).unwrap();
+    assert!(all > 264_000, "{all}");
+    for signature in [b"FAHD", b"FADB", b"EAHD", b"EAIB", b"EASB", b"EADB"] {
+        let places = bytes.windows(4).enumerate().filter(|(_, found)| found == signature);
+        let places: Vec<_> = places.map(|(at, _)| at).collect();
+        assert!(!places.is_empty(), "{signature:?}");
+        for at in places {
+            // Their signatures, their versions, and what they say first.
+            for at in (at..at + 20).step_by(3) {
+                let mut bytes = bytes.clone();
+                bytes[at] ^= 1;
+                let error = open(&bytes).unwrap_err();
+                assert_eq!(error.category(), Category::Damaged, "{at}: {error}");
+            }
+        }
     }
 }
 

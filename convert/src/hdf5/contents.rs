@@ -7,6 +7,7 @@ use hdf5_reader::error::Error as Hdf5Error;
 use hdf5_reader::group::Group;
 use hdf5_reader::messages::HdfMessage;
 use hdf5_reader::messages::layout::DataLayout;
+use hdf5_reader::object_header::ObjectHeader;
 use hdf5_reader::{Dataset, ExternalLinkResolver, Hdf5File, RawAttribute};
 use tenarc::{DType, Error, Result, Value};
 
@@ -57,6 +58,7 @@ pub struct Found {
     /// The same names with dots between them.
     pub dotted: String,
     pub dataset: Dataset,
+    pub header: Arc<ObjectHeader>,
     /// The dimensions in the file, without those of elements that are arrays.
     pub outer: Vec<usize>,
     pub kind: Elements,
@@ -306,7 +308,7 @@ impl Walk<'_> {
         let dotted = path.replace('/', ".");
         let number = self.found.datasets.len();
         self.found.numbers.insert(path.clone(), number);
-        self.found.datasets.push(Found { path, dotted, dataset, outer, kind, place });
+        self.found.datasets.push(Found { path, dotted, dataset, header, outer, kind, place });
         Ok(Some(number))
     }
 

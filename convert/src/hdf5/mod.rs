@@ -32,9 +32,12 @@
 mod attribute;
 mod contents;
 mod datatype;
+mod header;
+mod index;
 mod keras;
 mod links;
 mod lzf;
+mod stored;
 
 use std::fmt;
 use std::fs::File;
@@ -62,6 +65,7 @@ use attribute::{Budget, of_file};
 use contents::{Contents, Elements, Entry, Found, Outside};
 use datatype::{Array, Text};
 use keras::{Place, Weights};
+use stored::Source;
 
 /// An opened HDF5 file.
 ///
@@ -73,6 +77,7 @@ pub struct Hdf5 {
     start: Option<u64>,
     /// The HDF5 file in the zip file that `file` is. `None` if `file` is an HDF5 file.
     weights: Option<Weights>,
+    source: Source,
     contents: Contents,
     /// For the texts of each dataset.
     budget: Budget,
@@ -120,17 +125,13 @@ impl Hdf5 {
         let mut filters = FilterRegistry::new();
         filters.register(
             lzf::FILTER,
-            Box::new(move |filter, input, _| {
-                // h5py stores the length of the decompressed chunk.
-                let len = filter.client_data.get(2).map_or(most, |&len| len as usize);
-                lzf::decompress(input, len.min(most))
-            }),
+            // The length that h5py stores is that of the chunk, to which a filter before this one may have added bytes.
+            Box::new(move |_, input, _| lzf::decompress(input, most)),
         );
         let outside = Outside::default();
         let options = OpenOptions::default()
             .with_max_read_bytes(most)
             .with_max_chunk_bytes(most)
-            .with_filter_registry(filters)
             .with_external_link_resolver(Arc::new(outside.clone()));
         let (storage, len, start): (Box<dyn Storage>, _, _) = match &weights {
             Some(found) => match found.place(&file, most)? {
@@ -145,9 +146,9 @@ impl Hdf5 {
             None => (Box::new(of_file_storage(&file)?), len, Some(0)),
         };
         let left = AtomicU64::new(of_file(len));
-        let source = Arc::new(Counted { storage, start: start.unwrap_or(0), len, left });
+        let counted = Arc::new(Counted { storage, start: start.unwrap_or(0), len, left });
         let opened =
-            Hdf5File::from_storage_with_options(source.clone(), options).map_err(failed)?;
+            Hdf5File::from_storage_with_options(counted.clone(), options).map_err(failed)?;
         let budget = Budget::new(len, limits);
         let mut contents = Contents::read(&opened, budget, &outside)?;
         if weights.as_ref().is_some_and(|found| found.has_others) {
@@ -155,8 +156,9 @@ impl Hdf5 {
             contents.losses.note(what);
         }
         // The crate parses parts of the file again when elements are read.
-        source.left.store(u64::MAX, Ordering::Relaxed);
-        Ok(Self { file, start, weights, contents, budget })
+        counted.left.store(u64::MAX, Ordering::Relaxed);
+        let source = Source { file: opened, filters, most };
+        Ok(Self { file, start, weights, source, contents, budget })
     }
 
     /// The attributes of all objects that have some: maps from their names to values, by the path of the object.
@@ -191,7 +193,7 @@ impl Hdf5 {
     pub fn dyn_tensor(&self, name: &str) -> Result<DynTensor> {
         let (found, array) = self.find(name)?;
         let dtype = array.numbers.dtype.clone();
-        let tensor = DynTensor::new(dtype, &array.shape, Order::C, elements(found, array)?);
+        let tensor = DynTensor::new(dtype, &array.shape, Order::C, self.elements(found, array)?);
         tensor.map_err(|error| error.in_field(name))
     }
 
@@ -208,7 +210,7 @@ impl Hdf5 {
         match &found.kind {
             Elements::Numbers(array) => Ok(Part::Tensor(self.deferred_of(found, array))),
             Elements::Text(text) => {
-                Texts::new(&found.outer, || texts(found, *text, self.budget)).map(Part::Texts)
+                Texts::new(&found.outer, || self.texts(found, *text)).map(Part::Texts)
             }
         }
     }
@@ -226,38 +228,44 @@ impl Hdf5 {
                     let end = start.saturating_add(array.len as u64);
                     source::in_steps(&self.file, start..end, |block, _| put(block))
                 }
-                None => put(&elements(found, array)?),
+                None => put(&self.elements(found, array)?),
             }
         })
     }
-}
 
-/// Reads all elements of a dataset, and converts them to little-endian.
-fn elements(found: &Found, array: &Array) -> Result<Vec<u8>> {
-    let mut bytes = found.dataset.read_raw_bytes().map_err(failed)?;
-    if bytes.len() != array.len {
-        let what = format!("expected {} bytes of elements, found {}", array.len, bytes.len());
-        return Err(Error::damaged(what));
+    /// Reads all elements of a dataset, and converts them to little-endian.
+    fn elements(&self, found: &Found, array: &Array) -> Result<Vec<u8>> {
+        let mut bytes = self.raw(found)?;
+        if bytes.len() != array.len {
+            let what = format!("expected {} bytes of elements, found {}", array.len, bytes.len());
+            return Err(Error::damaged(what));
+        }
+        array.numbers.to_le(&mut bytes);
+        Ok(bytes)
     }
-    array.numbers.to_le(&mut bytes);
-    Ok(bytes)
-}
 
-/// Starts to read the texts of a dataset.
-fn texts(found: &Found, text: Text, mut budget: Budget) -> Result<Next<'_>> {
-    let bytes = found.dataset.read_raw_bytes().map_err(failed)?;
-    let width = match text {
-        Text::Fixed(len, _) => len,
-        Text::Variable => found.dataset.vlen_reference_size(),
-    };
-    let mut at = 0usize;
-    Ok(Box::new(move || {
-        let element = bytes.get(at..).and_then(|rest| rest.get(..width));
-        let element = element.ok_or_else(|| Error::damaged("a dataset has too few texts"))?;
-        at = at.saturating_add(width);
-        let resolve = |reference: &[u8]| found.dataset.resolve_vlen_reference_bytes(reference, 1);
-        text.read(element, &resolve, &mut budget)
-    }))
+    /// Starts to read the texts of a dataset.
+    fn texts<'a>(&'a self, found: &'a Found, text: Text) -> Result<Next<'a>> {
+        let bytes = self.raw(found)?;
+        let width = match text {
+            Text::Fixed(len, _) => len,
+            Text::Variable => found.dataset.vlen_reference_size(),
+        };
+        let mut budget = self.budget;
+        let mut at = 0usize;
+        Ok(Box::new(move || {
+            let element = bytes.get(at..).and_then(|rest| rest.get(..width));
+            let element = element.ok_or_else(|| Error::damaged("a dataset has too few texts"))?;
+            at = at.saturating_add(width);
+            let resolve =
+                |reference: &[u8]| found.dataset.resolve_vlen_reference_bytes(reference, 1);
+            text.read(element, &resolve, &mut budget)
+        }))
+    }
+
+    fn raw(&self, found: &Found) -> Result<Vec<u8>> {
+        self.source.elements(&found.dataset, &found.header).map_err(failed)
+    }
 }
 
 /// A file of which a limited number of bytes is read. The parts of a hostile file may lie over each other, and would be

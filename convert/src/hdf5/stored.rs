@@ -1,0 +1,228 @@
+//! The elements of datasets, as the file stores them.
+
+use hdf5_reader::chunk_index::ChunkEntry;
+use hdf5_reader::error::{Error, Result};
+use hdf5_reader::filters::apply_pipeline_with_limit;
+use hdf5_reader::io::Cursor;
+use hdf5_reader::messages::HdfMessage;
+use hdf5_reader::messages::filter_pipeline::FilterDescription;
+use hdf5_reader::messages::layout::DataLayout;
+use hdf5_reader::object_header::ObjectHeader;
+use hdf5_reader::{Dataset, FilterRegistry, Hdf5File};
+
+use super::header;
+use super::index::{self, Grid};
+
+/// The type of the message about the layout of a dataset.
+const LAYOUT: u16 = 8;
+
+/// A file with what is needed to read elements.
+pub struct Source {
+    pub file: Hdf5File,
+    pub filters: FilterRegistry,
+    /// The most bytes that a dataset, or a chunk of it, may take.
+    pub most: usize,
+}
+
+impl Source {
+    /// Reads all elements of a dataset, in the byte order of the file. `header` is the one of the dataset.
+    pub fn elements(&self, dataset: &Dataset, header: &ObjectHeader) -> Result<Vec<u8>> {
+        let element = dataset.raw_element_size()?;
+        let count = usize::try_from(dataset.num_elements()?).ok();
+        let len = count.and_then(|count| count.checked_mul(element));
+        let len = len.filter(|&len| len <= self.most).ok_or_else(|| {
+            let shape = dataset.shape();
+            let what = format!("{shape:?} elements of {element} bytes are more");
+            Error::ResourceLimit(format!("{what} than the {} bytes that are allowed", self.most))
+        })?;
+        let messages = &*header.messages;
+        let layout = messages.iter().rev().find_map(|message| match message {
+            HdfMessage::DataLayout(message) => Some(&message.layout),
+            _ => None,
+        });
+        let found = match layout {
+            Some(DataLayout::Compact { data }) => data.clone(),
+            Some(&DataLayout::Contiguous { address, size }) => {
+                let offset_size = self.file.superblock().offset_size;
+                if size == 0 || Cursor::is_undefined_offset(address, offset_size) {
+                    return filled(messages, element, len);
+                }
+                if size != len as u64 {
+                    let what = format!("expected {len} bytes of elements, found {size}");
+                    return Err(Error::InvalidData(what));
+                }
+                self.file.storage().read_range(address, len)?.as_ref().to_vec()
+            }
+            Some(DataLayout::Chunked { address, dims, element_size, chunk_indexing }) => {
+                // The size of an element may stand behind the dimensions of a chunk.
+                let (dims, last) = match &**dims {
+                    [dims @ .., last] if dims.len() == dataset.ndim() => (dims, *last),
+                    dims => (dims, *element_size),
+                };
+                if last != 0 && last as usize != element {
+                    let what = format!("chunks have elements of {last} bytes, not of {element}");
+                    return Err(Error::InvalidData(what));
+                }
+                let mut filters = Filters { filters: filters(messages)?, edges_are_plain: false };
+                let is_filtered = !filters.filters.is_empty();
+                if is_filtered && chunk_indexing.is_some() {
+                    filters.edges_are_plain = self.edges_are_plain(dataset)?;
+                }
+                let grid = Grid::new(dataset, dims, element, is_filtered)?;
+                let chunks = index::chunks(&self.file, &grid, chunk_indexing.as_ref(), *address)?;
+                let mut out = filled(messages, element, len)?;
+                self.put_together(&chunks, &grid, filters, element, &mut out)?;
+                return Ok(out);
+            }
+            None => return Err(Error::InvalidData("a dataset has no layout".to_owned())),
+        };
+        if found.len() != len {
+            let what = format!("expected {len} bytes of elements, found {}", found.len());
+            return Err(Error::InvalidData(what));
+        }
+        Ok(found)
+    }
+
+    /// Copies chunks to their places.
+    fn put_together(
+        &self,
+        chunks: &[ChunkEntry],
+        grid: &Grid<'_>,
+        filters: Filters<'_>,
+        element: usize,
+        out: &mut [u8],
+    ) -> Result<()> {
+        for entry in chunks {
+            let of_chunk = |error: Error| error.with_context(format!("chunk {:?}", entry.offsets));
+            let chunk = self.chunk(entry, grid, filters, element).map_err(of_chunk)?;
+            // From the fastest dimension to the slowest.
+            let (mut from, mut to) = (element, element);
+            let mut axes = Vec::new();
+            for ((&dim, &side), &at) in grid.shape.iter().zip(grid.chunk).zip(&entry.offsets).rev() {
+                axes.push(Axis { at, len: dim.saturating_sub(at).min(side.into()), from, to });
+                from = from.saturating_mul(side as usize);
+                to = to.saturating_mul(usize::try_from(dim).unwrap_or(usize::MAX));
+            }
+            let copied = copy(&chunk, out, &axes);
+            copied.ok_or_else(|| of_chunk(Error::InvalidData("it does not fit".to_owned())))?;
+        }
+        Ok(())
+    }
+
+    /// Whether chunks that are partly outside of the dataset have no filters. The crate does not know of them.
+    fn edges_are_plain(&self, dataset: &Dataset) -> Result<bool> {
+        let layout = header::message(&self.file, dataset.address(), LAYOUT)?;
+        // The version, the class and the flags.
+        match layout.as_deref() {
+            Some([4 | 5, 2, flags, ..]) => Ok(flags & 1 != 0),
+            _ => Err(Error::InvalidData("the layout of a dataset was not found".to_owned())),
+        }
+    }
+
+    /// Reads a chunk and undoes its filters.
+    fn chunk(
+        &self,
+        entry: &ChunkEntry,
+        grid: &Grid<'_>,
+        filters: Filters<'_>,
+        element: usize,
+    ) -> Result<Vec<u8>> {
+        let len = usize::try_from(grid.chunk_len).ok().filter(|&len| len <= self.most);
+        let len = len.ok_or_else(|| {
+            let what = format!("{} bytes are more than the {}", grid.chunk_len, self.most);
+            Error::ResourceLimit(format!("{what} bytes that are allowed"))
+        })?;
+        let stored = match (grid.is_filtered, entry.size) {
+            (false, 0) => len,
+            (_, size) => usize::try_from(size).unwrap_or(usize::MAX),
+        };
+        let bytes = self.file.storage().read_range(entry.address, stored)?;
+        let is_filtered = grid.is_filtered && !(filters.edges_are_plain && grid.is_at_edge(entry));
+        let found = if is_filtered {
+            let (bytes, filters, mask) = (bytes.as_ref(), filters.filters, entry.filter_mask);
+            let registry = Some(&self.filters);
+            apply_pipeline_with_limit(bytes, filters, mask, element, registry, Some(len + 1))?
+        } else {
+            bytes.as_ref().to_vec()
+        };
+        if found.len() != len {
+            let what = format!("expected {len} bytes, found {}", found.len());
+            return Err(Error::InvalidData(what));
+        }
+        Ok(found)
+    }
+}
+
+/// The filters of chunks.
+#[derive(Clone, Copy)]
+struct Filters<'a> {
+    /// In the order in which they were applied.
+    filters: &'a [FilterDescription],
+    /// Whether chunks that are partly outside of the dataset have none.
+    edges_are_plain: bool,
+}
+
+fn filters(messages: &[HdfMessage]) -> Result<&[FilterDescription]> {
+    let filters = messages.iter().rev().find_map(|message| match message {
+        HdfMessage::FilterPipeline(pipeline) => Some(&*pipeline.filters),
+        _ => None,
+    });
+    // A chunk has a bit for each filter.
+    match filters.unwrap_or_default() {
+        filters if filters.len() <= 32 => Ok(filters),
+        filters => Err(Error::InvalidData(format!("chunks have {} filters", filters.len()))),
+    }
+}
+
+/// Returns `len` bytes of elements that were never written.
+fn filled(messages: &[HdfMessage], element: usize, len: usize) -> Result<Vec<u8>> {
+    let value = messages.iter().rev().find_map(|message| match message {
+        HdfMessage::FillValue(fill) => fill.value.as_deref(),
+        _ => None,
+    });
+    let mut bytes = Vec::new();
+    let no_memory = |_| Error::ResourceLimit(format!("no memory for {len} bytes of elements"));
+    bytes.try_reserve_exact(len).map_err(no_memory)?;
+    bytes.resize(len, 0);
+    match value {
+        None | Some([]) => {}
+        Some(value) if value.len() == element => {
+            if value.iter().any(|&byte| byte != 0) {
+                bytes.chunks_exact_mut(element).for_each(|place| place.copy_from_slice(value));
+            }
+        }
+        Some(value) => {
+            let what = format!("a value of {} bytes fills elements of {element}", value.len());
+            return Err(Error::InvalidData(what));
+        }
+    }
+    Ok(bytes)
+}
+
+/// A dimension along which a part of a chunk is copied.
+struct Axis {
+    /// The first element in the dataset.
+    at: u64,
+    /// The number of elements that are copied.
+    len: u64,
+    /// The number of bytes from an element to the next one, in the chunk and in the dataset.
+    from: usize,
+    to: usize,
+}
+
+/// Copies the part of a chunk that is in the dataset. The last dimension is the slowest.
+fn copy(chunk: &[u8], out: &mut [u8], axes: &[Axis]) -> Option<()> {
+    let (axis, axes) = axes.split_last()?;
+    let at = usize::try_from(axis.at).ok()?.checked_mul(axis.to)?;
+    let len = usize::try_from(axis.len).ok()?;
+    let out = out.get_mut(at..)?;
+    if axes.is_empty() {
+        let len = len.checked_mul(axis.from)?;
+        out.get_mut(..len)?.copy_from_slice(chunk.get(..len)?);
+        return Some(());
+    }
+    for nth in 0..len {
+        copy(chunk.get(nth * axis.from..)?, out.get_mut(nth * axis.to..)?, axes)?;
+    }
+    Some(())
+}
