@@ -197,14 +197,13 @@ fn is_bin(path: &Path) -> bool {
 /// Returns the format of the files of a sharded model, if a path has the name of its index, such as
 /// `model.safetensors.index.json` or `pytorch_model.bin.index.json`.
 fn by_index(path: &Path) -> Option<Format> {
-    let stem = path.file_stem()?.to_str()?.to_ascii_lowercase();
     let is_json = path.extension()?.eq_ignore_ascii_case("json");
-    // Variants have a name after `index`, such as `index.fp16`.
-    let (files, _) =
-        format!("{stem}.").rsplit_once(".index.").map(|(a, b)| (a.to_owned(), b.len()))?;
-    let extension = Path::new(&files).extension()?.to_str()?.to_owned();
+    // The indices of variants have a name after `index`, such as `index.fp16`.
+    let stem = format!("{}.", path.file_stem()?.to_str()?.to_ascii_lowercase());
+    let (files, _) = stem.rsplit_once(".index.")?;
+    let extension = Path::new(files).extension()?.to_str()?;
     let mut all = Format::value_variants().iter().copied().filter(|_| is_json);
-    all.find(|format| format.extensions().contains(&&*extension))
+    all.find(|format| format.extensions().contains(&extension))
 }
 
 /// Returns whether a file has the name of an index of a sharded model of safetensors.
