@@ -145,13 +145,13 @@ fn an_index_is_not_taken_for_json() {
     let index = r#"{"metadata": {}, "weight_map": {"0.weight": "one.bin", "0.bias": "one.bin",
         "2.weight": "one.bin", "2.bias": "one.bin"}}"#;
     dir.write(names[0], index.as_bytes());
-    run(&dir, &["convert", names[0], "a.tenarc"]).good();
-    run(&dir, &["diff", "one.bin", "a.tenarc"]).good();
+    run(&dir, &["convert", names[0], "a.tenarc", "--quiet"]).good();
+    run(&dir, &["diff", "one.bin", "a.tenarc", "--quiet"]).good();
     let verified = run(&dir, &["verify", names[0]]);
-    assert!(verified.good().contains("good, 1 value"), "{verified:?}");
+    assert!(verified.status == 0 && verified.out().contains("good, 1 value"), "{verified:?}");
     // In a directory, the shard is a part of the model.
     let all = run(&dir, &["verify", "."]);
-    assert!(!all.out().lines().any(|line| line.starts_with("./one.bin")), "{all:?}");
+    assert!(!all.out().contains("one.bin"), "{all:?}");
 }
 
 #[test]
