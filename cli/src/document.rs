@@ -368,8 +368,14 @@ impl Document {
 
     fn chosen(&self, chosen: &str) -> Result<Vec<u64>> {
         if let Content::Archive(archive) = &self.content {
+            // The directory says whether there is such a name. Only if there is, the headers of all values are read.
+            let is_named = match archive.named(chosen) {
+                Ok(_) => true,
+                Err(error) if error.category() == Category::Data => false,
+                Err(error) => return Err(error.into()),
+            };
             let mut named = Vec::new();
-            for number in 0..archive.len() {
+            for number in (0..archive.len()).take_while(|_| is_named) {
                 if archive.segment(number)?.name() == Some(chosen) {
                     named.push(number);
                 }

@@ -15,7 +15,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use tenarc_convert::{Format as Converted, Loss, Losses, Stored, safetensors, written};
+use tenarc_convert::{Format as Converted, Loss, Losses, Stored, safetensors, torch, written};
 
 use crate::document::{Document, Reading, Section};
 use crate::failure::{Failure, Of, Result};
@@ -50,7 +50,7 @@ pub enum Format {
     /// webdataset's tenbin
     #[value(name = "ten")]
     Tenbin,
-    /// torch files, as torch.save writes them, and directories of distributed checkpoints, read only
+    /// torch files, as torch.save writes them, indices of sharded models, and directories of distributed checkpoints, read only
     Torch,
     /// Tensors of ONNX models, read only
     Onnx,
@@ -176,8 +176,8 @@ impl Format {
 
 /// Returns the format that the extension of a file name stands for.
 pub fn by_extension(path: &Path) -> Option<Format> {
-    if is_index(path) {
-        return Some(Format::Safetensors);
+    if let Some(format) = by_index(path) {
+        return Some(format);
     }
     let extension = path.extension()?.to_str()?.to_ascii_lowercase();
     let mut all = Format::value_variants().iter().copied();
@@ -194,19 +194,35 @@ fn is_bin(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("bin"))
 }
 
-/// Returns whether a file has the name of an index of a sharded model, such as `model.safetensors.index.json`.
+/// Returns the format of the files of a sharded model, if a path has the name of its index, such as
+/// `model.safetensors.index.json` or `pytorch_model.bin.index.json`.
+fn by_index(path: &Path) -> Option<Format> {
+    let is_json = path.extension()?.eq_ignore_ascii_case("json");
+    // The indices of variants have a name after `index`, such as `index.fp16`.
+    let stem = format!("{}.", path.file_stem()?.to_str()?.to_ascii_lowercase());
+    let (files, _) = stem.rsplit_once(".index.")?;
+    let extension = Path::new(files).extension()?.to_str()?;
+    let mut all = Format::value_variants().iter().copied().filter(|_| is_json);
+    all.find(|format| format.extensions().contains(&extension))
+}
+
+/// Returns whether a file has the name of an index of a sharded model of safetensors.
 fn is_index(path: &Path) -> bool {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
-    is_json && format!("{stem}.").contains(".safetensors.index.")
+    by_index(path) == Some(Format::Safetensors)
 }
 
 /// Returns the paths of the files that the index of a sharded model names. Returns none if the path is not that of an
 /// index, or if the model cannot be opened.
 pub fn shards(path: &Path) -> Vec<PathBuf> {
-    let model = is_index(path).then(|| safetensors::open_sharded(path).ok()).flatten();
-    let shards = model.iter().flat_map(safetensors::Sharded::shards);
-    shards.map(|(name, _)| path.with_file_name(name)).collect()
+    fn names<F>(files: &[(String, F)]) -> Vec<String> {
+        files.iter().map(|(name, _)| name.clone()).collect()
+    }
+    let names = match by_index(path) {
+        Some(Format::Safetensors) => safetensors::open_sharded(path).map(|all| names(all.shards())),
+        Some(Format::Torch) => torch::open_sharded(path).map(|all| names(all.shards())),
+        _ => return Vec::new(),
+    };
+    names.unwrap_or_default().iter().map(|name| path.with_file_name(name)).collect()
 }
 
 /// Returns the format of an output: the requested format, or else the format of the file name. A name without extension

@@ -501,6 +501,19 @@ fn a_value_without_tensors_has_an_empty_list() {
     assert_eq!(run(&dir, &["show", "a.tenarc", "--json"]).json(), json!(null));
 }
 
+/// One value is itself. Any other number of values is an array, also none.
+#[test]
+fn values_are_an_array_unless_there_is_one() {
+    let dir = Dir::new();
+    let show = |count: usize| {
+        let values: Vec<(Option<&str>, &u8)> = (0..count).map(|_| (None, &7)).collect();
+        dir.save_all("a.tenarc", &values);
+        run(&dir, &["show", "a.tenarc", "--json"]).json()
+    };
+    assert_eq!([0, 1, 2].map(show), [json!([]), json!(7), json!([7, 7])]);
+    assert_eq!(run(&dir, &["show", "a.tenarc", "--json", "-s", "1"]).json(), json!(7));
+}
+
 /// A digest names the content. It needs no tensor: a damaged one has no influence.
 #[test]
 fn prints_digests() {

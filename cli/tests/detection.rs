@@ -79,6 +79,12 @@ fn files_that_are_not_read_are_named_with_what_to_do() {
             &b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n"[..],
             "a pointer of Git LFS, which stands for the file in the repository: `git lfs pull`",
         ),
+        (
+            "page.safetensors",
+            b"<!DOCTYPE html><html><body>404</body></html>",
+            "a web page, which servers send in place of a file",
+        ),
+        ("a.gguf", b"\n<HTML>", "a web page"),
         ("a.pkl", b"\x80\x04\x95\x05\0\0\0", "a Python pickle, which can run code"),
         ("a.zip", &zip(&["readme.txt"]), "a zip file that is no npz, PyTorch or Keras file"),
         ("zeros.bin.gz", &vec![0; 1 << 16], "unknown file format: name it with --from"),
@@ -114,4 +120,82 @@ fn cbor_and_messagepack_are_known_by_name_option_or_tag_only() {
     // A message that starts as a pickle would is one if its name says so.
     dir.write("two.cbor", b"\x80\x04");
     assert_eq!(run(&dir, &["verify", "two.cbor"]).good(), "two.cbor: good, 2 values, 2 B\n");
+}
+
+/// The index of a model names the files with its tensors. Without them it would be a map of texts.
+#[test]
+fn an_index_is_not_taken_for_json() {
+    let dir = Dir::new();
+    let index = fixture("torch/pytorch_model.bin.index.json");
+    let names = ["pytorch_model.bin.index.json", "pytorch_model.bin.index.fp16.json"];
+    for name in names {
+        dir.write(name, &index);
+        let ran = run(&dir, &["convert", name, "a.tenarc"]);
+        ran.failed(2, "pytorch_model-00001-of-00001.bin");
+        assert!(!dir.names().contains(&"a.tenarc".to_owned()));
+    }
+    for name in ["tf_model.h5.index.json", "flax_model.msgpack.index.json"] {
+        dir.write(name, &index);
+        run(&dir, &["ls", name]).failed(2, "convert each of the files that it names");
+        assert!(run(&dir, &["show", name, "--from", "json"]).good().contains("weight_map"));
+    }
+
+    let shard = fixture("torch/state_dict.pt");
+    dir.write("one.bin", &shard);
+    let index = r#"{"metadata": {}, "weight_map": {"0.weight": "one.bin", "0.bias": "one.bin",
+        "2.weight": "one.bin", "2.bias": "one.bin"}}"#;
+    dir.write(names[0], index.as_bytes());
+    run(&dir, &["convert", names[0], "a.tenarc", "--quiet"]).good();
+    run(&dir, &["diff", "one.bin", "a.tenarc", "--quiet"]).good();
+    let verified = run(&dir, &["verify", names[0]]);
+    assert!(verified.status == 0 && verified.out().contains("good, 1 value"), "{verified:?}");
+    // In a directory, the shard is a part of the model.
+    let all = run(&dir, &["verify", "."]);
+    assert!(!all.out().contains("one.bin"), "{all:?}");
+}
+
+#[test]
+fn a_byte_order_mark_hides_no_json() {
+    let dir = Dir::new();
+    for name in ["a.json", "a.txt"] {
+        dir.write(name, b"\xef\xbb\xbf{\"a\": 1}");
+        assert_eq!(run(&dir, &["show", name, "--json"]).good(), "{\"a\":1}\n");
+    }
+}
+
+/// polars compresses so, if it is not told otherwise.
+#[test]
+fn parquet_files_with_zstd_are_read() {
+    let dir = Dir::new();
+    dir.write("a.parquet", &fixture("parquet/zstd.parquet"));
+    dir.write("b.parquet", &fixture("parquet/none.parquet"));
+    let listed = run(&dir, &["ls", "a.parquet"]);
+    assert!(listed.status == 0 && listed.out().contains("table"), "{listed:?}");
+    let [a, b] =
+        ["a.parquet", "b.parquet"].map(|name| run(&dir, &["show", name, "--json", "--full"]));
+    assert_eq!(a.json(), b.json());
+}
+
+/// What holds nothing is converted, but not without a word.
+#[test]
+fn files_without_content_are_told() {
+    let dir = Dir::new();
+    dir.write("nothing.safetensors", &fixture("safetensors/nothing.safetensors"));
+    dir.write("empty.json", b" \n");
+    dir.save_all::<u8>("empty.tenarc", &[]);
+    for (name, note) in [
+        ("nothing.safetensors", "note: the file holds no tensors"),
+        ("empty.json", "note: the file holds no values"),
+        ("empty.tenarc", "note: the file holds no values"),
+    ] {
+        let ran = run(&dir, &["convert", name, "a.tenarc"]);
+        assert_eq!(ran.status, 0, "{ran:?}");
+        assert!(ran.err.contains(&format!("{name}: {note}")), "{ran:?}");
+        run(&dir, &["convert", name, "a.tenarc", "--quiet"]).good();
+    }
+    dir.write("rows.arrow", &fixture("arrow/rows_without_columns.arrow"));
+    let why = "3 rows without columns: their number is left out";
+    run(&dir, &["convert", "rows.arrow", "a.tenarc"]).failed(2, why);
+    let lossy = run(&dir, &["convert", "rows.arrow", "a.tenarc", "--lossy"]);
+    assert!(lossy.status == 0 && lossy.err.contains(why), "{lossy:?}");
 }

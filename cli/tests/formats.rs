@@ -441,3 +441,25 @@ fn equal_tensors_are_stored_once_if_asked_for() {
     run(&dir, &["diff", "a.tenarc", "c.tenarc"]).good();
     run(&dir, &["convert", "a.tenarc", "x.npz", "--dedup"]).failed(2, "only for archives");
 }
+
+/// In JSON, 1 is an integer, and 2.5 is not.
+#[test]
+fn integers_among_floats_become_floats() {
+    let dir = Dir::new();
+    let convert = |text: &str| {
+        dir.write("a.json", text.as_bytes());
+        run(&dir, &["convert", "a.json", "a.parquet"])
+    };
+    convert(r#"[{"a": 1, "l": [1, 2.5]}, {"a": 2.5, "l": []}, {"a": 3, "l": [4]}]"#).good();
+    let rows = run(&dir, &["show", "a.parquet", "--json"]).json();
+    let expected = r#"[{"a": 1.0, "l": [1.0, 2.5]}, {"a": 2.5, "l": []}, {"a": 3.0, "l": [4.0]}]"#;
+    assert_eq!(rows, serde_json::from_str::<serde_json::Value>(expected).unwrap());
+    // Without floats, they stay integers. An integer that no float holds is no float.
+    convert(r#"[{"a": 1}, {"a": 3}]"#).good();
+    let rows = run(&dir, &["show", "a.parquet", "--json"]).json();
+    assert_eq!(rows, serde_json::json!([{"a": 1}, {"a": 3}]));
+    let exact = 1u64 << 53;
+    let refused = convert(&format!(r#"[{{"a": {}}}, {{"a": 2.5}}]"#, exact + 1));
+    refused.failed(2, "rows of i64 and of f64 have no common type");
+    convert(&format!(r#"[{{"a": {exact}}}, {{"a": 2.5}}]"#)).good();
+}

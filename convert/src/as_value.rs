@@ -139,6 +139,15 @@ impl<'a> AsValue<'a> {
         &self.losses
     }
 
+    /// Returns the losses, and a note if the value holds nothing. Otherwise, an empty file would look like success.
+    pub(crate) fn told(&self) -> Losses {
+        let mut losses = self.losses.clone();
+        if self.parts.is_empty() {
+            losses.note("the file holds no tensors");
+        }
+        losses
+    }
+
     /// Returns the number of parts that are kept: tensors, and others such as texts.
     pub(crate) fn kept(&self) -> usize {
         self.parts.len()
@@ -164,6 +173,10 @@ impl<'a> AsValue<'a> {
         let mut found = Vec::new();
         numbers(&self.root, &mut found);
         found.into_iter().filter_map(|number| self.parts.get(number)?.1.tensor())
+    }
+
+    pub(crate) fn into_parts(self) -> Vec<(&'a str, Part<'a>)> {
+        self.parts
     }
 
     pub(crate) fn name(&self, number: usize) -> Option<&'a str> {

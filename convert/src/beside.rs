@@ -1,4 +1,4 @@
-//! Names of files that are in the same directory as the file that names them.
+//! Names of files that are in the same directory as the file that names them, or below.
 
 use tenarc::{Error, Result};
 
@@ -8,17 +8,21 @@ const DEVICES: [&str; 22] = [
     "COM9", "LPT1", "LPT2", "LPT3", "LPT4", "LPT5", "LPT6", "LPT7", "LPT8", "LPT9",
 ];
 
-/// Checks that a name from a file is that of another file in the same directory, on every operating system. `what` is
-/// the kind of the other file, for messages.
+/// Checks that a name from a file is that of another file in the same directory, or below, on every operating system.
+/// `what` is the kind of the other file, for messages.
 pub fn check(what: &str, name: &str) -> Result<()> {
-    let stem = name.split('.').next().unwrap_or_default().trim_end();
-    let wrong = if name.is_empty() || name == "." || name == ".." {
-        "is not a file name"
-    } else if name.contains(['/', '\\', ':']) {
+    let is_device = |step: &str| {
+        let stem = step.split('.').next().unwrap_or_default().trim_end();
+        DEVICES.iter().any(|device| device.eq_ignore_ascii_case(stem))
+    };
+    let mut steps = name.split('/');
+    let wrong = if name.contains(['\\', ':']) || steps.clone().any(|step| step == "..") {
         "can lead out of the directory"
+    } else if steps.clone().any(|step| step.is_empty() || step == ".") {
+        "is not a file name"
     } else if name.contains(char::is_control) {
         "has control characters"
-    } else if DEVICES.iter().any(|device| device.eq_ignore_ascii_case(stem)) {
+    } else if steps.any(is_device) {
         "is the name of a device"
     } else {
         return Ok(());

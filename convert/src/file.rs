@@ -155,7 +155,7 @@ impl Opened {
         let numbers = numbers.lock().map(|numbers| numbers.clone()).unwrap_or_default();
         let name = |number: usize| value.name(number).unwrap_or_default().to_owned();
         let names = numbers.into_iter().map(name).collect();
-        let losses = value.losses().clone();
+        let losses = value.told();
         drop(value);
         let watch = OnceLock::new();
         Ok(Self { file, metadata, buffers, names, losses, watch })

@@ -221,8 +221,14 @@ impl Format {
         let mut save = options.save.clone();
         if codec.holds_values() {
             let load = |out: &mut Archived<'_>| codec.load(&file, options, out).map_err(of_source);
-            made::archive(to, save, load, |_| Ok(()))?;
-            return Ok(Losses::default());
+            let mut losses = Losses::default();
+            made::archive(to, save, load, |archive| {
+                if archive.is_empty() {
+                    losses.note("the file holds no values");
+                }
+                Ok(())
+            })?;
+            return Ok(losses);
         }
         let file = match codec.open_or_convert(file, (from, to), options)? {
             ControlFlow::Continue(file) => file,
@@ -238,7 +244,7 @@ impl Format {
             out.save(&value).map(drop).map_err(|error| error.in_file(from))
         };
         made::archive(to, save, save_value, |archive| check(&value, archive))?;
-        Ok(value.losses().clone())
+        Ok(value.told())
     }
 
     /// Converts an archive to a file. Returns what was lost, if the options accept losses. The archive must hold
@@ -356,7 +362,7 @@ pub fn into_archive<W: Write>(
     let value = checked(file, options)?;
     file.verify_unread()?;
     out.save(&value)?;
-    Ok(value.losses().clone())
+    Ok(value.told())
 }
 
 /// Returns the file as a value, if nothing is lost or the options accept losses.

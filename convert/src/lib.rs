@@ -10,7 +10,7 @@
 //! | `msgpack` | MessagePack, with arrays as msgpack-numpy writes them |
 //! | `npy` | numpy's npy and npz files |
 //! | `onnx` | the tensors of ONNX models, only read |
-//! | `parquet` | Parquet files, with records in columns; the feature `parquet-zstd` adds Zstandard |
+//! | `parquet` | Parquet files, with records in columns; the feature `parquet-zstd` also writes Zstandard |
 //! | `safetensors` | safetensors files, also sharded models |
 //! | `tenbin` | webdataset's `.ten` files |
 //! | `torch` | `PyTorch` files and distributed checkpoints, only read |
@@ -87,7 +87,7 @@ mod file;
 mod format;
 mod honest;
 mod input;
-#[cfg(any(feature = "arrow", feature = "parquet", feature = "safetensors"))]
+#[cfg(any(feature = "arrow", feature = "parquet", feature = "safetensors", feature = "torch"))]
 mod json_text;
 mod loss;
 mod made;
@@ -99,6 +99,8 @@ mod part;
 #[cfg(any(feature = "arrow", feature = "parquet"))]
 mod records;
 mod saved;
+#[cfg(any(feature = "safetensors", feature = "torch"))]
+mod shards;
 mod shown;
 mod source;
 mod stored;

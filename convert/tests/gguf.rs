@@ -28,7 +28,7 @@ fn small() -> Vec<u8> {
     bytes
 }
 
-fn error(bytes: Vec<u8>) -> String {
+fn error_of(bytes: Vec<u8>) -> String {
     Gguf::new(bytes).unwrap_err().to_string()
 }
 
@@ -135,15 +135,18 @@ fn values_are_written_as_far_as_gguf_has_them() {
     ]);
     tenarc::save(at("a.tenarc"), &kept).unwrap();
     let losses = Format::Gguf.from_archive(at("a.tenarc"), at("a.gguf"), &options).unwrap();
-    assert!(losses.is_empty() && losses.notes().is_empty(), "{losses}");
+    assert!(losses.is_empty() && losses.notes().len() == 1, "{losses}");
+    assert!(losses.notes()[0].contains("`n` (u32)"), "{:?}", losses.notes());
     let file = gguf::open(at("a.gguf")).unwrap();
-    assert_eq!(
-        file.metadata(),
-        [("general.name".to_owned(), "x".into()), ("n".to_owned(), 5.into())]
-    );
+    let types = map(vec![("n", "u32".into())]);
+    let expected = [("general.name", "x".into()), ("n", 5.into()), (TYPES, types.clone())];
+    assert_eq!(file.metadata(), expected.map(|(key, value)| (key.to_owned(), value)));
     assert_eq!(file.info("layer.w").unwrap().shape(), [2, 3]);
     Format::Gguf.to_archive(at("a.gguf"), at("b.tenarc"), &options).unwrap();
-    assert_eq!(tenarc::load::<Value>(at("b.tenarc")).unwrap(), kept);
+    let mut again: Value = tenarc::load(at("b.tenarc")).unwrap();
+    let Value::Map(metadata) = &mut again["__metadata__"] else { panic!("no metadata") };
+    assert_eq!(metadata.pop(), Some((TYPES.into(), types)));
+    assert_eq!(again, kept);
 
     let lost = map(vec![
         ("__metadata__", map(vec![("null", Value::Null), ("name", "x".into())])),
@@ -201,7 +204,12 @@ fn integers_have_the_first_type_that_holds_them() {
         numbers.iter().map(|number| (number.to_string(), Value::Integer(*number))).collect();
     let mut bytes = Vec::new();
     gguf::to_writer(&mut bytes, &metadata, &[] as &[(&str, Vec<f32>)]).unwrap();
-    assert_eq!(Gguf::new(bytes).unwrap().metadata(), metadata);
+    let file = Gguf::new(bytes).unwrap();
+    let (types, found) = file.metadata().split_last().unwrap();
+    assert_eq!(found, metadata);
+    let Value::Map(types) = &types.1 else { panic!("no types") };
+    let types: Vec<_> = types.iter().map(|(_, kind)| kind.as_str().unwrap()).collect();
+    assert_eq!(types, ["u32", "u32", "u64", "i32", "i32", "i64", "i64", "u64"]);
     let refused = |value: Value| {
         let none: &[(&str, Vec<f32>)] = &[];
         gguf::to_writer(Vec::new(), &[("key", value)], none).unwrap_err().to_string()
@@ -210,6 +218,184 @@ fn integers_have_the_first_type_that_holds_them() {
     assert!(refused(Value::Null).contains("`key`") || refused(Value::Null).contains("key"));
     assert!(refused(vec![Value::from(1), "x".into()].into()).contains("the same type"));
     assert!(refused(vec![Value::from(-1), u64::MAX.into()].into()).contains("64 bits"));
+}
+
+/// The key of the types of metadata.
+const TYPES: &str = "tenarc.gguf.types";
+
+/// A file without tensors: the keys, each with the number of its type and its bytes.
+fn typed(entries: &[(&str, u32, Vec<u8>)]) -> Vec<u8> {
+    let mut file = b"GGUF\x03\0\0\0".to_vec();
+    file.extend([0; 8]);
+    file.extend((entries.len() as u64).to_le_bytes());
+    for (key, kind, bytes) in entries {
+        file.extend((key.len() as u64).to_le_bytes());
+        file.extend(key.as_bytes());
+        file.extend(kind.to_le_bytes());
+        file.extend(bytes);
+    }
+    file.resize(file.len().next_multiple_of(32), 0);
+    file
+}
+
+/// The bytes of an array: the type of its elements, their number, and their bytes.
+fn array(kind: u32, count: u64, bytes: &[u8]) -> Vec<u8> {
+    [&kind.to_le_bytes()[..], &count.to_le_bytes(), bytes].concat()
+}
+
+/// A file with values of every type, whose bytes are all small numbers.
+fn every_type() -> Vec<u8> {
+    let text = [&1u64.to_le_bytes()[..], b"x"].concat();
+    let f32_bytes = 0.1f32.to_le_bytes();
+    typed(&[
+        ("u8", 0, vec![5]),
+        ("i8", 1, vec![5]),
+        ("u16", 2, vec![5, 0]),
+        ("i16", 3, vec![5, 0]),
+        ("u32", 4, vec![5, 0, 0, 0]),
+        ("i32", 5, vec![5, 0, 0, 0]),
+        ("f32", 6, f32_bytes.to_vec()),
+        ("bool", 7, vec![1]),
+        ("text", 8, text.clone()),
+        ("u64", 10, vec![5, 0, 0, 0, 0, 0, 0, 0]),
+        ("i64", 11, vec![5, 0, 0, 0, 0, 0, 0, 0]),
+        ("f64", 12, 0.1f64.to_le_bytes().to_vec()),
+        ("no texts", 9, array(8, 0, &[])),
+        ("no arrays", 9, array(9, 0, &[])),
+        ("no bytes", 9, array(0, 0, &[])),
+        ("texts", 9, array(8, 1, &text)),
+        ("bools", 9, array(7, 2, &[1, 0])),
+        ("u16s", 9, array(2, 2, &[1, 0, 2, 0])),
+        ("f32s", 9, array(6, 1, &f32_bytes)),
+        ("nested", 9, array(9, 2, &[array(2, 1, &[1, 0]), array(2, 0, &[])].concat())),
+        ("deep", 9, array(9, 1, &array(9, 1, &array(8, 0, &[])))),
+        ("mixed", 9, array(9, 2, &[array(0, 1, &[1]), array(8, 1, &text)].concat())),
+    ])
+}
+
+#[test]
+fn metadata_keep_their_exact_types() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let cases = [every_type(), fs::read(fixtures().join("widths.gguf")).unwrap(), model()];
+    for original in cases {
+        fs::write(at("a.gguf"), &original).unwrap();
+        let file = gguf::open(at("a.gguf")).unwrap();
+        let mut copy = Vec::new();
+        let tensors: Vec<_> = file.tensors().iter().map(|info| info.path().to_owned()).collect();
+        let tensors: Vec<_> =
+            tensors.into_iter().map(|name| (name.clone(), file.deferred(&name).unwrap())).collect();
+        gguf::to_writer(&mut copy, file.metadata(), &tensors).unwrap();
+        assert!(copy == original, "to_writer changed the file");
+
+        let options = Options::default();
+        let opened = Format::Gguf.open(at("a.gguf"), &options).unwrap();
+        let losses = Format::Gguf.save(&opened, at("b.gguf"), &options).unwrap();
+        assert!(losses.is_empty() && losses.notes().is_empty(), "{losses}: {:?}", losses.notes());
+        assert!(fs::read(at("b.gguf")).unwrap() == original, "a conversion changed the file");
+
+        Format::Gguf.to_archive(at("a.gguf"), at("a.tenarc"), &options).unwrap();
+        let losses = Format::Gguf.from_archive(at("a.tenarc"), at("c.gguf"), &options).unwrap();
+        assert!(losses.is_empty() && losses.notes().is_empty(), "{losses}: {:?}", losses.notes());
+        assert!(fs::read(at("c.gguf")).unwrap() == original, "an archive changed the file");
+    }
+}
+
+/// What Python makes of a value: floats are doubles, and arrays are lists.
+fn as_python(value: &Value) -> Value {
+    match value {
+        Value::F32(value) => value.to_string().parse::<f64>().unwrap().into(),
+        Value::Tensor(tensor) => {
+            let list: Vec<Value> = tenarc::value::from_value(value.clone()).unwrap_or_else(|_| {
+                let bytes = tensor.le_bytes();
+                match tensor.dtype() {
+                    DType::Bool => bytes.iter().map(|byte| Value::from(*byte == 1)).collect(),
+                    DType::U16 => bytes.chunks(2).map(|two| i128::from(two[0]).into()).collect(),
+                    DType::F32 => vec![0.1f64.into()],
+                    _ => bytes.iter().map(|byte| i128::from(*byte).into()).collect(),
+                }
+            });
+            Value::Array(list)
+        }
+        Value::Array(values) => Value::Array(values.iter().map(as_python).collect()),
+        Value::Map(entries) => {
+            entries.iter().map(|(key, value)| (key.as_str().unwrap(), as_python(value))).collect()
+        }
+        other => other.clone(),
+    }
+}
+
+#[test]
+fn edited_metadata_keep_their_types_if_these_hold_the_values() {
+    let original = every_type();
+    let file = Gguf::new(&original[..]).unwrap();
+    let none: &[(&str, Vec<f32>)] = &[];
+    let python: Vec<_> =
+        file.metadata().iter().map(|(key, value)| (key.clone(), as_python(value))).collect();
+    let mut out = Vec::new();
+    gguf::to_writer(&mut out, &python, none).unwrap();
+    assert!(out == original);
+
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let write = |key: &str, value: Value| {
+        let mut metadata = file.metadata().to_vec();
+        metadata.iter_mut().find(|(found, _)| found == key).unwrap().1 = value.clone();
+        let strict =
+            gguf::to_writer(Vec::new(), &metadata, none).map_err(|error| error.to_string());
+        let metadata: Value = metadata.into_iter().collect();
+        tenarc::save(at("a.tenarc"), &Value::from_iter([("__metadata__", metadata)])).unwrap();
+        let options = Options::default().with_losses(true);
+        let losses = Format::Gguf.from_archive(at("a.tenarc"), at("a.gguf"), &options).unwrap();
+        let again = gguf::open(at("a.gguf")).unwrap();
+        let find = |key: &str| {
+            let found = again.metadata().iter().find(|(found, _)| found == key);
+            found.map_or(Value::Null, |(_, value)| value.clone())
+        };
+        let kind = find(TYPES).get(key).cloned().unwrap_or_default().to_string();
+        (strict, losses.notes().join("; "), find(key), kind)
+    };
+    // The value fits: 1e-6 is a double that has the digits of a single.
+    for (key, value, kind) in [
+        ("u16", Value::from(65_535), "\"u16\""),
+        ("i64", Value::from(-1), "\"i64\""),
+        ("f32", Value::from(3), "\"f32\""),
+        ("i32", Value::from(7.0), "\"i32\""),
+        ("f32", Value::from(1e-6f64), "\"f32\""),
+        ("u16s", Value::from(vec![1, 2, 3]), "[\"u16\"]"),
+        ("no texts", Value::from(vec!["a"]), "[\"text\"]"),
+    ] {
+        let (strict, notes, _, found) = write(key, value);
+        assert_eq!((strict, &*notes, &*found), (Ok(()), "", kind), "{key}");
+    }
+    // It does not, so the value is kept and the type changes.
+    for (key, value, kind) in [
+        ("u8", Value::from(256), "\"u32\""),
+        ("u8", Value::from(-1), "\"i32\""),
+        ("u8", Value::from(0.5), "\"f64\""),
+        ("f32", Value::from(0.123_456_789_012), "\"f64\""),
+        ("f32", Value::from(1e300), "\"f64\""),
+        ("f32", Value::from(16_777_217), "\"u32\""),
+        ("u16s", Value::from(vec![1, 70_000]), "[\"u32\"]"),
+        ("texts", Value::from(vec![1, 2]), "[\"u32\"]"),
+        ("u8", Value::from(true), "null"),
+    ] {
+        let (strict, notes, found, found_kind) = write(key, value.clone());
+        assert!(strict.unwrap_err().contains("does not hold"), "{key}");
+        assert!(notes.contains(&format!("{key}`: its type was")), "{notes}");
+        assert_eq!(found_kind, kind, "{key}");
+        if !matches!(value, Value::Array(_)) {
+            assert_eq!(found, value, "{key}");
+        }
+    }
+    // What GGUF cannot hold is a loss, whatever the type was.
+    assert_eq!(write("u8", Value::Null).2, Value::Null);
+    let wrong = [("a", Value::from(1)), (TYPES, Value::from_iter([("a", Value::from("u128"))]))];
+    let error = gguf::to_writer(Vec::new(), &wrong, none).unwrap_err().to_string();
+    assert!(error.contains("expected a type such as"), "{error}");
+    let taken = typed(&[(TYPES, 7, vec![1])]);
+    assert!(error_of(taken).contains("reserved"));
+    assert!(error_of(typed(&[("a", 9, array(13, 0, &[]))])).contains("found 13"));
 }
 
 #[test]
@@ -239,7 +425,7 @@ fn hostile_files_are_refused_by_name() {
     let edit = |at: usize, bytes: &[u8]| {
         let mut file = small();
         file[at..at + bytes.len()].copy_from_slice(bytes);
-        error(file)
+        error_of(file)
     };
     assert!(edit(0, b"GGML").contains("expected `GGUF`"));
     assert!(edit(4, &1u32.to_le_bytes()).contains("version 2 or 3 of GGUF, found 1"));
@@ -251,11 +437,11 @@ fn hostile_files_are_refused_by_name() {
     assert!(edit(24, &u64::MAX.to_le_bytes()).contains("bytes, found "));
     let mut file = small();
     file.extend([0; 32]);
-    assert!(error(file).contains("after the last tensor"));
+    assert!(error_of(file).contains("after the last tensor"));
     let mut file = model();
     file.push(0);
     // It ends with a tensor of 2,048 bytes, which are a multiple of the alignment.
-    assert!(error(file).contains("found 1 bytes after the last tensor"));
+    assert!(error_of(file).contains("found 1 bytes after the last tensor"));
 }
 
 #[test]
@@ -317,7 +503,7 @@ fn values_that_claim_much_take_no_memory() {
         file.extend(9u32.to_le_bytes());
         file.extend(1u64.to_le_bytes());
     }
-    assert!(error(file).contains("nested deeper than the limit"));
+    assert!(error_of(file).contains("nested deeper than the limit"));
 }
 
 #[test]

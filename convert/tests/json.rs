@@ -414,3 +414,16 @@ fn json_lines_become_archives_and_come_back() {
     assert!(Format::Json.to_archive(path("in"), path("new"), &Options::default()).is_err());
     assert!(!path("new").exists());
 }
+
+/// Programs of Windows put a mark at the start of a text in UTF-8.
+#[test]
+fn a_byte_order_mark_at_the_start_is_skipped() {
+    let read =
+        |text: &[u8]| json::values(text, Limits::default()).collect::<Result<Vec<Value>, _>>();
+    assert_eq!(read(b"\xef\xbb\xbf7 8").unwrap(), [Value::Integer(7), Value::Integer(8)]);
+    assert_eq!(read(b"\xef\xbb\xbf").unwrap(), []);
+    assert_eq!(json::read(&b"\xef\xbb\xbf[]"[..]).unwrap(), Value::Array(vec![]));
+    assert!(read(b"\xef\xbb7").unwrap_err().to_string().contains("a byte order mark"));
+    // Anywhere else it is no white space.
+    assert!(read(b"7 \xef\xbb\xbf8").is_err() && read(b"\xef\xbb\xbf\xef\xbb\xbf8").is_err());
+}

@@ -5,7 +5,7 @@ use crate::document::Document;
 use crate::failure::{Failure, Kind, Of as _, Result, Status};
 use crate::formats::{self, Format, Lossy, Valued, Values};
 use crate::kept::kept;
-use crate::output::Target;
+use crate::output::{Target, is_quiet, say};
 use crate::paths::Globs;
 use crate::written::Written;
 
@@ -29,6 +29,9 @@ pub fn run(args: &Convert) -> Result<Status> {
         return Err(Failure::new(what).of(&document.name));
     }
     document.check_copy(args.lossy)?;
+    if document.len() == 0 && !is_quiet() {
+        say(&format!("{}: note: the file holds no values", document.name));
+    }
     let mut target = Target::new(&args.output, args.writing)?;
     let chooses = !args.only.patterns.is_empty();
     let stores_anew = args.compress.compress.is_some() || args.dedup || chooses;

@@ -42,7 +42,8 @@ pub fn run(args: &Show, out: &mut Out) -> Result<Status> {
         return part(&document, args, out);
     }
     let mut lines = JsonLines::default();
-    let listed = several && (chosen.is_none() || document.numbers(chosen)?.len() > 1);
+    // As JSON, one value is itself, and any other number of values is an array.
+    let listed = document.numbers(chosen)?.len() != 1;
     for section in document.sections(chosen)? {
         let section = section?;
         if args.json.json {
@@ -59,10 +60,8 @@ pub fn run(args: &Show, out: &mut Out) -> Result<Status> {
         }
         value(&section, args, out)?;
     }
-    match args.json.json {
-        true if listed => lines.end(out)?,
-        true if document.len() == 0 => out.json(&Json::Null)?,
-        _ => {}
+    if args.json.json && listed {
+        lines.end(out)?;
     }
     Ok(Status::Good)
 }

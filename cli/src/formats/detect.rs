@@ -20,16 +20,32 @@ const START: usize = 512;
 /// CBOR's tag for "this is CBOR" (RFC 8949, section 3.4.6).
 pub const SELF_DESCRIBED: [u8; 3] = [0xd9, 0xd9, 0xf7];
 
-/// Files of formats that are not read: their first bytes, what they are, and what the user can do.
-const FOREIGN: [(&[u8], &str); 1] = [(
-    b"version https://git-lfs",
-    "a pointer of Git LFS, which stands for the file in the repository: `git lfs pull` gets the file",
-)];
+/// Files of formats that are not read: their first bytes in lower case, what they are, and what the user can do.
+const FOREIGN: [(&[u8], &str); 3] = [
+    (
+        b"version https://git-lfs",
+        "a pointer of Git LFS, which stands for the file in the repository: `git lfs pull` gets the file",
+    ),
+    (b"<!doctype html", WEB_PAGE),
+    (b"<html", WEB_PAGE),
+];
+
+const WEB_PAGE: &str = "a web page, which servers send in place of a file, for example if it is not there or needs a login: open \
+                        the address in a browser to see what it says";
+
+/// Returns what a file of a format that is not read is, and what the user can do.
+fn foreign(start: &[u8]) -> Option<&'static str> {
+    let text = start.trim_ascii_start().to_ascii_lowercase();
+    FOREIGN.iter().find(|(magic, _)| text.starts_with(magic)).map(|(_, what)| *what)
+}
 
 const PICKLE: &str = "a Python pickle, which can run code when it is loaded, and is not read: load it in Python if you \
                       trust it, and save its arrays with safetensors or numpy.savez";
 
 const OTHER_ZIP: &str = "a zip file that is no npz, PyTorch or Keras file: it holds no .npy member, no data.pkl and no model.weights.h5";
+
+const OTHER_INDEX: &str = "the index of a model in several files, which is not read: convert each of the files that it names, or give \
+                           --from json to read the index itself";
 
 /// Detects the format of an input.
 ///
@@ -47,18 +63,19 @@ pub fn detect(path: &Path, input: &Input) -> Result<Format> {
     if let Some(format) = Format::value_variants().iter().find(|format| format.starts(&start)) {
         return Ok(*format);
     }
-    if let Some((_, what)) = FOREIGN.iter().find(|(magic, _)| start.starts_with(magic)) {
+    if let Some(what) = foreign(&start) {
         return Err(refused(what));
+    }
+    match super::by_index(path) {
+        Some(format @ (Format::Safetensors | Format::Torch)) => return Ok(format),
+        Some(_) => return Err(refused(OTHER_INDEX)),
+        None => {}
     }
     let named = by_name(path);
     match named {
         // These formats have no magic bytes, so only the name identifies them.
         Some(format @ (Format::Message | Format::Json | Format::Msgpack | Format::Onnx)) => {
             return Ok(format);
-        }
-        // An index of shards is JSON.
-        Some(Format::Safetensors) if super::is_index(path) => {
-            return Ok(Format::Safetensors);
         }
         _ => {}
     }
@@ -90,8 +107,8 @@ pub fn detect(path: &Path, input: &Input) -> Result<Format> {
 pub fn is_marked(path: &Path, input: &Input) -> Result<bool> {
     let start = input.start(START)?;
     let is_zip = start.starts_with(b"PK\x03\x04") && zip(path, input).is_ok();
-    // A pointer stands for a file that may be one of torch.
-    let is_pointer = is_bin(path) && FOREIGN.iter().any(|(magic, _)| start.starts_with(magic));
+    // A pointer or a web page stands for a file that may be one of torch.
+    let is_pointer = is_bin(path) && foreign(&start).is_some();
     Ok(is_zip || is_pointer || Format::value_variants().iter().any(|format| format.starts(&start)))
 }
 
@@ -123,7 +140,7 @@ fn zip(path: &Path, input: &Input) -> Result<Format> {
 
 /// Returns whether the bytes are text that starts with a JSON object or array.
 fn is_json(start: &[u8]) -> bool {
-    let text = start.trim_ascii_start();
+    let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
     let printable = text.iter().all(|&byte| byte >= b' ' || byte.is_ascii_whitespace());
     matches!(text, [b'{' | b'[', _, ..]) && printable
 }

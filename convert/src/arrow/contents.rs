@@ -80,9 +80,12 @@ impl Batches {
     }
 
     pub fn finish(self) -> Result<Contents> {
-        let Self { schema, rows, found, losses } = self;
+        let Self { schema, rows, found, mut losses } = self;
         let rows = usize::try_from(rows)
             .map_err(|_| Error::limit(format!("{rows} rows do not fit in memory")))?;
+        if schema.columns.is_empty() && rows > 0 {
+            losses.add("", format!("{rows} rows without columns: their number is left out"));
+        }
         let mut metadata = schema.metadata.clone();
         let is_mark = |(key, text): &(String, String)| key == LAYOUT && text == ONE_ROW;
         // If another program has concatenated files of one row, the mark is still there, but there are several rows.
@@ -128,6 +131,9 @@ impl Contents {
                 return Ok(());
             }
             Kind::Struct(columns) => {
+                if columns.is_empty() {
+                    self.losses.add(&column.path, "a struct without fields is left out");
+                }
                 return columns.iter().try_for_each(|column| self.list(column, one_row));
             }
             Kind::Strings(strings) => Leaf::Strings(number, *strings),

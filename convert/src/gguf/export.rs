@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use tenarc::tensor::{Deferred, Order, ToTensor as _};
 use tenarc::{Result, Value};
 
-use super::write::{Plan, check_value, listed};
+use super::types::{self, Types};
+use super::write::{Entry, Plan, listed};
 use crate::exported::{Exported, Keep, METADATA};
 use crate::saved::Saved;
 use crate::{Losses, Options, Stored, nested, order};
@@ -21,6 +22,7 @@ pub fn write(value: &dyn Stored, out: &mut dyn Write, options: &Options) -> Resu
     if found.nested {
         metadata.push((nested::KEY.to_owned(), Value::from(nested::NESTED)));
     }
+    let metadata = typed(&metadata, &mut losses)?;
     let mut tensors = Vec::with_capacity(found.tensors.len());
     for (name, tensor) in &found.tensors {
         if name.len() > MAX_NAME {
@@ -60,7 +62,7 @@ pub fn write(value: &dyn Stored, out: &mut dyn Write, options: &Options) -> Resu
     Ok(losses)
 }
 
-/// What is under `__metadata__`, as far as GGUF has such values.
+/// What is under `__metadata__`, if that is a map.
 fn metadata(value: &dyn Stored, losses: &mut Losses) -> Result<Vec<(String, Value)>> {
     let Some(saved) = Saved::of(value)?.entry(METADATA) else { return Ok(Vec::new()) };
     let Value::Map(entries) = saved.into_value(&|range| value.decode(range))? else {
@@ -69,14 +71,44 @@ fn metadata(value: &dyn Stored, losses: &mut Losses) -> Result<Vec<(String, Valu
     };
     let mut kept = Vec::with_capacity(entries.len());
     for (key, value) in entries {
-        let Value::Text(key) = key else {
-            losses.add(METADATA, "a key that is not text is left out");
-            continue;
-        };
-        match check_value(&value) {
-            Ok(()) => kept.push((key, value)),
+        match key {
+            Value::Text(key) => kept.push((key, value)),
+            _ => losses.add(METADATA, "a key that is not text is left out"),
+        }
+    }
+    Ok(kept)
+}
+
+/// Chooses the types of metadata, as far as GGUF has such values.
+fn typed<'m>(metadata: &'m [(String, Value)], losses: &mut Losses) -> Result<Vec<Entry<'m>>> {
+    const SHOWN: usize = 3;
+    let types = Types::of(metadata).map_err(|error| error.in_field(METADATA))?;
+    let mut kept = Vec::with_capacity(metadata.len());
+    let mut chosen = Vec::new();
+    for (key, value) in metadata.iter().filter(|(key, _)| key != types::KEY) {
+        match types.typed(key, value) {
+            Ok(typed) => {
+                if let Some(change) = typed.change() {
+                    losses.note(format!("`{METADATA}.{}`: {change}", key.escape_debug()));
+                }
+                if typed.is_chosen(value) {
+                    chosen.push(format!("`{}` ({})", key.escape_debug(), typed.kind));
+                }
+                kept.push((key.as_str(), value, typed));
+            }
             Err(why) => losses.add(&format!("{METADATA}.{key}"), format!("{why}: it is left out")),
         }
+    }
+    if !chosen.is_empty() {
+        let more = chosen.len().saturating_sub(SHOWN);
+        chosen.truncate(SHOWN);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        losses.note(format!(
+            "the types of metadata that do not say theirs were chosen, and llama.cpp reads each key as one type only: \
+             {}{more}; `{METADATA}.{}` can list them",
+            chosen.join(", "),
+            types::KEY,
+        ));
     }
     Ok(kept)
 }

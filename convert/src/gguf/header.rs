@@ -8,6 +8,7 @@ use tenarc::tensor::{Order, TensorInfo, TensorMeta};
 use tenarc::{DType, DynTensor, Error, Result, Value};
 
 use super::dtype::Kind;
+use super::types::{self, ARRAY, NAMES, TEXT, Type};
 use crate::input::{Input, Positions};
 use crate::support::unsupported;
 
@@ -69,6 +70,7 @@ impl Header {
         let tensor_count = input.u64("the number of tensors")?;
         let key_count = input.u64("the number of keys")?;
         let mut metadata = Vec::new();
+        let mut types = Vec::new();
         let mut keys = HashSet::new();
         for _ in 0..key_count {
             let at = input.input.at();
@@ -78,9 +80,18 @@ impl Header {
                 return Err(Error::data("there are two values for this key").at(at).in_field(key));
             }
             let kind = input.u32("the type of a value")?;
-            let value =
+            if key == types::KEY {
+                let what = "this key is reserved for the types of the metadata";
+                return Err(Error::data(what).at(at).in_field(key));
+            }
+            let (value, kind) =
                 input.value(kind, MAX_DEPTH).map_err(|error| error.in_field(key.as_str()))?;
             metadata.push((key, value));
+            types.push(kind);
+        }
+        let keys = metadata.iter().map(|(key, _)| key.as_str());
+        if let Some(types) = types::listed(keys.zip(types).collect()) {
+            metadata.push((types::KEY.to_owned(), types));
         }
         let mut listed = Vec::new();
         let mut numbers = HashMap::new();
@@ -194,10 +205,10 @@ impl<S: ReadAt + ?Sized> Reader<'_, S> {
         self.input.charge(name.len() as u64)
     }
 
-    /// Reads a value of this type.
-    fn value(&mut self, kind: u32, depth: usize) -> Result<Value> {
-        self.input.charge(size_of::<Value>() as u64)?;
-        Ok(match kind {
+    /// Reads a value of this type. Also returns the type of the elements, if it is an array.
+    fn value(&mut self, kind: u32, depth: usize) -> Result<(Value, Type)> {
+        self.input.charge((size_of::<Value>() + size_of::<Type>()) as u64)?;
+        let value = match kind {
             0 => Value::from(u8::from_le_bytes(self.array("a number")?)),
             1 => Value::from(i8::from_le_bytes(self.array("a number")?)),
             2 => Value::from(u16::from_le_bytes(self.array("a number")?)),
@@ -206,16 +217,20 @@ impl<S: ReadAt + ?Sized> Reader<'_, S> {
             5 => Value::from(i32::from_le_bytes(self.array("a number")?)),
             6 => Value::from(f32::from_le_bytes(self.array("a number")?)),
             7 => Value::from(self.bool()?),
-            8 => Value::from(self.text("a text")?),
-            9 => self.values(depth)?,
+            TEXT => Value::from(self.text("a text")?),
+            ARRAY => return self.values(depth),
             10 => Value::from(u64::from_le_bytes(self.array("a number")?)),
             11 => Value::from(i64::from_le_bytes(self.array("a number")?)),
             12 => Value::from(f64::from_le_bytes(self.array("a number")?)),
-            other => {
-                let what = format!("expected a value type from 0 to 12, found {other}");
-                return Err(Error::data(what).at(self.input.at().saturating_sub(4)));
-            }
-        })
+            other => return Err(self.unknown_kind(other)),
+        };
+        Ok((value, Type::One(kind)))
+    }
+
+    #[cold]
+    fn unknown_kind(&self, kind: u32) -> Error {
+        let what = format!("expected a value type from 0 to 12, found {kind}");
+        Error::data(what).at(self.input.at().saturating_sub(4))
     }
 
     fn bool(&mut self) -> Result<bool> {
@@ -230,32 +245,28 @@ impl<S: ReadAt + ?Sized> Reader<'_, S> {
     }
 
     /// Reads an array. An array of numbers becomes a tensor of one dimension.
-    fn values(&mut self, depth: usize) -> Result<Value> {
+    fn values(&mut self, depth: usize) -> Result<(Value, Type)> {
         let depth = depth.checked_sub(1).ok_or_else(|| {
             Error::limit("arrays are nested deeper than the limit").at(self.input.at())
         })?;
         let kind = self.u32("the type of the values of an array")?;
+        let name = usize::try_from(kind).ok().and_then(|kind| NAMES.get(kind));
+        let name = name.ok_or_else(|| self.unknown_kind(kind))?;
         let count = self.u64("the length of an array")?;
-        let dtype = match kind {
-            0 => DType::U8,
-            1 => DType::I8,
-            2 => DType::U16,
-            3 => DType::I16,
-            4 => DType::U32,
-            5 => DType::I32,
-            6 => DType::F32,
-            7 => DType::Bool,
-            10 => DType::U64,
-            11 => DType::I64,
-            12 => DType::F64,
-            _ => {
-                let mut values = Vec::new();
-                for _ in 0..count {
-                    values.push(self.value(kind, depth)?);
-                }
-                return Ok(Value::Array(values));
+        if matches!(kind, TEXT | ARRAY) {
+            let (mut values, mut types) = (Vec::new(), Vec::new());
+            for _ in 0..count {
+                let (value, kind) = self.value(kind, depth)?;
+                values.push(value);
+                types.push(kind);
             }
-        };
+            let kind = match kind {
+                TEXT => Type::Array(vec![Type::One(TEXT)]),
+                _ => Type::array(types),
+            };
+            return Ok((Value::Array(values), kind));
+        }
+        let dtype = DType::from_name(name);
         let at = self.input.at();
         let len = usize::try_from(count).ok();
         let byte_len = len.and_then(|len| dtype.byte_len(len)).ok_or_else(|| {
@@ -264,7 +275,8 @@ impl<S: ReadAt + ?Sized> Reader<'_, S> {
         let bytes = self.bytes(byte_len as u64, "an array")?;
         let shape = [len.unwrap_or_default()];
         let tensor = DynTensor::new(dtype, &shape, Order::C, bytes);
-        tensor.map(Value::from).map_err(|error| error.at(at))
+        let tensor = tensor.map_err(|error| error.at(at))?;
+        Ok((Value::from(tensor), Type::Array(vec![Type::One(kind)])))
     }
 
     /// Reads the description of a tensor, which follows its name.

@@ -24,12 +24,14 @@
 //! from the innermost to the outermost. Here they are in the order of ndarray and numpy.
 //!
 //! The value of a file is a map from names to tensors, with the metadata under `__metadata__`. In the metadata, an
-//! array of numbers is a tensor of one dimension, so its dtype is kept. The width of a single integer is not kept:
-//! [`to_writer`] says which one it writes.
+//! array of numbers is a tensor of one dimension. The exact types of numbers and arrays are in a map under
+//! `tenarc.gguf.types`, because a value of an archive does not say whether an integer was `u8` or `i64`: see
+//! [`Gguf::metadata`] and [`to_writer`].
 
 mod dtype;
 mod export;
 mod header;
+mod types;
 mod write;
 
 use std::fmt;
@@ -116,6 +118,10 @@ impl<S: ReadAt> Gguf<S> {
     }
 
     /// The keys and values of the metadata, in the order of the file.
+    ///
+    /// If there are numbers or arrays, one entry more follows: under `tenarc.gguf.types` is a map from their keys to
+    /// their types, such as `"u16"`, `["i32"]` for an array of `i32`, and `[["text"]]` for an array of arrays of texts. If
+    /// inner arrays have different types, each is listed. With this entry, [`to_writer`] writes the same types again.
     pub fn metadata(&self) -> &[(String, Value)] {
         &self.header.metadata
     }

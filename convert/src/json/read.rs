@@ -10,6 +10,9 @@ use super::tensor;
 use crate::input::{Input, STEP, Source};
 use crate::values::ReadValues;
 
+/// The mark that programs of Windows put at the start of a text in UTF-8. It is skipped.
+const BOM: [u8; 3] = *b"\xef\xbb\xbf";
+
 /// Reads one JSON value after the other.
 pub struct Reader<S> {
     input: Input<S>,
@@ -19,6 +22,9 @@ pub struct Reader<S> {
 impl<S: Source> ReadValues for Reader<S> {
     fn next_value(&mut self) -> Result<Option<Value>> {
         self.input.renew(self.limits);
+        if self.input.at() == 0 && self.input.peek()? == BOM.first().copied() {
+            self.word(&BOM, "a byte order mark", ())?;
+        }
         match self.space()? {
             None => Ok(None),
             Some(_) => self.value().map(Some),
@@ -58,23 +64,24 @@ impl<S: Source> Reader<S> {
     }
 
     fn value(&mut self) -> Result<Value> {
+        const WORDS: &str = "null, true or false";
         self.input.charge(size_of::<Value>() as u64)?;
         match self.space()? {
             Some(b'{') => self.map(),
             Some(b'[') => self.array(),
             Some(b'"') => self.text().map(Value::Text),
             Some(b'-' | b'0'..=b'9') => self.number(),
-            Some(b'n') => self.word(b"null", Value::Null),
-            Some(b't') => self.word(b"true", Value::Bool(true)),
-            Some(b'f') => self.word(b"false", Value::Bool(false)),
+            Some(b'n') => self.word(b"null", WORDS, Value::Null),
+            Some(b't') => self.word(b"true", WORDS, Value::Bool(true)),
+            Some(b'f') => self.word(b"false", WORDS, Value::Bool(false)),
             _ => Err(self.unexpected("a JSON value")),
         }
     }
 
-    fn word(&mut self, word: &[u8], value: Value) -> Result<Value> {
+    fn word<T>(&mut self, word: &[u8], expected: &str, value: T) -> Result<T> {
         for &byte in word {
             if self.input.peek()? != Some(byte) {
-                return Err(self.unexpected("null, true or false"));
+                return Err(self.unexpected(expected));
             }
             self.input.bump();
         }

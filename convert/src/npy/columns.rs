@@ -58,23 +58,25 @@ pub fn unknown(len: usize) -> Error {
     ))
 }
 
+/// Decodes the name of a field.
+pub type Decode = fn(&[u8]) -> String;
+
 /// Returns the columns that a header describes, and the number of bytes of a record, or of an element if there are no
 /// records.
 ///
 /// # Errors
 /// If numpy does not write such a description.
-pub fn parse(descr: &Literal<'_>) -> Result<(Vec<Column>, usize)> {
+pub fn parse(descr: &Literal<'_>, decode: Decode) -> Result<(Vec<Column>, usize)> {
     let mut columns = Vec::new();
-    let len = field(descr, "", &[], 0, MAX_DEPTH, &mut columns)?;
+    let len = field(descr, decode, ("", &[], 0), MAX_DEPTH, &mut columns)?;
     Ok((columns, len))
 }
 
 /// Adds the columns of a field that starts at `offset`. Returns the number of bytes of the field.
 fn field(
     descr: &Literal<'_>,
-    path: &str,
-    shape: &[usize],
-    offset: usize,
+    decode: Decode,
+    (path, shape, offset): (&str, &[usize], usize),
     depth: usize,
     columns: &mut Vec<Column>,
 ) -> Result<usize> {
@@ -132,18 +134,14 @@ fn field(
             let found = name.kind();
             return Err(Error::syntax(format!("expected the name of a field, found {found}")));
         };
-        let name = match std::str::from_utf8(name) {
-            Ok(name) if !name.contains('\\') && !name.contains(PADDING) => name,
-            _ => {
-                return Err(Error::data(
-                    "the name of a field has escapes or zero bytes, or is not UTF-8",
-                ));
-            }
-        };
-        let name = if name.is_empty() { PADDING } else { name };
+        let name = decode(name);
+        if name.contains('\\') || name.contains(PADDING) {
+            return Err(Error::data("the name of a field has escapes or zero bytes"));
+        }
+        let name = if name.is_empty() { PADDING } else { &name };
         let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
         let at = offset.checked_add(len).ok_or_else(too_large)?;
-        let added = field(descr, &path, &inner, at, depth, columns)?;
+        let added = field(descr, decode, (&path, &inner, at), depth, columns)?;
         len = len.checked_add(added).filter(|len| *len <= MAX_RECORD).ok_or_else(too_large)?;
     }
     if !shape.is_empty() {
@@ -211,7 +209,8 @@ mod tests {
     use super::*;
 
     fn parsed(descr: &str) -> Result<(Vec<Column>, usize)> {
-        parse(&literal::parse(descr.as_bytes(), 0)?)
+        let decode = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+        parse(&literal::parse(descr.as_bytes(), 0)?, decode)
     }
 
     #[test]

@@ -9,7 +9,7 @@ use tenarc::tensor::Deferred;
 use tenarc::{DType, Error, Result};
 
 use super::columns::{ByteOrder, Column, Elements};
-use super::header::Array;
+use super::header::{Array, WITHOUT_FIELDS};
 use super::input::{Input, Stream};
 use super::{check_len, part};
 use crate::nested::{Names, Node};
@@ -99,6 +99,9 @@ impl<S: ReadAt> TensorFile for NpyFile<S> {
                 }
                 Err(error) => return Err(error),
             }
+        }
+        if self.array.is_without_fields() {
+            losses.add("", WITHOUT_FIELDS);
         }
         let value = match parts[..] {
             [("", _)] => AsValue::of(Node::Leaf(0), parts),

@@ -7,7 +7,7 @@ use tenarc::error::Category;
 use tenarc::tensor::{Order, Shape, TensorMeta};
 use tenarc::{DType, Error, Result};
 
-use super::columns::{self, ByteOrder, Column, Elements};
+use super::columns::{self, ByteOrder, Column, Decode, Elements};
 use super::dtype;
 use super::input::{Bytes, Input};
 use super::literal::{self, Literal};
@@ -27,6 +27,9 @@ const GROWTH: usize = 21;
 
 /// The most dimensions that numpy has.
 const MAX_RANK: usize = 64;
+
+/// The loss of an array of records in which nothing is.
+pub const WITHOUT_FIELDS: &str = "records without fields: their number is left out";
 
 /// The contents of a header.
 #[derive(Clone, Debug)]
@@ -60,6 +63,11 @@ impl Array {
             Elements::Void(len, _) => Err(columns::unknown(*len)),
             Elements::Refused(why) => Err(Error::data(why.clone())),
         }
+    }
+
+    /// Returns whether there are records, but nothing in them.
+    pub fn is_without_fields(&self) -> bool {
+        self.columns.is_empty() && self.shape.element_count() != Some(0)
     }
 
     /// Reads raw elements as elements of the first of these dtypes that has as many bytes.
@@ -101,10 +109,12 @@ impl Array {
             )
             .at(at));
         }
-        Self::parse(&text, at, limits).map_err(|error| error.at(at))
+        // Before version 3, headers are Latin-1.
+        let decode = if major == 3 { utf_8 } else { latin_1 };
+        Self::parse(&text, at, limits, decode).map_err(|error| error.at(at))
     }
 
-    fn parse(text: &[u8], at: u64, limits: Limits) -> Result<Self> {
+    fn parse(text: &[u8], at: u64, limits: Limits, decode: Decode) -> Result<Self> {
         let entries = match literal::parse(text, at)? {
             Literal::Dict(entries) => entries,
             other => {
@@ -134,7 +144,8 @@ impl Array {
             }
         }
         let missing = |key| Error::syntax(format!("the npy header has no `{key}`"));
-        let (columns, record_len) = columns::parse(&descr.ok_or_else(|| missing("descr"))?)?;
+        let (columns, record_len) =
+            columns::parse(&descr.ok_or_else(|| missing("descr"))?, decode)?;
         let order = match fortran.ok_or_else(|| missing("fortran_order"))? {
             Literal::Bool(true) => Order::F,
             Literal::Bool(false) => Order::C,
@@ -155,6 +166,15 @@ impl Array {
             })?;
         Ok(Self { columns, record_len, shape, order, byte_len })
     }
+}
+
+fn utf_8(name: &[u8]) -> String {
+    // The whole header was checked.
+    String::from_utf8_lossy(name).into_owned()
+}
+
+fn latin_1(name: &[u8]) -> String {
+    name.iter().copied().map(char::from).collect()
 }
 
 fn dims(shape: &Literal<'_>, limits: Limits) -> Result<Vec<usize>> {

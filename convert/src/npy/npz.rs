@@ -13,7 +13,7 @@ use tenarc::tensor::{Deferred, FromTensor, TensorInfo};
 use tenarc::{DType, DynTensor, Error, Result};
 
 use super::columns::{ByteOrder, Column, Elements};
-use super::header::Array;
+use super::header::{Array, WITHOUT_FIELDS};
 use super::input::Input;
 use super::{charge, check_len, part, payload};
 use crate::as_value::{AsValue, Part};
@@ -61,6 +61,8 @@ pub struct Npz<S> {
 #[derive(Default)]
 struct Listed {
     columns: Vec<Entry>,
+    /// The index in `columns` of each name.
+    by_name: HashMap<String, usize>,
     losses: Losses,
 }
 
@@ -178,25 +180,18 @@ impl<S: ReadAt> Npz<S> {
     }
 
     /// Returns the array of this name and its only column, or an array and its field of this name.
-    fn column(&self, name: &str) -> Result<(&str, Array, Column)> {
-        let found = self.by_name.get_key_value(name).map(|(name, _)| (&**name, ""));
-        let of_field = || {
-            name.match_indices('.').find_map(|(dot, _)| {
-                let (array, field) = (name.get(..dot)?, name.get(dot + 1..)?);
-                let (array, _) = self.by_name.get_key_value(array)?;
-                Some((&**array, field))
-            })
-        };
-        let missing = || Error::data("the npz file has no such array");
-        let (member, field) = found.or_else(of_field).ok_or_else(missing)?;
-        let (array, _) = self.started(member)?;
-        match array.columns.iter().find(|column| column.path == field).cloned() {
-            Some(column) => Ok((member, array, column)),
-            None if field.is_empty() => {
-                Err(Error::data("a structured array is not a tensor; read its fields"))
-            }
-            None => Err(missing()),
+    fn column(&self, name: &str) -> Result<(&str, Arc<Array>, Column)> {
+        if let Some((member, _)) = self.by_name.get_key_value(name) {
+            let (array, _) = self.started(member)?;
+            let column = array.columns.iter().find(|column| column.path.is_empty()).cloned();
+            let what = "a structured array is not a tensor; read its fields";
+            return Ok((member, Arc::new(array), column.ok_or_else(|| Error::data(what))?));
         }
+        // Dots may be in the name of the array and in those of fields, so that only the list says which of them they are.
+        let listed = self.listed()?;
+        let found = listed.by_name.get(name).and_then(|number| listed.columns.get(*number));
+        let found = found.ok_or_else(|| Error::data("the npz file has no such array"))?;
+        Ok((&found.member, found.array.clone(), found.column.clone()))
     }
 
     fn part<'a>(&'a self, name: &'a str, array: &Array, column: &Column) -> Result<Part<'a>> {
@@ -213,7 +208,6 @@ impl<S: ReadAt> Npz<S> {
             return Ok(listed);
         }
         let mut listed = Listed::default();
-        let mut names = HashSet::new();
         for member in &self.members {
             let Some(name) = member.name().strip_suffix(SUFFIX) else {
                 listed.losses.add(member.name(), "a member that is not an array is left out");
@@ -230,18 +224,23 @@ impl<S: ReadAt> Npz<S> {
                     continue;
                 }
             };
+            if array.is_without_fields() {
+                listed.losses.add(name, WITHOUT_FIELDS);
+            }
             let (array, member) = (Arc::new(array), name);
             for column in &array.columns {
                 let is_field = !column.path.is_empty();
                 let dot = if is_field { "." } else { "" };
                 let name = format!("{member}{dot}{}", column.path);
-                if is_field && self.by_name.contains_key(&name) || !names.insert(name.clone()) {
+                let is_taken = listed.by_name.contains_key(&name);
+                if is_taken || is_field && self.by_name.contains_key(&name) {
                     listed
                         .losses
                         .add_tensor(&name, "there is another array of this name: it is left out");
                     continue;
                 }
                 let (member, column) = (member.to_owned(), column.clone());
+                listed.by_name.insert(name.clone(), listed.columns.len());
                 listed.columns.push(Entry { name, member, array: array.clone(), column });
             }
         }
@@ -254,14 +253,15 @@ impl<S: ReadAt> Npz<S> {
     /// # Errors
     /// The errors of [`info`](Self::info).
     pub fn position(&self, name: &str) -> Result<Option<u64>> {
-        let deflated = self.member(name).is_ok_and(Member::is_deflated);
-        let (_, array, column) = self.column(name).map_err(|error| error.in_field(name))?;
+        let of_name = |error: Error| error.in_field(name);
+        let (member, array, column) = self.column(name).map_err(of_name)?;
+        let deflated = self.member(member).is_ok_and(Member::is_deflated);
         let whole = column.len == array.record_len;
         let direct = whole && matches!(column.elements, Elements::Tensor(_, ByteOrder::Little));
         if deflated || !direct {
             return Ok(None);
         }
-        let (_, input) = self.started(name).map_err(|error| error.in_field(name))?;
+        let (_, input) = self.started(member).map_err(of_name)?;
         Ok(Some(input.into_inner().position()))
     }
 

@@ -42,6 +42,7 @@ mod read;
 mod source;
 mod thrift;
 mod write;
+mod zstd;
 
 use parquet::errors::ParquetError;
 use tenarc::Error;

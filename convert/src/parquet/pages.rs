@@ -10,6 +10,8 @@ use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, SerializedPageReader};
 use parquet::schema::types::ColumnDescPtr;
 
+use super::zstd;
+
 /// One row group of a file.
 pub struct Group<R> {
     pub source: Arc<R>,
@@ -26,8 +28,11 @@ impl<R: ChunkReader + 'static> RowGroups for Group<R> {
         let group = self.metadata.row_group(self.number);
         let chunk = group.column(column);
         let source = Arc::clone(&self.source);
+        let zstd = zstd::of(chunk);
+        let chunk = zstd.as_ref().map_or(chunk, |zstd| &zstd.stored);
         let pages = SerializedPageReader::new(source, chunk, self.num_rows(), None)?;
-        let checked = Checked { pages, column: chunk.column_descr_ptr() };
+        let left = zstd.as_ref().map(|zstd| zstd.len);
+        let checked = Checked { pages, column: chunk.column_descr_ptr(), left };
         Ok(Box::new(Once(Some(Box::new(checked)))))
     }
 
@@ -56,6 +61,8 @@ impl PageIterator for Once {}
 struct Checked<R: ChunkReader> {
     pages: SerializedPageReader<R>,
     column: ColumnDescPtr,
+    /// The number of bytes that further pages may have, if they are to be decompressed here.
+    left: Option<u64>,
 }
 
 impl<R: ChunkReader> Iterator for Checked<R> {
@@ -68,7 +75,10 @@ impl<R: ChunkReader> Iterator for Checked<R> {
 
 impl<R: ChunkReader> PageReader for Checked<R> {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
-        let page = self.pages.get_next_page()?;
+        let mut page = self.pages.get_next_page()?;
+        if let (Some(page), Some(left)) = (&mut page, &mut self.left) {
+            zstd::decompress(page, left)?;
+        }
         if let Some(page) = &page {
             check(page, &self.column).ok_or_else(|| {
                 let column = self.column.path().string();

@@ -258,8 +258,8 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
             I16 Int16Type from U8 u8, I8 i8;
             I32 Int32Type from U8 u8, I8 i8, U16 u16, I16 i16;
             I64 Int64Type from U8 u8, I8 i8, U16 u16, I16 i16, U32 u32, I32 i32;
-            F32 Float32Type from F16 f16;
-            F64 Float64Type from F16 f16, F32 f32;
+            F32 Float32Type from U8 u8, I8 i8, U16 u16, I16 i16, F16 f16;
+            F64 Float64Type from U8 u8, I8 i8, U16 u16, I16 i16, U32 u32, I32 i32, F16 f16, F32 f32;
         })
     }
 }

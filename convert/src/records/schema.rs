@@ -22,6 +22,9 @@ pub enum Type {
     Null,
     Bool,
     Number(DType),
+    /// Integers that are not stored as columns, and that an `f64` holds exactly. They are `i64`, unless other rows have
+    /// floats.
+    Whole,
     Tensor(DType, Vec<usize>),
     Text,
     Bytes,
@@ -190,6 +193,7 @@ impl Inner {
             Type::Null | Type::Lost(_) => DataType::Null,
             Type::Bool => DataType::Boolean,
             Type::Number(dtype) => number(dtype)?,
+            Type::Whole => DataType::Int64,
             Type::Tensor(dtype, shape) => {
                 let count = shape.iter().try_fold(1usize, |count, dim| count.checked_mul(*dim));
                 // pyarrow reads tensors only if their elements can be null.
@@ -234,6 +238,13 @@ impl Type {
                 Some(dtype) => Self::Number(dtype),
                 None => Self::Lost(format!("rows of {a} and of {b} have no common type")),
             },
+            (Self::Whole, Self::Number(DType::F16 | DType::F32 | DType::F64))
+            | (Self::Number(DType::F16 | DType::F32 | DType::F64), Self::Whole) => {
+                Self::Number(DType::F64)
+            }
+            (Self::Whole, number @ Self::Number(_)) | (number @ Self::Number(_), Self::Whole) => {
+                number.merged(Self::Number(DType::I64))
+            }
             (Self::Enum(_), Self::Text) | (Self::Text, Self::Enum(_)) => Self::Text,
             (Self::Enum(mut a), Self::Enum(b)) => {
                 let known: HashSet<_> = a.iter().cloned().collect();
@@ -288,6 +299,7 @@ impl Type {
             Self::Null => "nulls".to_owned(),
             Self::Bool => "booleans".to_owned(),
             Self::Number(dtype) => dtype.to_string(),
+            Self::Whole => DType::I64.to_string(),
             Self::Tensor(dtype, shape) => format!("{dtype}{shape:?}"),
             Self::Text => "texts".to_owned(),
             Self::Bytes => "byte strings".to_owned(),
@@ -362,7 +374,13 @@ fn common(a: &DType, b: &DType) -> Option<DType> {
         };
     }
     let floats = [DType::F16, DType::F32, DType::F64];
-    let place = |dtype| floats.iter().position(|float| float == dtype);
+    let place = |dtype| match bits(dtype) {
+        // All integers of so many bits are floats of 32, or of 64 bits.
+        Some((_, ..=16)) => Some(1),
+        Some((_, ..=32)) => Some(2),
+        Some(_) => None,
+        None => floats.iter().position(|float| float == dtype),
+    };
     floats.get(place(a)?.max(place(b)?)).cloned()
 }
 
@@ -410,7 +428,12 @@ mod tests {
             (U64, I8, None),
             (F16, F64, Some(F64)),
             (F32, F16, Some(F32)),
-            (F32, I8, None),
+            (F32, I8, Some(F32)),
+            (F16, U16, Some(F32)),
+            (F32, U32, Some(F64)),
+            (F64, I32, Some(F64)),
+            (F64, I64, None),
+            (F32, U64, None),
         ] {
             assert_eq!(common(&a, &b), expected, "{a} {b}");
             assert_eq!(common(&b, &a), expected, "{b} {a}");

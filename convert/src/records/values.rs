@@ -22,6 +22,7 @@ pub fn type_of(value: &Value) -> Inner {
     plain(match value {
         Value::Null => return Inner { nullable: true, ..plain(Type::Null) },
         Value::Bool(_) => Type::Bool,
+        Value::Integer(number) if number.unsigned_abs() <= 1 << 53 => Type::Whole,
         Value::Integer(number) if i64::try_from(*number).is_ok() => Type::Number(DType::I64),
         Value::Integer(number) if u64::try_from(*number).is_ok() => Type::Number(DType::U64),
         Value::Integer(_) => return lost("integers of more than 64 bits"),
@@ -95,6 +96,7 @@ fn array(values: &[Option<&Value>], inner: &Inner) -> Result<ArrayRef> {
             Arc::new(bools.collect::<BooleanArray>())
         }
         Type::Number(dtype) => numbers(&values, dtype)?,
+        Type::Whole => numbers(&values, &DType::I64)?,
         Type::Text => {
             let texts = values.iter().map(|value| value.and_then(Value::as_str));
             Arc::new(texts.collect::<StringArray>())
@@ -190,6 +192,9 @@ fn numbers(values: &[Option<&Value>], dtype: &DType) -> Result<ArrayRef> {
         values.iter().map(|value| match value {
             Some(Value::F32(value)) => Some(f64::from(*value)),
             Some(Value::F64(value)) => Some(*value),
+            // Among floats there are only integers that are equal to a float: see `Type::Whole`.
+            #[allow(clippy::cast_precision_loss)]
+            Some(Value::Integer(value)) => Some(*value as f64),
             _ => None,
         })
     };

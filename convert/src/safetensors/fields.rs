@@ -1,9 +1,8 @@
-//! Reads and writes the JSON of headers and indices. Repeated keys, and fields of a tensor that the specification does
+//! Reads and writes the JSON of headers, and writes that of indices. Repeated keys, and fields of a tensor that the specification does
 //! not name, are errors: if they were ignored, a conversion would lose them.
 
-use serde::de::{Error as _, IgnoredAny, MapAccess};
+use serde::de::{Error as _, MapAccess};
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::value::RawValue;
 use tenarc::{DType, Error, Result};
 
 use super::dtype;
@@ -77,51 +76,6 @@ impl<'de> FromObject<'de> for Parsed {
             tensors.push(Entry { name, dtype, shape, range });
         }
         Ok(Self { metadata: metadata.flatten().map(|Object(texts)| texts), tensors })
-    }
-}
-
-/// A parsed index that is not yet checked against its files.
-#[derive(Default)]
-pub struct Index {
-    /// The keys of `metadata`, each with its value if that is an unsigned integer of up to 64 bits.
-    pub numbers: Vec<(String, Option<u64>)>,
-    /// The name of each tensor, with the name of the file that holds it.
-    pub weight_map: Option<Metadata>,
-    /// The other keys of the index.
-    pub unknown: Vec<String>,
-}
-
-pub fn index(text: &[u8]) -> Result<Index> {
-    json_text::parse(text)
-}
-
-impl<'de> FromObject<'de> for Index {
-    const WHAT: &'static str = "an object with weight_map";
-
-    fn from_entries<A: MapAccess<'de>>(mut entries: A) -> Result<Self, A::Error> {
-        let (mut weight_map, mut metadata, mut unknown) = (None, None, Vec::new());
-        while let Some(field) = entries.next_key::<String>()? {
-            let twice = match field.as_str() {
-                "weight_map" => {
-                    weight_map.replace(entries.next_value()?).is_some().then_some("weight_map")
-                }
-                "metadata" => {
-                    metadata.replace(entries.next_value()?).is_some().then_some("metadata")
-                }
-                _ => {
-                    entries.next_value::<IgnoredAny>()?;
-                    unknown.push(field);
-                    None
-                }
-            };
-            if let Some(field) = twice {
-                return Err(A::Error::duplicate_field(field));
-            }
-        }
-        let metadata: Option<Object<Vec<_>>> = metadata.flatten();
-        let number = |(key, value): (String, &RawValue)| (key, value.get().parse().ok());
-        let numbers = metadata.into_iter().flat_map(|Object(pairs)| pairs).map(number).collect();
-        Ok(Self { numbers, weight_map: weight_map.map(|Object(pairs)| pairs), unknown })
     }
 }
 

@@ -62,9 +62,9 @@ pub use sharded::{Sharded, open_sharded};
 
 use super::format::Codec;
 use super::{Losses, Stored, TensorFile};
-use crate::source;
+use crate::{shards, source};
+use tenarc::Result;
 use tenarc::tensor::ToTensor;
-use tenarc::{Error, Result};
 
 /// Opens a file and reads its header. Tensors are read when they are requested: see [`SafeTensors::new`].
 ///
@@ -130,22 +130,18 @@ pub(crate) struct Safetensors;
 
 impl Codec for Safetensors {
     fn open(&self, file: File, path: Option<&Path>, _: &Options) -> Result<Box<dyn TensorFile>> {
-        // An index is JSON text. A safetensors file starts with the length of its header, whose last byte is 0.
+        // A safetensors file starts with the length of its header, whose last byte is 0.
         let mut start = [0; 8];
         let is_whole = source::read_exact(&file, &mut start, 0).is_ok();
-        let is_json = path.and_then(Path::extension).is_some_and(|extension| extension == "json");
-        let is_text = match start {
+        let is_json = |path: &Path| path.extension().is_some_and(|end| end == "json");
+        let is_index = match start {
             [.., 0] if is_whole => false,
-            [b'{' | b' ' | b'\n', ..] => true,
-            _ => is_json,
+            _ => shards::is_index(&start) || path.is_some_and(is_json),
         };
-        match path {
-            Some(path) if is_text => Ok(Box::new(open_sharded(path)?)),
-            None if is_text => Err(Error::data(
-                "found an index, which names other files in its directory: give its path, not a pipe",
-            )),
-            _ => Ok(Box::new(SafeTensors::new(file)?)),
+        if is_index {
+            return Ok(Box::new(open_sharded(shards::path_of(path)?)?));
         }
+        Ok(Box::new(SafeTensors::new(file)?))
     }
 
     fn write(&self, value: &dyn Stored, out: &mut dyn Write, options: &Options) -> Result<Losses> {

@@ -27,6 +27,9 @@
 //! [order](tenarc::tensor::Order). The elements of any other view are gathered in row-major order. Plain values beside
 //! tensors, such as the number of an epoch, are kept.
 //!
+//! [`open_sharded`] reads a model in several files by its index, `pytorch_model.bin.index.json`. The archive holds one map
+//! of all tensors.
+//!
 //! [`open_distributed`] reads the directory of a checkpoint that `torch.distributed.checkpoint` wrote (`.metadata` and
 //! `.distcp`). Tensors are put together from the chunks in its files. The archive gets the structure of the dict that was
 //! saved.
@@ -43,6 +46,7 @@ mod layout;
 mod legacy;
 mod pickle;
 mod plain;
+mod sharded;
 mod stores;
 mod tree;
 mod value;
@@ -54,10 +58,12 @@ use std::path::Path;
 pub use distributed::{Distributed, distributed_metadata, open_distributed};
 pub use file::TorchFile;
 pub use legacy::is_legacy;
+pub use sharded::{Sharded, open_sharded};
 pub(crate) use value::Plain;
 
 use super::format::Codec;
 use super::{Options, TensorFile};
+use crate::{shards, source};
 use tenarc::Result;
 
 /// Opens a file and reads its pickle. The elements of a tensor are read when the tensor is requested.
@@ -82,9 +88,14 @@ impl Codec for Torch {
         path: Option<&Path>,
         options: &Options,
     ) -> Result<Box<dyn TensorFile>> {
-        match path.filter(|path| distributed_metadata(path).is_some()) {
-            Some(path) => Ok(Box::new(Distributed::open(&file, path)?.with_limits(options.limits))),
-            None => Ok(Box::new(TorchFile::new(file)?.with_limits(options.limits))),
+        let limits = options.limits;
+        if let Some(path) = path.filter(|path| distributed_metadata(path).is_some()) {
+            return Ok(Box::new(Distributed::open(&file, path)?.with_limits(limits)));
         }
+        let mut start = [0];
+        if source::read_exact(&file, &mut start, 0).is_ok() && shards::is_index(&start) {
+            return Ok(Box::new(Sharded::open(shards::path_of(path)?, limits)?));
+        }
+        Ok(Box::new(TorchFile::new(file)?.with_limits(limits)))
     }
 }

@@ -93,6 +93,9 @@ impl Tree {
                 tree.losses.note(format!("{what}: {}", listed(&names)));
             }
         }
+        if pickle.has_flags {
+            tree.losses.note("`persistent` and `_is_buffer`, the flags of buffers, are left out");
+        }
         if pickle.has_sets {
             tree.losses.note("sets and deques are kept as sequences");
         }

@@ -110,6 +110,52 @@ fn texts_and_fields_are_read_as_numpy_has_them() {
     assert_eq!(rec[0].0, Value::Text("id".into()));
 }
 
+/// The header of version 1 is Latin-1, and says `höhe` in it.
+#[test]
+fn names_of_fields_are_decoded_as_their_version_says() {
+    let bytes = fixture("columns/latin1_field.npy");
+    let file = NpyFile::new(&bytes[..]).unwrap();
+    let names: Vec<_> = entries(&file, Names::Flat).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["höhe", "x"]);
+    file.deferred("höhe").unwrap();
+    // In version 2, too. In version 3, such a header is no UTF-8.
+    let of_version = |version: u8| {
+        let len = u32::from(u16::from_le_bytes([bytes[8], bytes[9]])).to_le_bytes();
+        [&bytes[..6], &[version, 0], &len[..], &bytes[10..]].concat()
+    };
+    let file = NpyFile::new(of_version(2)).unwrap();
+    assert_eq!(entries(&file, Names::Flat)[0].0, "höhe");
+    says(NpyFile::new(of_version(3)), "expected UTF-8 in an npy header of version 3");
+}
+
+/// The fields of `s` and those of `s.t`.
+#[test]
+fn one_name_may_be_the_start_of_another() {
+    let bytes = fixture("columns/prefix.npz");
+    let npz = Npz::new(&bytes[..]).unwrap();
+    let found = entries(&npz, Names::Flat);
+    assert!(found.len() > 1, "{found:?}");
+    for (name, value) in &found {
+        let bytes = tenarc::to_vec(&Tensor(npz.deferred(name).unwrap())).unwrap();
+        assert_eq!(tenarc::from_slice::<Value>(&bytes).unwrap(), *value, "{name}");
+        npz.position(name).unwrap();
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (from, to) = (fixtures().join("columns/prefix.npz"), dir.path().join("a.tenarc"));
+    Format::Npz.to_archive(from, &to, &Options::default()).unwrap();
+    assert_eq!(tenarc::open(&to).unwrap().tensors().unwrap().len(), found.len());
+}
+
+#[test]
+fn records_without_fields_are_a_loss() {
+    let header = b"{'descr': [], 'fortran_order': False, 'shape': (3,), }\n";
+    let start = [&b"\x93NUMPY\x01\0"[..], &[header.len() as u8, 0]].concat();
+    let bytes = [&start[..], header].concat();
+    let file = NpyFile::new(bytes).unwrap();
+    let losses = file.value(Names::Flat).unwrap().losses().to_string();
+    assert!(losses.contains("records without fields: their number is left out"), "{losses}");
+}
+
 #[test]
 fn npy_files_hold_them_too() {
     let bytes = fixture("columns/record.npy");

@@ -145,7 +145,11 @@ fn names_of_shards_stay_in_the_directory() {
         "..",
         "../a.safetensors",
         "/etc/passwd",
-        "a/b.safetensors",
+        "a/../b.safetensors",
+        "a/./b.safetensors",
+        "a//b.safetensors",
+        "a/",
+        "a/nul.safetensors",
         "a\\b.safetensors",
         "..\\a",
         "C:a",
@@ -165,6 +169,19 @@ fn names_of_shards_stay_in_the_directory() {
         assert_eq!(error.category(), Category::Data, "{name}: {error}");
         assert!(error.to_string().len() < 500, "{error}");
     }
+}
+
+#[test]
+fn shards_may_be_in_a_directory_below() {
+    let (dir, index) = saved(1000);
+    fs::create_dir(dir.path().join("sub")).unwrap();
+    let mut text = fs::read_to_string(&index).unwrap();
+    for name in names(dir.path()).iter().filter(|name| name.ends_with(".safetensors")) {
+        fs::rename(dir.path().join(name), dir.path().join("sub").join(name)).unwrap();
+        text = text.replace(name, &format!("sub/{name}"));
+    }
+    fs::write(&index, text).unwrap();
+    assert_eq!(open_sharded(&index).unwrap().tensors().count(), 10);
 }
 
 #[test]

@@ -55,3 +55,19 @@ fn no_column_left_is_an_error_even_if_losses_are_accepted() {
     let error = no_columns.unwrap_err().to_string();
     assert!(error.contains("no column is left: the file has none"), "{error}");
 }
+
+#[test]
+fn rows_without_columns_are_a_loss() {
+    let dir = tempfile::tempdir().unwrap();
+    let to = target(&dir);
+    let error = converted("rows_without_columns.arrow", &to, &Options::default()).unwrap_err();
+    let losses = Losses::of(&error).unwrap().to_string();
+    assert!(losses.contains("3 rows without columns: their number is left out"), "{losses}");
+    let accepted = Options::default().with_losses(true);
+    let losses = converted("rows_without_columns.arrow", &to, &accepted).unwrap();
+    assert_eq!(losses.count(), 1);
+    assert!(losses.notes().iter().any(|note| note.contains("no tensors")), "{losses}");
+    // Without rows, nothing is lost.
+    let losses = converted("no_columns.arrow", &to, &Options::default()).unwrap();
+    assert!(losses.is_empty() && losses.notes().len() == 1, "{losses}");
+}

@@ -20,6 +20,7 @@ mod memory;
 mod numpy;
 mod parts;
 mod pickles;
+mod sharded;
 mod support;
 mod zips;
 

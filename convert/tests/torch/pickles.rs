@@ -227,6 +227,32 @@ fn attributes_of_tensors_and_dicts_are_lost_by_name() {
     assert_eq!(found.losses().listed()[0].to_string(), "attributes of a dict");
 }
 
+/// `torch.nn.Buffer` gives its tensor two flags, which say how a module saves it.
+#[test]
+fn flags_of_buffers_are_left_out_with_a_note() {
+    let buffer = |flags: &[(&str, &[u8])]| {
+        let pickle = under_a(|pickle| {
+            let pickle = pickle.global("torch._tensor", "_rebuild_from_type_v2").op(b"(");
+            let pickle = pickle.global("torch._utils", "_rebuild_tensor_v2");
+            let pickle = pickle.global("torch", "Tensor").op(b"(");
+            let pickle = pickle.storage("FloatStorage", "0", 12).int(0).ints(&[12]).ints(&[1]);
+            let pickle = pickle.op(b"\x89").hooks().op(b"t}(");
+            let set = |pickle: Pickler, (name, value): &(&str, &[u8])| pickle.text(name).op(value);
+            flags.iter().fold(pickle, set).op(b"utR")
+        });
+        TorchFile::new(file(&pickle, &floats(12))).unwrap()
+    };
+    let (yes, no) = (&b"\x88"[..], &b"\x89"[..]);
+    let found = buffer(&[("persistent", yes), ("_is_buffer", yes)]);
+    assert!(found.losses().is_empty(), "{}", found.losses());
+    assert!(found.losses().notes()[0].contains("flags of buffers"), "{:?}", found.losses());
+    assert_eq!(found.tensors().len(), 1);
+    for flags in [&[("persistent", no), ("tag", yes)][..], &[("persistent", b"K\x01")]] {
+        let lost = buffer(flags);
+        assert_eq!(lost.losses().listed()[0].to_string(), "`a`: attributes of a tensor");
+    }
+}
+
 #[test]
 fn operations_need_what_they_work_on() {
     let cases: [(&[u8], &str); 25] = [

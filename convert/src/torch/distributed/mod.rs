@@ -100,7 +100,7 @@ struct OpenChunk {
 /// must be in the same directory. They may be symbolic links.
 ///
 /// # Errors
-/// - If a file cannot be read, or the metadata name a path instead of a file name.
+/// - If a file cannot be read, or the metadata name a file that is not in the directory or below.
 /// - If the metadata and the files contradict each other: for example, if chunks overlap, or do not cover their tensor.
 /// - If parts are compressed or encrypted by an extension of torch.
 pub fn open_distributed(path: impl AsRef<Path>) -> Result<Distributed> {

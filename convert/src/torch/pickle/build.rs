@@ -120,7 +120,8 @@ fn from_type(
     arguments: Value,
     state: Value,
 ) -> Result<Option<Made>> {
-    let attributes = !is_empty(machine, Some(state));
+    let flags = are_flags(machine, state);
+    let attributes = !flags && !is_empty(machine, Some(state));
     let known = match machine.object(function) {
         Some(Object::Global(global)) => matches!(global.meaning, Meaning::Tensor(_)),
         _ => false,
@@ -132,8 +133,21 @@ fn from_type(
     let mut made = call(machine, function, arguments)?;
     if let Made::New(Object::Tensor(tensor)) = &mut made {
         tensor.attributes |= attributes;
+        machine.has_flags |= flags;
     }
     Ok(Some(made))
+}
+
+/// Returns whether the attributes of a tensor are those that `torch.nn.Buffer` gives it. They say how a module saves the
+/// tensor, and nothing about its elements.
+fn are_flags(machine: &Machine, state: Value) -> bool {
+    let Some(Object::Dict(dict)) = machine.object(state) else { return false };
+    let is_flag = |(key, value): &(Value, Value)| {
+        let name = machine.object(*key);
+        matches!(name, Some(Object::Text(name)) if matches!(&**name, "persistent" | "_is_buffer"))
+            && matches!(value, Value::Bool(_))
+    };
+    matches!(dict.entries.len(), 1 | 2) && dict.entries.iter().all(is_flag)
 }
 
 /// Returns a new object of a class, as `cls.__new__` makes it.

@@ -29,6 +29,8 @@ pub struct Pickle {
     pub root: Value,
     /// Whether some of the lists were sets or deques.
     pub has_sets: bool,
+    /// Whether flags of buffers were left out.
+    pub has_flags: bool,
     /// The origins of objects that became plain data, by the numbers of the objects.
     pub origins: HashMap<usize, Origin>,
 }
@@ -46,6 +48,8 @@ pub struct Machine {
     /// The number of opcodes that were run, and of entries of states.
     operations: u32,
     pub has_sets: bool,
+    /// Whether flags of buffers were left out.
+    pub has_flags: bool,
     /// The start of the names of storages.
     pub folder: &'static str,
     /// Whether the limits are [`FOR_METADATA`] times as high.
@@ -131,8 +135,8 @@ impl Machine {
 
     /// Returns the pickle whose value is `root`.
     pub fn finish(self, root: Value) -> Pickle {
-        let Self { objects, has_sets, .. } = self;
-        Pickle { objects, root, has_sets, origins: HashMap::new() }
+        let Self { objects, has_sets, has_flags, .. } = self;
+        Pickle { objects, root, has_sets, has_flags, origins: HashMap::new() }
     }
 
     /// Runs one opcode. The comments give the names of opcodes in Python's module `pickletools`.

@@ -1,0 +1,71 @@
+//! Pages that are compressed with Zstandard. The library decompresses them with a library in C. Without the feature
+//! `parquet-zstd`, they are decompressed here.
+
+use std::io::Read as _;
+
+use bytes::Bytes;
+use parquet::basic::Compression;
+use parquet::column::page::Page;
+use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::ColumnChunkMetaData;
+use ruzstd::decoding::StreamingDecoder;
+
+/// The window that every decoder should support, by RFC 8878, section 3.1.1.1.2.
+const MIN_WINDOW: u64 = 8 << 20;
+
+/// Pages of so many bytes are decompressed whatever the column states.
+const FREE: u64 = 64 << 20;
+
+/// A column whose pages are compressed with Zstandard.
+pub struct Zstd {
+    /// Its description for the library, which then passes pages on as they are stored.
+    pub stored: ColumnChunkMetaData,
+    /// The number of bytes of all pages after decompression.
+    pub len: u64,
+}
+
+/// Returns how to read a column that the library cannot decompress.
+pub fn of(chunk: &ColumnChunkMetaData) -> Option<Zstd> {
+    if cfg!(feature = "parquet-zstd") || !matches!(chunk.compression(), Compression::ZSTD(_)) {
+        return None;
+    }
+    let stored = chunk.clone().into_builder().set_compression(Compression::UNCOMPRESSED);
+    let len = u64::try_from(chunk.uncompressed_size()).unwrap_or(0).max(FREE);
+    Some(Zstd { stored: stored.build().ok()?, len })
+}
+
+/// Decompresses a page. `left` is the number of bytes that this and further pages may have.
+pub fn decompress(page: &mut Page, left: &mut u64) -> Result<()> {
+    let (buf, levels) = match page {
+        Page::DataPage { buf, .. } | Page::DictionaryPage { buf, .. } => (buf, 0),
+        Page::DataPageV2 { is_compressed: false, .. } => return Ok(()),
+        // The levels before the values are never compressed.
+        Page::DataPageV2 { buf, def_levels_byte_len, rep_levels_byte_len, .. } => {
+            (buf, u64::from(*def_levels_byte_len) + u64::from(*rep_levels_byte_len))
+        }
+    };
+    let levels = usize::try_from(levels).unwrap_or(usize::MAX);
+    let damaged = || ParquetError::General("a page cannot be decompressed with zstd".to_owned());
+    let (levels, mut packed) = buf.split_at_checked(levels).ok_or_else(damaged)?;
+    let mut bytes = levels.to_vec();
+    // The decoder allocates the window that a frame states, so the window is limited.
+    let window = MIN_WINDOW.max((packed.len() as u64).saturating_mul(16));
+    while !packed.is_empty() {
+        let frame = StreamingDecoder::new_with_max_window_size(&mut packed, window);
+        let mut frame = frame.map_err(|_| damaged())?;
+        let most = left.saturating_sub(bytes.len() as u64).saturating_add(1);
+        (&mut frame).take(most).read_to_end(&mut bytes).map_err(|_| damaged())?;
+        if bytes.len() as u64 > *left {
+            let what = "the pages of a column have more bytes than it states".to_owned();
+            return Err(ParquetError::General(what));
+        }
+        let frame = frame.into_frame_decoder();
+        let stated = frame.get_checksum_from_data();
+        if stated.is_some() && stated != frame.get_calculated_checksum() {
+            return Err(ParquetError::General("the checksum of a page is wrong".to_owned()));
+        }
+    }
+    *left -= bytes.len() as u64;
+    *buf = Bytes::from(bytes);
+    Ok(())
+}
