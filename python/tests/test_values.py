@@ -139,7 +139,7 @@ def test_memory_of_any_kind_is_bytes():
         ({"a": {"b": np.array(["x"])}}, "a.b", "dtype <U1"),
         ([np.zeros(2, "M8[s]")], "0", "datetime64"),
         ([np.array([None])], "0", "dtype object"),
-        ([np.zeros(2, [("a", "i4")])], "0", "dtype"),
+        ([np.zeros((2, 1), [("a", "i4")])], "0", "structured array"),
         ([np.ma.masked_array([1], [True])], "0", "MaskedArray"),
         ({"a": tenarc.Tag(int.from_bytes(b"TBUF", "big"), [0])}, "a", "refers to a buffer"),
         (["\ud800"], "0", "not valid Unicode"),

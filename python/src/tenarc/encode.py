@@ -23,6 +23,7 @@ from .calls import Call
 from .dlpack import array_of
 from .dtypes import DType, Order, Payload
 from .errors import Fault, Limit, Unsupported, bounded_recursion
+from .frames import has_columns
 from .options import SaveOptions
 from .table import Table
 from .tags import (
@@ -242,6 +243,18 @@ class Encoder:
                 self.out.append(items.head(items.UNSIGNED, group.count))
                 group.write(self, depth + 2)
 
+    def write_frame(self, value: Any, depth: int) -> None:
+        """Writes a data frame, an Arrow table or a structured array as columns."""
+        try:
+            table = Table(value)
+        except Unsupported as error:
+            raise Fault(Unsupported, error.message).at(0, error.path) from error.__cause__
+        if not all(group.is_table() for group in table.groups):
+            kind = type(value)
+            what = f"cannot write a {kind.__module__}.{kind.__qualname__}"
+            raise Fault(Unsupported, f"{what}: write `to_numpy()` for an array, or `tenarc.Table` of it for rows")
+        self.write_table(table, depth)
+
     def write_text(self, value: bytes, depth: int) -> None:
         """Writes the texts of a column: as text in the metadata, or as bytes in a buffer."""
         if len(value) < self.inline_below:
@@ -266,6 +279,8 @@ class Encoder:
 
     def write_array(self, value: npt.NDArray[Any], depth: int) -> None:
         dtype = dtypes.of_numpy(value.dtype)
+        if dtype is None and value.dtype.names is not None:
+            return self.write_frame(value, depth)
         if dtype is None:
             text = f"cannot write numpy's dtype {value.dtype}"
             # ml_dtypes stores one of these elements in each byte; the format packs them.
@@ -283,6 +298,11 @@ class Encoder:
 
     def write_exported(self, value: Any, depth: int) -> None:
         """Writes a tensor of another library, such as jax or cupy, that supports DLPack."""
+        if getattr(value, "null_count", 0):
+            # pyarrow would make NaN of what is missing.
+            raise Fault(
+                Unsupported, "cannot write an array in which values are missing: write `tenarc.Table` of it"
+            )
         self.write_array(array_of(value), depth)
 
     def write_raw(self, value: Raw, depth: int) -> None:
@@ -412,5 +432,7 @@ def _writer_of(value: Any) -> _Writer:
         return Encoder.write_torch
     if hasattr(value, "__dlpack__") and not isinstance(value, (type, np.ndarray)):
         return Encoder.write_exported
+    if has_columns(value):
+        return Encoder.write_frame
     kind = type(value)
     raise Fault(Unsupported, f"cannot write a {kind.__module__}.{kind.__qualname__}")

@@ -11,10 +11,10 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from . import paths
+from . import frames, paths
 from .calls import MAX_EMPTY, Call, one_call
 from .column_maker import column_of, groups_of
-from .columns import ABSENT, Column, StructColumn
+from .columns import ABSENT, Column
 from .errors import Error, Fault, Mismatch, NotFound, Unsupported, bounded_recursion
 from .fields import Decoded
 from .listing import lists_without
@@ -30,9 +30,10 @@ _FEW = 12
 class Table(paths.Rows):
     """Rows that are kept and written as columns.
 
-    `Table([{"id": 1, "name": "a"}, ...])` and `Table({"id": array, "name": list})` make a table to be written.
-    Where a value holds a `Table`, its rows are written as columns. Reading gives tables instead of lists with
-    `tables=True`.
+    `Table([{"id": 1, "name": "a"}, ...])` and `Table({"id": array, "name": list})` make a table to be written: of
+    rows, or of columns. Columns are those of a dict of arrays and lists, a data frame of pandas or polars, an
+    Arrow table, or a structured array. `Unsupported` says what to do if they cannot be taken. Where a value holds a
+    `Table`, its rows are written as columns. Reading gives tables instead of lists with `tables=True`.
 
     A table is a sequence of rows: `table[3]` makes a dict of row 3, and `table[3:5]` a list of dicts.
     `table["id"]` is a column, and `table["at.x"]` a column in a column. Iterating makes some thousand rows at a
@@ -43,13 +44,12 @@ class Table(paths.Rows):
     raised then.
     """
 
-    def __init__(self, data: Iterable[Any] | Mapping[str, Any]) -> None:
-        self.groups: list[Column] = []
-        if isinstance(data, Mapping):
-            self._add_columns(data)
-        else:
-            rows = list(data)
-            self.groups += groups_of(len(rows), lambda start, stop: column_of(rows[start:stop]))
+    def __init__(self, data: Any) -> None:
+        try:
+            with bounded_recursion():
+                self.groups = [*_groups(data)]
+        except Fault as fault:
+            raise fault.kind(fault.message, path=fault.path()) from fault.__cause__
         self._index()
 
     @classmethod
@@ -59,25 +59,6 @@ class Table(paths.Rows):
         table.groups = [group for group in groups if group.count]
         table._index()
         return table
-
-    def _add_columns(self, data: Mapping[str, Any]) -> None:
-        columns: dict[str, Any] = {}
-        for name, values in data.items():
-            if not isinstance(name, str):
-                raise Unsupported(f"the name of a column: expected text, found {type(name).__name__}")
-            columns[name] = values if isinstance(values, np.ndarray) and values.ndim else list(values)
-        counts = {name: len(values) for name, values in columns.items()}
-        count = max(counts.values(), default=0)
-        for name, found in counts.items():
-            if found != count:
-                raise Unsupported(f"columns of one length: expected {count} rows, found {found} in {name!r:.80}")
-
-        def struct(start: int, stop: int) -> Column:
-            return StructColumn(
-                stop - start, {name: column_of(values[start:stop]) for name, values in columns.items()}
-            )
-
-        self.groups += groups_of(count, struct)
 
     def _index(self) -> None:
         # The number of the first row of each group, and at last the number of rows.
@@ -280,6 +261,20 @@ class Table(paths.Rows):
         number, row = self._place(row)
         column = columns[number]
         return ABSENT if column is None else _rows(column, row, row + 1)[0]
+
+
+def _groups(data: Any) -> Iterable[Column]:
+    """The groups of rows of what a caller has."""
+    if isinstance(data, Table):
+        return data.groups
+    found = frames.groups_in(data)
+    if found is not None:
+        return found
+    if isinstance(data, (str, bytes, bytearray, memoryview)) or not isinstance(data, Iterable):
+        text = f"expected rows or columns, found {type(data).__name__}"
+        raise Fault(Unsupported, text)
+    rows = list(data)
+    return groups_of(len(rows), lambda start, stop: column_of(rows[start:stop]))
 
 
 def _rows(group: Column, start: int, stop: int) -> list[Any]:
