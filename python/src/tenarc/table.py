@@ -32,8 +32,8 @@ class Table(paths.Rows):
 
     `Table([{"id": 1, "name": "a"}, ...])` and `Table({"id": array, "name": list})` make a table to be written: of
     rows, or of columns. Columns are those of a dict of arrays and lists, a data frame of pandas or polars, an
-    Arrow table, or a structured array. `Unsupported` says what to do if they cannot be taken. Where a value holds a
-    `Table`, its rows are written as columns. Reading gives tables instead of lists with `tables=True`.
+    Arrow table, or a structured array. `Unsupported` says what to do if they cannot be taken. Where a value holds
+    a `Table`, its rows are written as columns. Reading gives tables instead of lists with `tables=True`.
 
     A table is a sequence of rows: `table[3]` makes a dict of row 3, and `table[3:5]` a list of dicts.
     `table["id"]` is a column, and `table["at.x"]` a column in a column. Iterating makes some thousand rows at a
