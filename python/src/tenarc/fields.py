@@ -113,6 +113,9 @@ def kind_of(node: Any) -> str:
 
 def frozen(key: Any) -> Any:
     """A hashable copy of a value, to be the key of a dict."""
+    if isinstance(key, np.ndarray) and key.ndim == 0:
+        # Such as a complex number.
+        return key[()]
     if isinstance(key, memoryview):
         return bytes(key)
     if isinstance(key, list):
