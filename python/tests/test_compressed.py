@@ -610,7 +610,7 @@ def test_few_bytes_do_not_become_very_many(tmp_path):
     assert len(data) < 500_000
     before = peak()
     for way in WAYS:
-        with pytest.raises(tenarc.Limit, match=r"and may have .*max_alloc"):
+        with pytest.raises(tenarc.Limit, match="more memory than the limit"):
             read(data, way, tmp_path / "a")
     (tmp_path / "a").write_bytes(data)
     with tenarc.open(tmp_path / "a") as archive:
@@ -618,10 +618,10 @@ def test_few_bytes_do_not_become_very_many(tmp_path):
         with pytest.raises(tenarc.Limit):
             archive[""]
     assert peak() - before < 100 << 20
-    data = bomb(80)
-    limits = tenarc.Limits(max_alloc=79 << 20)
+    data = bomb(70)
+    limits = tenarc.Limits(max_alloc=69 << 20)
     for way in WAYS:
-        assert len(read(data, way, tmp_path / "a")) == 80 << 20
+        assert len(read(data, way, tmp_path / "a")) == 70 << 20
         with pytest.raises(tenarc.Limit):
             read(data, way, tmp_path / "a", limits=limits)
     data = bomb(256)
@@ -633,7 +633,7 @@ def test_copies_of_a_compressed_buffer_count_as_it_is_stored(tmp_path):
     data = saved([array] * 8, dedup=True, compression="zstd")
     assert len(data) < 5000
     for way in ("load", "stream"):
-        with pytest.raises(tenarc.Limit, match="several references"):
+        with pytest.raises(tenarc.Limit, match="more memory than the limit"):
             read(data, way, tmp_path / "a")
     assert len(read(data, "view", tmp_path / "a")) == 8
 
@@ -657,7 +657,7 @@ def test_many_groups_of_rows_with_one_compressed_buffer_are_bounded(compression,
         with tenarc.open(tmp_path / "a") as archive:
             for call in (lambda: archive["x"], lambda: archive.tensor("x"), lambda: archive.table("")["x"]):
                 if is_refused:
-                    with pytest.raises(tenarc.Limit, match="decompressed"):
+                    with pytest.raises(tenarc.Limit, match="more memory than the limit"):
                         call()
                 else:
                     assert call().shape == (groups, content.size)

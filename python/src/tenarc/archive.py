@@ -268,7 +268,7 @@ class Archive:
                 # The order of the rows is that of the values.
                 groups += [*small.group(), *parts]
                 small = SmallRows(values.shared)
-        return Table.of(groups + small.group())
+        return Table.of(groups + small.group(), self._limits.memory(*values.shared.input))
 
     def tensors(self) -> Iterator[TensorInfo]:
         """All tensors: see `Segment.tensors`."""

@@ -154,8 +154,10 @@ class _Received:
                 self._hashes.check(number, hashes_of(payload.data, self.header.chunk_len), None)
         self._payloads = payloads
 
-    #: No buffer of parts is compressed.
-    byte_length = 0
+    @property
+    def input(self) -> tuple[int, int]:
+        # No buffer of parts is compressed.
+        return len(self.header.metadata) + sum(self.header.lengths), 0
 
     def payload(self, number: int, owned: bool) -> Payload:
         payload = self._payloads[number]

@@ -32,7 +32,7 @@ from .errors import (
 )
 from .fields import Decoded
 from .listing import lists_without
-from .options import Limits
+from .options import Limits, check_memory
 from .packed import Packed
 from .segment import (
     HASH_ITEM,
@@ -86,6 +86,7 @@ class TensorInfo(NamedTuple):
     "digest_bytes",
     "has_buffer",
     "in_buffers",
+    "input",
     "lasting",
     "payload",
     "read",
@@ -182,6 +183,12 @@ class Segment:
     def byte_length(self) -> int:
         """The number of its bytes that are there."""
         return self.end - self.offset - self.missing_bytes
+
+    @property
+    def input(self) -> tuple[int, int]:
+        """The number of its bytes that are there: those of compressed buffers are the second number."""
+        packed = min(self._header.packed_length(), self.byte_length)
+        return self.byte_length - packed, packed
 
     @cached_property
     def _tree(self) -> Any:
@@ -359,7 +366,7 @@ class Segment:
                 # Not a reference to this segment, which would keep the file mapped until cycles are collected.
                 segment: Callable[[], Any] = weakref.ref(self)
                 rows = StoredRows(0, Shared(), lambda: (segment(), node, trail), path, tables=False)
-                self._rows = node, Table.of(rows.groups())
+                self._rows = node, Table.of(rows.groups(), self.limits.memory(*self.input))
             return self._rows[1]
 
         return paths.find(self._tree, path, rows_of)
@@ -446,7 +453,8 @@ class Segment:
             found = node.value if type(node) is Decoded else node
             raise Mismatch(f"expected columns, found {type(found).__name__}", path=path)
         segment = self.lasting()
-        return Table.of(StoredRows(0, Shared(), lambda: (segment, node, trail + through), path).groups())
+        rows = StoredRows(0, Shared(), lambda: (segment, node, trail + through), path)
+        return Table.of(rows.groups(), self.limits.memory(*self.input))
 
     def lasting(self) -> Segment:
         """The same value, which can be read after the archive is closed, as views can."""
@@ -567,10 +575,11 @@ class Segment:
         base, behind = first * chunk, min(last * chunk, length)
         try:
             if number in self._header.packed:
-                limit = self.limits.unpacked(self.byte_length)
-                if behind - base > limit:
-                    text = f"{behind - base} bytes of a compressed tensor, more than the limit of {limit}"
-                    raise Limit(text, offset=self._places[number], path=self._path_to(number))
+                try:
+                    check_memory(behind - base, self.limits.memory(*self.input))
+                except Fault as fault:
+                    path = self._path_to(number)
+                    raise fault.kind(fault.message, offset=self._places[number], path=path) from None
                 return self._unpacker(number).read(start, end)
             stored, at = self.stored_hashes if verify else None, self._places[number]
             if stored is None:
@@ -675,6 +684,6 @@ def read_record(source: Source, at: int, before: int, limits: Limits) -> bytes:
     if total > before - at:
         raise Torn(f"expected a record of {total} bytes, found {before - at}", offset=at)
     # A sparse file can be larger than the memory.
-    if total > limits.alloc_budget:
-        raise Limit(f"a record of {total} bytes, more than the limit of {limits.alloc_budget}", offset=at)
+    if total > limits.longest:
+        raise Limit(f"a record of {total} bytes, more than the limit of {limits.longest}", offset=at)
     return start[:total] if total <= len(start) else source.read(at, total)

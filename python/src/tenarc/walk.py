@@ -243,8 +243,8 @@ class Walk:
         width = {24: 1, 25: 2, 26: 4, 27: 8}.get(item[2] & 31, 0)
         item += self.input.take(width, "record")
         _, total = record_length(item, at)
-        if total > self.limits.alloc_budget:
-            raise Limit(f"a record of {total} bytes, more than the limit of {self.limits.alloc_budget}", offset=at)
+        if total > self.limits.longest:
+            raise Limit(f"a record of {total} bytes, more than the limit of {self.limits.longest}", offset=at)
         item += self.input.take(total - len(item), "record")
         kind, fields = opened(item, at)
         if kind == HEADER:
@@ -266,7 +266,7 @@ class Walk:
         body = Body(header, metadata_at, self.limits)
         body.at = self.input.at
         if header.lengths:
-            limit = self.limits.alloc_budget
+            limit = self.limits.longest
             if keep and header.body_length() > limit:
                 text = f"buffers of {header.body_length()} bytes, more than the limit of {limit}"
                 raise Limit(text, offset=at)
@@ -277,7 +277,8 @@ class Walk:
             start = self.input.at
             expect(self.input.take(len(blocks), "block"), blocks, start, "the block of the directory")
         self._next = None
-        body.byte_length = self.input.at - at
+        packed = header.packed_length()
+        body.input = self.input.at - at - packed, packed
         return body
 
 
@@ -292,7 +293,8 @@ class Body:
         self.payloads: list[Payload] = []
         #: The end of the header's record.
         self.at = 0
-        self.byte_length = 0
+        #: The bytes of the segment: those of compressed buffers are the second number.
+        self.input = 0, 0
 
     @cached_property
     def _places(self) -> list[int]:
