@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import os
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
@@ -18,6 +17,7 @@ from .directory import Directory, Entry
 from .errors import Damaged, Error, NotFound, Torn, in_file
 from .listing import lists_without
 from .options import DEFAULT_LIMITS, Limits
+from .origin import Origin, copied, refuse
 from .paths import Step
 from .saved import Segment, TensorInfo, counted, read_record, shown
 from .source import FileSource, Front, Joined, Source, open_regular
@@ -54,6 +54,7 @@ class Archive:
         self._source = source
         # The file that it is in.
         self._path: str | None = None
+        self._origin: Origin | None = None
         self._is_closed = False
         self._limits = limits
         self._verify = verify
@@ -98,6 +99,12 @@ class Archive:
         else:
             archive._source = Joined(file.map(file.length - archive.unfinished_bytes), file)
         return archive
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the path and the options. Unpickling opens the file again, as it is then."""
+        if self._is_closed:
+            raise ValueError("cannot pickle a closed archive")
+        return _reopened, tuple(self._origin or refuse(self))
 
     def __enter__(self) -> Archive:
         return self
@@ -162,6 +169,8 @@ class Archive:
             raise found.cut_error()
         if found.name != name:
             raise Damaged("the name in the directory is not the name of the segment", offset=offset)
+        if self._origin is not None:
+            found.reopen = _segment_again, (self._origin, number, found.seed)
         return found
 
     def named(self, name: str) -> Segment:
@@ -254,6 +263,11 @@ class Archive:
             return self._only.table(name)
         # A value that was cut off is given only if no complete one has the name.
         numbers = [number for number in found if self._entries[number][0] != self._cut] or found
+        return self._table([(number, self._entries[number]) for number in numbers])
+
+    def _table(self, wanted: list[tuple[int, Entry]]) -> Table:
+        """The table of some values."""
+        numbers = [number for number, _ in wanted]
         values = _Values(self, numbers)
         groups: list[Column] = []
         small = SmallRows(values.shared)
@@ -268,7 +282,10 @@ class Archive:
                 # The order of the rows is that of the values.
                 groups += [*small.group(), *parts]
                 small = SmallRows(values.shared)
-        return Table.of(groups + small.group(), self._limits.memory(*values.shared.input))
+        table = Table.of(groups + small.group(), self._limits.memory(*values.shared.input))
+        if self._origin is not None:
+            table.reopen = _table_again, (self._origin, wanted)
+        return table
 
     def tensors(self) -> Iterator[TensorInfo]:
         """All tensors: see `Segment.tensors`."""
@@ -301,7 +318,7 @@ class _Values:
 
     def __init__(self, archive: Archive, numbers: list[int]) -> None:
         self._entries = {number: archive._entries[number] for number in numbers}
-        self._archive = copy.copy(archive)
+        self._archive = copied(archive)
         self._archive._source = archive._source.share()
         self._last: Segment | None = None
         self.shared = Shared()
@@ -331,13 +348,48 @@ def open_archive(
     its header is complete: see `Segment.missing_bytes`. `Archive.torn` says what is wrong with the file. Arrays of
     values that were not committed are copies.
 
+    The archive, its values and their tables can be pickled, for example for the workers of a DataLoader: whoever
+    unpickles them opens the file again.
+
     Without `verify`, the checksums of tensors are not verified. This is how to read the complete tensors of a
     value that was cut off, because its checksums are missing.
 
     `OSError` if the file cannot be read, `Torn` if it has no end mark, `Damaged` if it is not an archive or is
     damaged.
     """
-    return _opened(path, Archive._mapped, torn=torn, verify=verify, limits=limits)
+    archive = _opened(path, Archive._mapped, torn=torn, verify=verify, limits=limits)
+    archive._origin = Origin(os.path.abspath(os.fsdecode(path)), torn, verify, limits)
+    return archive
+
+
+def _reopened(*origin: Any) -> Archive:
+    """Opens a file again that was open when something in it was pickled."""
+    path, torn, verify, limits = origin
+    return open_archive(path, torn=torn, verify=verify, limits=limits)
+
+
+def _segment_again(origin: Origin, number: int, seed: bytes) -> Segment:
+    archive = _reopened(*origin)
+    if number >= archive.count:
+        raise _changed(origin)
+    found = archive.segment(number)
+    if found.seed != seed:
+        raise _changed(origin)
+    return found
+
+
+def _table_again(origin: Origin, wanted: list[tuple[int, Entry]]) -> Table:
+    archive = _reopened(*origin)
+    # Values that were appended meanwhile are no part of the table.
+    if any(archive._entries[number : number + 1] != [entry] for number, entry in wanted):
+        raise _changed(origin)
+    return archive._table(wanted)
+
+
+def _changed(origin: Origin) -> Error:
+    error = NotFound("the file was replaced after a value in it was pickled: the value is not there any more")
+    error.file = origin.path
+    return error
 
 
 def load(

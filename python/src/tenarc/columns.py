@@ -419,6 +419,9 @@ class BytesColumn(BaseColumn):
         self.count = lengths.count
         self._lengths, self._data = lengths, data
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BytesColumn, (self._lengths, bytes(self._data))
+
     def rows(self, start: int, stop: int) -> list[Any]:
         data = self._data
         # The data of a view is a `memoryview`, but rows are `bytes` in any case.

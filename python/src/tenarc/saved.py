@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import weakref
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -33,6 +32,7 @@ from .errors import (
 from .fields import Decoded
 from .listing import lists_without
 from .options import Limits, check_memory
+from .origin import copied, refuse
 from .packed import Packed
 from .segment import (
     HASH_ITEM,
@@ -90,6 +90,7 @@ class TensorInfo(NamedTuple):
     "lasting",
     "payload",
     "read",
+    "reopen",
     "rows",
     "seed",
     "stored_hashes",
@@ -107,6 +108,8 @@ class Segment:
         self.limits = limits
         self._verify = verify
         self._before = before
+        #: What opens the file of the archive again, if that is known, and its arguments.
+        self.reopen: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
         # The columns that were last read by path.
         self._rows: tuple[Tag, Table] | None = None
         item = read_record(source, offset, before, limits)
@@ -125,6 +128,10 @@ class Segment:
         #: and verified. Its tensors cannot be verified, because the checksums come last and are missing. With
         #: `open(path, torn=True, verify=False)` the complete tensors can be read; reading others raises `Torn`.
         self.missing_bytes = max(self.end - before, 0)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the path of the archive and the number. Unpickling opens the file again."""
+        return self.reopen or refuse(self)
 
     def cut_error(self) -> Torn:
         """The error for a segment that the archive ends in."""
@@ -454,11 +461,14 @@ class Segment:
             raise Mismatch(f"expected columns, found {type(found).__name__}", path=path)
         segment = self.lasting()
         rows = StoredRows(0, Shared(), lambda: (segment, node, trail + through), path)
-        return Table.of(rows.groups(), self.limits.memory(*self.input))
+        table = Table.of(rows.groups(), self.limits.memory(*self.input))
+        if self.reopen is not None:
+            table.reopen = Segment.table, (segment, path)
+        return table
 
     def lasting(self) -> Segment:
         """The same value, which can be read after the archive is closed, as views can."""
-        lasting = copy.copy(self)
+        lasting = copied(self)
         lasting._source = self._source.share()
         lasting._rows = None
         return lasting

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import operator
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import Any, overload
 
@@ -18,6 +18,7 @@ from .columns import ABSENT, Column
 from .errors import Error, Fault, Mismatch, NotFound, Unsupported, bounded_recursion
 from .fields import Decoded
 from .listing import lists_without
+from .origin import refuse
 from .values import Raw
 
 # What a row takes that has no bytes in the input: its entry in a list.
@@ -30,7 +31,7 @@ _CHUNK = 4096
 _FEW = 12
 
 
-@lists_without("field_names", "groups", "limit", "of", "row_of", "tensor_of", "value_of")
+@lists_without("field_names", "groups", "limit", "of", "reopen", "row_of", "tensor_of", "value_of")
 class Table(paths.Rows):
     """Rows that are kept and written as columns.
 
@@ -56,6 +57,8 @@ class Table(paths.Rows):
             raise fault.kind(fault.message, path=fault.path()) from fault.__cause__
         #: How much memory the rows of one call may take; `None` for the rows of a caller.
         self.limit: int | None = None
+        #: What makes the table again in another process, and its arguments, if it is read when it is needed.
+        self.reopen: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
         self._index()
 
     @classmethod
@@ -66,6 +69,13 @@ class Table(paths.Rows):
         table.groups = [group for group in groups if group.count]
         table._index()
         return table
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickles the columns; or if they are read when they are needed, the path of the archive, which is opened
+        again."""
+        if any(group.is_stored for group in self.groups):
+            return self.reopen or refuse(self)
+        return super().__reduce_ex__(protocol)
 
     def _index(self) -> None:
         # The number of the first row of each group, and at last the number of rows.
@@ -259,7 +269,12 @@ class Table(paths.Rows):
         pieces = self._pieces(name)
         if all(piece.is_table() for piece in pieces):
             tensor = _tensor(pieces)
-            return Table.of(pieces, self.limit) if tensor is None else tensor
+            if tensor is not None:
+                return tensor
+            table = Table.of(pieces, self.limit)
+            if self.reopen is not None:
+                table.reopen = operator.getitem, (self, name)
+            return table
         pieces = [piece.loaded() for piece in pieces]
         for whole in (_tensor(pieces), _joined(pieces)):
             if whole is not None:
