@@ -871,7 +871,13 @@ def test_rows_without_bytes_are_bounded(opened, kind):
     archive = opened(archived({"log": Tag(TCOL, [1, {"a": ["list", BIG, EMPTY[kind]], "b": u8(1)}])}))
     before, start = peak(), time.monotonic()
     table = archive.table("log")
-    for read in (lambda: archive["log.a"], lambda: table["a"], lambda: table[0], table.columns):
+    reads = [lambda: table[0], table.columns]
+    if kind in ("tensors", "raw"):
+        # As one tensor, they take no memory.
+        assert archive["log.a"].shape == table["a"].shape == (1, BIG, 0)
+    else:
+        reads += [lambda: archive["log.a"], lambda: table["a"]]
+    for read in reads:
         with pytest.raises(tenarc.Limit, match="more memory than the limit"):
             read()
     assert table["b"].tolist() == [1]

@@ -203,9 +203,9 @@ class Archive:
             raise NotFound(what)
         return self.segment(0)
 
-    def load(self, cls: Any = None, *, tables: bool = False) -> Any:
+    def load(self, cls: Any = None, *, tables: bool = False, numbers: bool = False) -> Any:
         """Loads the only value: see `Segment.load`."""
-        return self._only.load(cls, tables=tables)
+        return self._only.load(cls, tables=tables, numbers=numbers)
 
     def view(self, cls: Any = None, *, tables: bool = False) -> Any:
         """The only value with views as arrays: see `Segment.view`."""
@@ -397,6 +397,7 @@ def load(
     *,
     cls: Any = None,
     tables: bool = False,
+    numbers: bool = False,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Any:
     """Loads the value of an archive file that holds one value, and verifies all checksums.
@@ -406,13 +407,14 @@ def load(
 
     Arrays have memory of their own. With `cls` the value is converted to that type: a dataclass, `list[int]`,
     `dict[str, numpy.ndarray]`, … Sequences that are stored as columns are read as lists of rows; with `tables` as
-    `Table`.
+    `Table`. Sequences of numbers that are stored as one block are read as lists; with `numbers` as `Numbers`, an
+    array.
     """
     if is_stream(path, "read"):
         with in_file(path):
-            return load_from(path, cls, tables=tables, limits=limits)
+            return load_from(path, cls, tables=tables, numbers=numbers, limits=limits)
     with _opened(path, Archive, limits=limits) as archive, in_file(path):
-        return archive.load(cls, tables=tables)
+        return archive.load(cls, tables=tables, numbers=numbers)
 
 
 def _opened(path: Any, make: Callable[..., Archive], **options: Any) -> Archive:

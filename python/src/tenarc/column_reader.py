@@ -189,7 +189,7 @@ class ColumnReader:
             inner = self.column(column, found.total)
         except Fault as fault:
             raise fault.at(2) from None
-        return ListColumn(found, inner)
+        return ListColumn(found, inner, numbers=self._resolver.numbers)
 
     def _tuple(self, node: Any, count: int) -> Column:
         _, nodes = _check_fields(node, (2,))

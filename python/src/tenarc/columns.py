@@ -542,13 +542,15 @@ class GapColumn(_Partial):
 
 
 class ListColumn(BaseColumn):
-    def __init__(self, lengths: Lengths, column: Column) -> None:
+    def __init__(self, lengths: Lengths, column: Column, *, numbers: bool = True) -> None:
         self.count = lengths.count
         self._lengths, self._column = lengths, column
+        #: Whether the rows are `Numbers`, if they have numbers.
+        self._numbers = numbers
 
     def rows(self, start: int, stop: int) -> list[Any]:
         edges = self._lengths.edges(start, stop)
-        if isinstance(self._column, NumberColumn):
+        if self._numbers and isinstance(self._column, NumberColumn):
             # Numbers of one type in one block, as in a packed sequence.
             numbers = self._column.values.view(Numbers)
             return [numbers[a:b] for a, b in pairwise(edges)]
@@ -575,11 +577,14 @@ class ListColumn(BaseColumn):
         return np.diff(ends[edges]) + 1
 
     def memory(self) -> int:
+        if self._numbers and isinstance(self._column, NumberColumn):
+            return self.count * (ENTRY + _ARRAY)
         return self.count * (ENTRY + _LIST) + self._column.memory()
 
     def part(self, start: int, stop: int) -> Column:
         (first,), (last,) = self._lengths.edges(start, start), self._lengths.edges(stop, stop)
-        return ListColumn(self._lengths.part(start, stop), self._column.part(first, last))
+        column = self._column.part(first, last)
+        return ListColumn(self._lengths.part(start, stop), column, numbers=self._numbers)
 
     def write(self, out: Encoder, depth: int) -> None:
         _start(out, depth, 3, "list")

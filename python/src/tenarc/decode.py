@@ -10,7 +10,7 @@ import numpy as np
 from . import dtypes
 from .calls import Read
 from .column_reader import ColumnReader, references_in
-from .columns import ABSENT, Column
+from .columns import ABSENT, Column, NumberColumn
 from .dtypes import DType, Order, Payload
 from .errors import Damaged, Error, Fault, Limit, Mismatch, bounded_recursion
 from .fields import (
@@ -106,10 +106,11 @@ def value_of(
     limits: Limits,
     elements: bool = True,
     tables: bool = False,
+    numbers: bool = True,
     cut: type[Error] = Damaged,
 ) -> Any:
     """Decodes metadata and its buffers. `Damaged` if a buffer is not referred to."""
-    resolver = Resolver(buffers, owned=owned, limits=limits, elements=elements, tables=tables)
+    resolver = Resolver(buffers, owned=owned, limits=limits, elements=elements, tables=tables, numbers=numbers)
     resolver.limit = limits.memory(*((len(metadata), 0) if buffers is None else buffers.input))
     try:
         with bounded_recursion():
@@ -144,6 +145,7 @@ class Resolver:
         limits: Limits,
         elements: bool = True,
         tables: bool = False,
+        numbers: bool = True,
     ) -> None:
         self.buffers = buffers
         self.owned = owned
@@ -151,6 +153,8 @@ class Resolver:
         self.elements = elements
         #: Whether columns are read as `Table`; if not, as lists of their rows.
         self.tables = tables
+        #: Whether packed sequences are read as `Numbers`; if not, as lists.
+        self.numbers = numbers
         self.limits = limits
         self._columns_reader: ColumnReader | None = None
         self._taken: dict[int, Payload] = {}
@@ -505,7 +509,11 @@ class Resolver:
     def _numbers(self, dtype: DType, payload: Payload) -> Any:
         if dtype.numpy is None:
             return Raw(dtype.name, (payload.nbytes * 8 // dtype.bits,), payload)
-        return payload.view(dtype.numpy).view(Numbers)
+        values = payload.view(dtype.numpy)
+        if self.numbers:
+            return values.view(Numbers)
+        self.take(NumberColumn(values).memory())
+        return values.tolist()
 
     def _shape(self, dims: Any) -> tuple[int, ...]:
         if not isinstance(dims, (list, tuple)):

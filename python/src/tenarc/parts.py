@@ -99,18 +99,22 @@ def from_parts(
     copy: bool = False,
     verify: bool = True,
     tables: bool = False,
+    numbers: bool = False,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Any:
     """Decodes parts. The buffers can be any objects that `memoryview` accepts.
 
     Arrays are views of the buffers, and writable if the buffer is. With `copy`, arrays have memory of their own.
     Without `verify`, the checksums of the buffers are not checked. With `cls` the value is converted, as by
-    `load`. With `tables`, sequences that are stored as columns are read as `Table`.
+    `load`. `tables` and `numbers` are those of `load` too.
     """
     received = _Received(bytes(memoryview(metadata)))
     received.take(buffers, verify)
     metadata, at = received.header.metadata, received.metadata_at
-    return convert(value_of(metadata, at, received, owned=copy, tables=tables, limits=limits), cls)
+    value = value_of(
+        metadata, at, received, owned=copy, tables=tables, numbers=numbers or cls is not None, limits=limits
+    )
+    return convert(value, cls)
 
 
 class _Received:

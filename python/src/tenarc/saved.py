@@ -262,14 +262,16 @@ class Segment:
         if self._places:
             read_body(Input(file, self._behind_header), self._header, self._seed, None, self.limits)
 
-    def load(self, cls: Any = None, *, tables: bool = False) -> Any:
+    def load(self, cls: Any = None, *, tables: bool = False, numbers: bool = False) -> Any:
         """Loads the value into memory, and verifies all checksums, except with `open(path, verify=False)`.
 
         With `cls` the value is converted to that type: a dataclass, `list[int]`, `dict[str, numpy.ndarray]`, …
-        Sequences that are stored as columns are read as lists of rows; with `tables` as `Table`.
+        Sequences that are stored as columns are read as lists of rows; with `tables` as `Table`. Sequences of
+        numbers that are stored as one block are read as lists; with `numbers` as `Numbers`, an array.
         """
         self._check_padding()
-        return convert(self._whole(owned=True, tables=tables), cls)
+        value = self._whole(owned=True, tables=tables, numbers=numbers or cls is not None)
+        return convert(value, cls)
 
     def view(self, cls: Any = None, *, tables: bool = False) -> Any:
         """The value, with read-only views of the file as arrays. Their checksums are not verified.
@@ -280,8 +282,11 @@ class Segment:
         """
         return convert(self._whole(owned=False, tables=tables), cls)
 
-    def _whole(self, *, owned: bool, tables: bool) -> Any:
-        return self.read(lambda resolver: resolver.whole(self._tree), [], owned=owned, tables=tables)
+    def _whole(self, *, owned: bool, tables: bool, numbers: bool = True) -> Any:
+        def read(resolver: Resolver) -> Any:
+            return resolver.whole(self._tree)
+
+        return self.read(read, [], owned=owned, tables=tables, numbers=numbers)
 
     @overload
     def get(self, path: str) -> Any | None: ...
@@ -558,10 +563,11 @@ class Segment:
         *,
         owned: bool = False,
         tables: bool = False,
+        numbers: bool = True,
         prefix: str = "",
     ) -> T:
         """Reads something of the value. For errors, `trail` leads to it, and `prefix` is its path."""
-        resolver = Resolver(self, owned=owned, limits=self.limits, tables=tables)
+        resolver = Resolver(self, owned=owned, limits=self.limits, tables=tables, numbers=numbers)
         try:
             with bounded_recursion():
                 return read(resolver)

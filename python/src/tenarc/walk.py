@@ -316,17 +316,19 @@ class Body:
             error.path = _path_to(self.header, number, self.limits)
             raise
 
-    def value(self, *, tables: bool = False) -> Any:
+    def value(self, *, tables: bool, numbers: bool) -> Any:
         """Decodes the value."""
-        return self._resolve(elements=True, tables=tables)
+        return self._resolve(elements=True, tables=tables, numbers=numbers)
 
     def check(self) -> None:
         """Checks the metadata, without the buffers."""
         self._resolve(elements=False)
 
-    def _resolve(self, *, elements: bool, tables: bool = False) -> Any:
+    def _resolve(self, *, elements: bool, tables: bool = False, numbers: bool = True) -> Any:
         metadata, at, limits = self.header.metadata, self.metadata_at, self.limits
-        return value_of(metadata, at, self, owned=True, limits=limits, elements=elements, tables=tables)
+        return value_of(
+            metadata, at, self, owned=True, limits=limits, elements=elements, tables=tables, numbers=numbers
+        )
 
 
 def verify(source: Source, limits: Limits) -> list[Entry]:
