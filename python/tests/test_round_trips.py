@@ -207,7 +207,8 @@ def same(found: Any, wanted: Any) -> None:
     elif isinstance(wanted, np.generic):
         same(found, wanted.item())
     elif isinstance(wanted, Numbers):
-        assert np.asarray(found).tobytes() == np.asarray(wanted, wanted.dtype.newbyteorder("<")).tobytes()
+        dtype = wanted.dtype.newbyteorder("<")
+        assert np.asarray(found, dtype).tobytes() == np.asarray(wanted, dtype).tobytes()
         assert np.ndim(found) == 1
     elif isinstance(wanted, np.ndarray):
         assert found.shape == wanted.shape and found.dtype == wanted.dtype.newbyteorder("<")

@@ -252,7 +252,7 @@ def test_a_big_endian_typed_array_and_clamped_bytes_are_read():
     for copy in (True, False):
         assert tenarc.loads(bytes.fromhex("d841 420102"), copy=copy, numbers=True).tolist() == [0x0102]
     assert tenarc.loads(bytes.fromhex("d844 430001ff")) == [0, 1, 255]
-    complex_ = tenarc.loads(bytes.fromhex("d9a7f9 d851 48 3f800000 40000000"), numbers=True)
+    complex_ = tenarc.loads(bytes.fromhex("d9a7f9 d851 48 3f800000 40000000"))
     assert complex_.dtype == np.dtype("<c8") and complex_.tolist() == [1 + 2j]
 
 

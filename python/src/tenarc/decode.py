@@ -510,7 +510,8 @@ class Resolver:
         if dtype.numpy is None:
             return Raw(dtype.name, (payload.nbytes * 8 // dtype.bits,), payload)
         values = payload.view(dtype.numpy)
-        if self.numbers:
+        # A complex number alone is an array, too.
+        if self.numbers or dtype.is_complex:
             return values.view(Numbers)
         self.take(NumberColumn(values).memory())
         return values.tolist()
