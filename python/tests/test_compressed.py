@@ -48,11 +48,10 @@ def saved(value, name=None, **options) -> bytes:
 def read(data: bytes, way: str, path, **options):
     """Reads the only value of an archive in one of several ways."""
     if way == "stream":
-        (found,) = tenarc.Reader(io.BytesIO(data), **options)
-        return found
+        return tenarc.Reader(io.BytesIO(data), **options).load(numbers=True)
     path.write_bytes(data)
     with tenarc.open(path, torn=way == "torn", **options) as archive:
-        return archive.view() if way == "view" else archive.load()
+        return archive.view() if way == "view" else archive.load(numbers=True)
 
 
 def weights(count: int, name: str = "f4") -> np.ndarray:
