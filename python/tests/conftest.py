@@ -37,6 +37,15 @@ def rust() -> Rust:
 
 
 @pytest.fixture(scope="session")
+def command() -> Path:
+    """The command `tenarc`."""
+    binary = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug" / "tenarc"
+    if not binary.exists():
+        pytest.skip(f"{binary} does not exist: run `cargo build -p tenarc-cli`")
+    return binary
+
+
+@pytest.fixture(scope="session")
 def example() -> bytes:
     """The worked example of SPEC 5.9."""
     return worked_examples()[0]

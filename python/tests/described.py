@@ -81,6 +81,11 @@ def difference(found: Any, want: Any) -> str | None:
         dtype = dtypes.BY_NAME[found["dtype"]].numpy
         numbers = np.frombuffer(bytes.fromhex(found["v"]), dtype).tolist()
         return difference(describe(numbers), want)
+    if kind == "numbers" and found["t"] == "array":
+        # Without `numbers=True`, it is read as a list.
+        dtype = dtypes.BY_NAME[want["dtype"]].numpy
+        numbers = np.frombuffer(bytes.fromhex(want["v"]), dtype)
+        return None if np.array([list_of(found)], dtype).tobytes() == numbers.tobytes() else f"{found!s:.200}"
     if kind != found["t"]:
         return f"{found!s:.200} for {want!s:.200}"
     if kind == "array":
@@ -98,6 +103,11 @@ def difference(found: Any, want: Any) -> str | None:
             return f"tag {found['tag']} for {want['tag']}"
         return difference(found["v"], want["v"])
     return None if found == want else f"{found!s:.200} for {want!s:.200}"
+
+
+def list_of(described: Any) -> list[Any]:
+    """The numbers in the description of a list."""
+    return [int(item["v"]) if item["t"] == "int" else as_float(item) for item in described["v"]]
 
 
 def as_float(described: Any) -> float:

@@ -406,7 +406,7 @@ def test_hashes_in_a_sparse_file_are_a_limit(path):
     limits = tenarc.Limits(max_alloc=4 << 20)
     with tenarc.open(path, limits=limits) as archive:
         for call in (archive.load, archive.verify, archive.digest, lambda: archive.segment(0).hashes):
-            with pytest.raises(tenarc.Limit, match="a list of hashes of 8388"):
+            with pytest.raises(tenarc.Limit, match=r"more memory|a list of hashes of 8388"):
                 call()
     with path.open("r+b") as file:
         file.truncate(end)

@@ -257,7 +257,7 @@ def test_a_path_that_could_lead_into_rows_too_is_a_json_pointer(tmp_path):
 def test_arrays_of_rows_share_the_memory_of_the_column(tmp_path):
     tenarc.save(tmp_path / "a", Table(log()))
     with tenarc.open(tmp_path / "a") as archive:
-        view, rows = archive.view(), archive.load()
+        view, rows = archive.view(), archive.load(numbers=True)
         images = archive.view(tables=True)["image"]
     assert images.shape == (100, 2, 3) and not images.flags.writeable and not view[1]["image"].flags.writeable
     assert np.shares_memory(rows[1]["image"].base, rows[2]["image"].base)

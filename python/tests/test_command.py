@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -16,14 +15,6 @@ import tenarc
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "convert/tests/fixtures/torch"
-
-
-@pytest.fixture(scope="module")
-def command() -> Path:
-    binary = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug" / "tenarc"
-    if not binary.exists():
-        pytest.skip(f"{binary} does not exist: run `cargo build -p tenarc-cli`")
-    return binary
 
 
 def converted(command: Path, name: str, directory: Path) -> Any:

@@ -50,11 +50,10 @@ def saved(value, name=None, **options) -> bytes:
 def read(data: bytes, way: str, path, **options):
     """Reads the only value of an archive in one of several ways."""
     if way == "stream":
-        (found,) = tenarc.Reader(io.BytesIO(data), **options)
-        return found
+        return tenarc.Reader(io.BytesIO(data), **options).load(numbers=True)
     path.write_bytes(data)
     with tenarc.open(path, torn=way == "torn", **options) as archive:
-        return archive.view() if way == "view" else archive.load()
+        return archive.view() if way == "view" else archive.load(numbers=True)
 
 
 def weights(count: int, name: str = "f4") -> np.ndarray:
@@ -610,7 +609,7 @@ def test_few_bytes_do_not_become_very_many(tmp_path):
     assert len(data) < 500_000
     before = peak()
     for way in WAYS:
-        with pytest.raises(tenarc.Limit, match=r"and may have .*max_alloc"):
+        with pytest.raises(tenarc.Limit, match="more memory than the limit"):
             read(data, way, tmp_path / "a")
     (tmp_path / "a").write_bytes(data)
     with tenarc.open(tmp_path / "a") as archive:
@@ -618,10 +617,10 @@ def test_few_bytes_do_not_become_very_many(tmp_path):
         with pytest.raises(tenarc.Limit):
             archive[""]
     assert peak() - before < 100 << 20
-    data = bomb(80)
-    limits = tenarc.Limits(max_alloc=79 << 20)
+    data = bomb(70)
+    limits = tenarc.Limits(max_alloc=69 << 20)
     for way in WAYS:
-        assert len(read(data, way, tmp_path / "a")) == 80 << 20
+        assert len(read(data, way, tmp_path / "a")) == 70 << 20
         with pytest.raises(tenarc.Limit):
             read(data, way, tmp_path / "a", limits=limits)
     data = bomb(256)
@@ -633,7 +632,7 @@ def test_copies_of_a_compressed_buffer_count_as_it_is_stored(tmp_path):
     data = saved([array] * 8, dedup=True, compression="zstd")
     assert len(data) < 5000
     for way in ("load", "stream"):
-        with pytest.raises(tenarc.Limit, match="several references"):
+        with pytest.raises(tenarc.Limit, match="more memory than the limit"):
             read(data, way, tmp_path / "a")
     assert len(read(data, "view", tmp_path / "a")) == 8
 
@@ -657,7 +656,7 @@ def test_many_groups_of_rows_with_one_compressed_buffer_are_bounded(compression,
         with tenarc.open(tmp_path / "a") as archive:
             for call in (lambda: archive["x"], lambda: archive.tensor("x"), lambda: archive.table("")["x"]):
                 if is_refused:
-                    with pytest.raises(tenarc.Limit, match="decompressed"):
+                    with pytest.raises(tenarc.Limit, match="more memory than the limit"):
                         call()
                 else:
                     assert call().shape == (groups, content.size)

@@ -296,6 +296,62 @@ def test_one_writer_at_a_time(path):
         out.save(2)
 
 
+def test_a_missing_file_is_created(path, tmp_path):
+    with pytest.raises(FileNotFoundError):
+        tenarc.append(path, create=False)
+    with pytest.raises(tenarc.Unsupported):
+        tenarc.append(path, alignment=5)
+    with pytest.raises(FileNotFoundError, match="missing"):
+        tenarc.append(tmp_path / "missing" / "a")
+    assert not [*tmp_path.iterdir()]
+    for number in range(3):
+        with tenarc.append(path, sync=number > 0) as out:
+            # It is a complete archive before there is a value.
+            assert tenarc.open(path).count == number
+            out.save(number)
+    for name in (os.fsencode(path) + b"2", str(path) + "3"):
+        with tenarc.append(name):
+            pass
+    with tenarc.open(path) as archive:
+        archive.verify()
+        assert [segment.load() for segment in archive.segments()] == [0, 1, 2]
+    assert len([*tmp_path.iterdir()]) == 3
+    (tmp_path / "link").symlink_to(tmp_path / "nothing")
+    with pytest.raises(FileNotFoundError):
+        tenarc.append(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink() and not (tmp_path / "nothing").exists()
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_file_that_another_process_creates_meanwhile_stays(path, links, monkeypatch):
+    """It may have values already when this process gives the empty archive its name."""
+    link = os.link
+
+    def late(temp, target):
+        tenarc.save(path, "theirs")
+        if not links:
+            raise PermissionError
+        link(temp, target)
+
+    monkeypatch.setattr(os, "link", late)
+    with tenarc.append(path) as out:
+        out.save("ours")
+    monkeypatch.undo()
+    with tenarc.open(path) as archive:
+        assert [segment.load() for segment in archive.segments()] == ["theirs", "ours"]
+    assert [*path.parent.iterdir()] == [path]
+
+
+def test_a_file_system_without_links_has_appends_too(path, monkeypatch):
+    def refused(*_):
+        raise PermissionError
+
+    monkeypatch.setattr(os, "link", refused)
+    with tenarc.append(path) as out:
+        out.save(1)
+    assert tenarc.load(path) == 1
+
+
 def test_a_torn_file_is_not_appended_to(path):
     tenarc.save(path, 1)
     path.write_bytes(path.read_bytes()[:-1])

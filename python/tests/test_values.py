@@ -3,10 +3,11 @@
 import dataclasses
 import enum
 import io
+import json
 import struct
 import subprocess
 import sys
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -14,19 +15,19 @@ import samples
 from described import describe, difference
 
 import tenarc
+from tenarc import Numbers
 
 
-def through_archive(value, **options):
+def through_archive(value, numbers=True, **options):
     out = io.BytesIO()
     with tenarc.Writer(out, **options) as writer:
         writer.save(value)
-    (found,) = tenarc.Reader(io.BytesIO(out.getvalue()))
-    return found
+    return tenarc.Reader(io.BytesIO(out.getvalue())).load(numbers=numbers)
 
 
 WAYS = {
-    "message": lambda value: tenarc.loads(tenarc.dumps(value)),
-    "message, uncopied": lambda value: tenarc.loads(tenarc.dumps(value), copy=False),
+    "message": lambda value: tenarc.loads(tenarc.dumps(value), numbers=True),
+    "message, uncopied": lambda value: tenarc.loads(tenarc.dumps(value), copy=False, numbers=True),
     "archive": through_archive,
     "buffers": lambda value: through_archive(value, inline_below=0),
     "parts": lambda value: through_parts(value),
@@ -35,7 +36,7 @@ WAYS = {
 
 def through_parts(value):
     parts = tenarc.to_parts(value, inline_below=0)
-    return tenarc.from_parts(parts.metadata, parts.buffers)
+    return tenarc.from_parts(parts.metadata, parts.buffers, numbers=True)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -139,7 +140,7 @@ def test_memory_of_any_kind_is_bytes():
         ({"a": {"b": np.array(["x"])}}, "a.b", "dtype <U1"),
         ([np.zeros(2, "M8[s]")], "0", "datetime64"),
         ([np.array([None])], "0", "dtype object"),
-        ([np.zeros(2, [("a", "i4")])], "0", "dtype"),
+        ([np.zeros((2, 1), [("a", "i4")])], "0", "structured array"),
         ([np.ma.masked_array([1], [True])], "0", "MaskedArray"),
         ({"a": tenarc.Tag(int.from_bytes(b"TBUF", "big"), [0])}, "a", "refers to a buffer"),
         (["\ud800"], "0", "not valid Unicode"),
@@ -246,11 +247,11 @@ def test_arrays_inside_unknown_tags_go_to_buffers():
 
 
 def test_a_big_endian_typed_array_and_clamped_bytes_are_read():
-    found = tenarc.loads(bytes.fromhex("d841 4401020304"))
+    found = tenarc.loads(bytes.fromhex("d841 4401020304"), numbers=True)
     assert found.dtype == np.dtype("<u2") and found.tolist() == [0x0102, 0x0304]
     for copy in (True, False):
-        assert tenarc.loads(bytes.fromhex("d841 420102"), copy=copy).tolist() == [0x0102]
-    assert tenarc.loads(bytes.fromhex("d844 430001ff")).tolist() == [0, 1, 255]
+        assert tenarc.loads(bytes.fromhex("d841 420102"), copy=copy, numbers=True).tolist() == [0x0102]
+    assert tenarc.loads(bytes.fromhex("d844 430001ff")) == [0, 1, 255]
     complex_ = tenarc.loads(bytes.fromhex("d9a7f9 d851 48 3f800000 40000000"))
     assert complex_.dtype == np.dtype("<c8") and complex_.tolist() == [1 + 2j]
 
@@ -286,7 +287,9 @@ def test_keys_that_python_cannot_tell_apart_are_no_silent_loss():
         with pytest.raises(tenarc.Error):
             tenarc.loads(bytes.fromhex(digits))
     with pytest.raises(tenarc.Mismatch):
-        tenarc.loads(bytes.fromhex("a1 d840 4101 00"))
+        tenarc.loads(bytes.fromhex("a1 d828 82 8101 d840 4101 00"))
+    for numbers in (False, True):
+        assert tenarc.loads(bytes.fromhex("a1 d840 4101 00"), numbers=numbers) == {(1,): 0}
 
 
 def test_raw_tensors_refuse_payloads_of_other_lengths():
@@ -362,3 +365,39 @@ def test_complex_numbers_are_tensors_without_dimensions(tmp_path):
 
 def unpacked(parts: tenarc.Parts):
     return parts.metadata, parts.buffers
+
+
+def test_a_sequence_is_a_list_whatever_its_length_and_form(tmp_path):
+    """Rust packs sequences from a length on."""
+    for count in (0, 2, 5, 1000):
+        config = {"xs": [0.5] * count, "ids": [7] * count}
+        packed = {"xs": Numbers([0.5] * count, "f8"), "ids": Numbers([7] * count, "u4")}
+        tenarc.save(tmp_path / "a", packed)
+        parts = tenarc.to_parts(packed)
+        for found in (
+            tenarc.load(tmp_path / "a"),
+            tenarc.load(tmp_path / "a", cls=dict),
+            tenarc.loads(tenarc.dumps(packed)),
+            tenarc.from_parts(parts.metadata, parts.buffers),
+            through_archive(packed, numbers=False),
+            tenarc.loads(tenarc.dumps(tenarc.Table([packed])))[0],
+            tenarc.loads(tenarc.dumps(tenarc.Table([packed])), tables=True)[0],
+        ):
+            assert json.loads(json.dumps(found)) == config
+        for found in (
+            tenarc.load(tmp_path / "a", numbers=True),
+            tenarc.open(tmp_path / "a").view(),
+            tenarc.loads(tenarc.dumps(packed), numbers=True),
+            through_archive(packed),
+            tenarc.loads(tenarc.dumps(tenarc.Table([packed])), numbers=True)[0],
+        ):
+            assert {type(value) for value in found.values()} == {Numbers}
+            assert [value.dtype for value in found.values()] == [np.float64, np.uint32]
+
+    @dataclasses.dataclass
+    class Config:
+        xs: Any
+        ids: np.ndarray
+
+    found = tenarc.load(tmp_path / "a", cls=Config)
+    assert type(found.xs) is list and type(found.ids) is np.ndarray

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bisect
 import contextlib
-import copy
 import operator
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -21,6 +20,7 @@ from .directory import Directory, Entry
 from .errors import Damaged, Error, NotFound, Torn, in_file
 from .listing import lists_without
 from .options import DEFAULT_LIMITS, Limits
+from .origin import Origin, copied, refuse
 from .paths import Step
 from .saved import Segment, TensorInfo, counted, read_record, shown
 from .source import FileSource, Front, Joined, Source, open_regular
@@ -57,6 +57,7 @@ class Archive:
         self._source = source
         # The file that it is in.
         self._path: str | None = None
+        self._origin: Origin | None = None
         self._is_closed = False
         self._limits = limits
         self._verify = verify
@@ -101,6 +102,12 @@ class Archive:
         else:
             archive._source = Joined(file.map(file.length - archive.unfinished_bytes), file)
         return archive
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the path and the options. Unpickling opens the file again, as it is then."""
+        if self._is_closed:
+            raise ValueError("cannot pickle a closed archive")
+        return _reopened, tuple(self._origin or refuse(self))
 
     def __enter__(self) -> Archive:
         return self
@@ -165,6 +172,8 @@ class Archive:
         found = Segment(self._source, number, entry.offset, self._mark, self._limits, **options)
         if found.missing_bytes and entry.offset != self._cut:
             raise found.cut_error()
+        if self._origin is not None:
+            found.reopen = _segment_again, (self._origin, number, found.seed)
         return found
 
     def named(self, name: str) -> Segment:
@@ -197,9 +206,9 @@ class Archive:
             raise NotFound(what)
         return self.segment(0)
 
-    def load(self, cls: Any = None, *, tables: bool = False) -> Any:
+    def load(self, cls: Any = None, *, tables: bool = False, numbers: bool = False) -> Any:
         """Loads the only value: see `Segment.load`."""
-        return self._only.load(cls, tables=tables)
+        return self._only.load(cls, tables=tables, numbers=numbers)
 
     def view(self, cls: Any = None, *, tables: bool = False) -> Any:
         """The only value with views as arrays: see `Segment.view`."""
@@ -262,8 +271,13 @@ class Archive:
             return self._only.table(name)
         # A value that was cut off is given only if no complete one has the name.
         numbers = [number for number in found if self._entries[number].offset != self._cut] or found
+        return self._table([(number, self._entries[number]) for number in numbers])
+
+    def _table(self, wanted: list[tuple[int, Entry]]) -> Table:
+        """The table of some values."""
+        numbers = [number for number, _ in wanted]
+        entries = [entry for _, entry in wanted]
         values = _Values(self, numbers)
-        entries = [self._entries[number] for number in numbers]
         # The metadata has a byte for each element, or for each group. If not, the headers are read for the error.
         known = [
             entry.rows
@@ -271,8 +285,12 @@ class Archive:
             if entry.rows is not None and entry.rows <= MAX_ROWS * entry.header_length
         ]
         if len(known) == len(entries) and self.torn is None:
-            return _TableOfValues(values, numbers, known)
-        return Table.of(values.groups(numbers))
+            table: Table = _TableOfValues(values, numbers, known)
+        else:
+            table = Table.of(values.groups(numbers), self._limits.memory(*values.shared.input))
+        if self._origin is not None:
+            table.reopen = _table_again, (self._origin, wanted)
+        return table
 
     def tensors(self) -> Iterator[TensorInfo]:
         """All tensors: see `Segment.tensors`."""
@@ -305,7 +323,7 @@ class _Values:
 
     def __init__(self, archive: Archive, numbers: list[int]) -> None:
         self._entries = {number: archive._entries[number] for number in numbers}
-        self._archive = copy.copy(archive)
+        self._archive = copied(archive)
         self._archive._source = archive._source.share()
         self._last: Segment | None = None
         self.shared = Shared()
@@ -327,6 +345,11 @@ class _Values:
                 small = SmallRows(self.shared)
         return groups + small.group()
 
+    @property
+    def limit(self) -> int:
+        """How much memory the rows of one call may take."""
+        return self._archive._limits.memory(*self.shared.input)
+
     def sequence(self, number: int) -> tuple[Segment, Any, list[Step]]:
         if self._last is None or self._last.number != number:
             self._last = None
@@ -345,8 +368,17 @@ class _TableOfValues(Table):
         # The number of the first row of each value, and at last the number of rows.
         self._firsts = list(accumulate(counts, initial=0))
         self._names = None
+        self._memory = {}
+        self.reopen = None
         # The values of which a row was read.
         self._read: dict[int, Table] = {}
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.reopen or refuse(self)
+
+    @cached_property
+    def limit(self) -> int | None:  # type: ignore[override]
+        return self._values.limit if self.groups else None
 
     @cached_property
     def groups(self) -> list[Column]:  # type: ignore[override]
@@ -369,8 +401,9 @@ class _TableOfValues(Table):
         place = bisect.bisect_right(self._firsts, row) - 1
         found = self._read.get(place)
         if found is None:
-            rows = StoredRows(self._numbers[place], Shared(), partial(self._values.sequence, self._numbers[place]))
-            found = self._read[place] = Table.of(rows.groups())
+            rows = StoredRows(self._numbers[place], self._values.shared, partial(self._values.sequence, self._numbers[place]))
+            groups = rows.groups()
+            found = self._read[place] = Table.of(groups, self._values.limit)
         return found[row - self._firsts[place]]
 
 
@@ -392,13 +425,48 @@ def open_archive(
     its header is complete: see `Segment.missing_bytes`. `Archive.torn` says what is wrong with the file. Arrays of
     values that were not committed are copies.
 
+    The archive, its values and their tables can be pickled, for example for the workers of a DataLoader: whoever
+    unpickles them opens the file again.
+
     Without `verify`, the checksums of tensors are not verified. This is how to read the complete tensors of a
     value that was cut off, because its checksums are missing.
 
     `OSError` if the file cannot be read, `Torn` if it has no end mark, `Damaged` if it is not an archive or is
     damaged.
     """
-    return _opened(path, Archive._mapped, torn=torn, verify=verify, limits=limits)
+    archive = _opened(path, Archive._mapped, torn=torn, verify=verify, limits=limits)
+    archive._origin = Origin(os.path.abspath(os.fsdecode(path)), torn, verify, limits)
+    return archive
+
+
+def _reopened(*origin: Any) -> Archive:
+    """Opens a file again that was open when something in it was pickled."""
+    path, torn, verify, limits = origin
+    return open_archive(path, torn=torn, verify=verify, limits=limits)
+
+
+def _segment_again(origin: Origin, number: int, seed: bytes) -> Segment:
+    archive = _reopened(*origin)
+    if number >= archive.count:
+        raise _changed(origin)
+    found = archive.segment(number)
+    if found.seed != seed:
+        raise _changed(origin)
+    return found
+
+
+def _table_again(origin: Origin, wanted: list[tuple[int, Entry]]) -> Table:
+    archive = _reopened(*origin)
+    # Values that were appended meanwhile are no part of the table.
+    if any(archive._entries[number : number + 1] != [entry] for number, entry in wanted):
+        raise _changed(origin)
+    return archive._table(wanted)
+
+
+def _changed(origin: Origin) -> Error:
+    error = NotFound("the file was replaced after a value in it was pickled: the value is not there any more")
+    error.file = origin.path
+    return error
 
 
 def load(
@@ -406,6 +474,7 @@ def load(
     *,
     cls: Any = None,
     tables: bool = False,
+    numbers: bool = False,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Any:
     """Loads the value of an archive file that holds one value, and verifies all checksums.
@@ -415,13 +484,14 @@ def load(
 
     Arrays have memory of their own. With `cls` the value is converted to that type: a dataclass, `list[int]`,
     `dict[str, numpy.ndarray]`, … Sequences that are stored as columns are read as lists of rows; with `tables` as
-    `Table`.
+    `Table`. Sequences of numbers that are stored as one block are read as lists; with `numbers` as `Numbers`, an
+    array.
     """
     if is_stream(path, "read"):
         with in_file(path):
-            return load_from(path, cls, tables=tables, limits=limits)
+            return load_from(path, cls, tables=tables, numbers=numbers, limits=limits)
     with _opened(path, Archive, limits=limits) as archive, in_file(path):
-        return archive.load(cls, tables=tables)
+        return archive.load(cls, tables=tables, numbers=numbers)
 
 
 def _opened(path: Any, make: Callable[..., Archive], **options: Any) -> Archive:

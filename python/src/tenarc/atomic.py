@@ -36,12 +36,13 @@ class AtomicFile:
     """A temporary file in the directory of `path` that replaces `path` at the end of a `with` block.
 
     After an exception, `path` stays as it was. A symbolic link at `path` is replaced, not followed. The new file
-    gets the permissions of the old one.
+    gets the permissions of the old one. If it is not to `replace` a file, one that was created meanwhile stays.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, sync: bool) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, sync: bool, replace: bool = True) -> None:
         self._target = Path(os.fsdecode(path))
         self._sync = sync
+        self._replace = replace
         self._mode = _mode_at(self._target)
         sweep(self._target)
         self.file, self._temp, self._guard = self._create()
@@ -91,10 +92,29 @@ class AtomicFile:
             os.fchmod(self.file.fileno(), self._mode)
         if self._sync:
             os.fsync(self.file.fileno())
-        os.replace(self._temp, self._target)
+        if self._replace:
+            os.replace(self._temp, self._target)
+        else:
+            _rename_new(self._temp, self._target)
         self._guard.remove()
         if self._sync:
             sync_directory(self._target.parent)
+
+
+def _rename_new(temp: Path, target: Path) -> None:
+    """Renames a file, or gives it another name too, unless there is a file of that name."""
+    with contextlib.suppress(FileExistsError):
+        if os.name == "nt":
+            os.rename(temp, target)
+            return
+        try:
+            os.link(temp, target)
+        except FileExistsError:
+            raise
+        except OSError:
+            # Not all file systems have links. Then another writer may create the file between these two calls.
+            if not os.path.lexists(target):
+                os.replace(temp, target)
 
 
 class _Guard:

@@ -14,14 +14,10 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from .dtypes import Payload
-from .errors import Fault, Limit
+from .options import check_memory
 
 if TYPE_CHECKING:
-    from .options import Limits
     from .paths import Step
-
-#: The most rows without bytes in a document, and in a call, which may have more if it reads many bytes.
-MAX_EMPTY = 1 << 24
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -60,17 +56,12 @@ class _Totals:
 class Call:
     """A call, for which `with` is around what it reads. Inside another call, it is a part of that one."""
 
-    __slots__ = ("_token", "alive", "empty", "first", "is_joined", "read", "repeated", "unpacked")
+    __slots__ = ("_taken", "_token", "alive", "first", "is_joined")
 
     def __init__(self, *, is_joined: bool = True) -> None:
         #: Whether an array can be made of the values of several rows. Otherwise they stay views.
         self.is_joined = is_joined
-        self.unpacked = _Totals()
-        self.repeated = _Totals()
-        #: Rows for which the archive has no bytes: of columns without content, and without a field.
-        self.empty = _Totals()
-        #: The bytes of the buffers whose copies count, as they are stored. Each buffer counts once.
-        self.read = 0
+        self._taken = _Totals()
         #: The place that was the first to take each of them.
         self.first: dict[tuple[int, int], Hashable] = {}
         #: The other buffers, if they are still in memory.
@@ -84,16 +75,16 @@ class Call:
 
     def forget(self) -> None:
         """Forgets the places so far, which are not read again. A call can read any number of them."""
-        self.unpacked.forget()
-        self.repeated.forget()
-        self.empty.forget()
+        self._taken.forget()
         self.alive.clear()
 
-    def check_missing(self, count: int, most: Callable[[], int]) -> None:
-        """Counts rows that do not have a field. `most` computes how many there may be if there are many."""
-        total = self.empty.more(count)
-        if total > MAX_EMPTY:
-            _check_empty(total, most())
+    def take(self, count: int, limit: int) -> None:
+        """Counts memory that is at no place, such as that of rows."""
+        check_memory(self._taken.more(count), limit)
+
+    def take_at(self, place: Hashable, count: int, limit: int) -> None:
+        """Counts what is read at a place. `count`: all that it has taken there so far."""
+        check_memory(self._taken.add(place, count), limit)
 
     def __enter__(self) -> Call:
         outer = _current.get()
@@ -104,11 +95,6 @@ class Call:
         if self._token is not None:
             _current.reset(self._token)
             self._token = None
-
-
-def _check_empty(total: int, most: int) -> None:
-    if total > most:
-        raise Fault(Limit, f"more than {most} rows without content")
 
 
 _current: ContextVar[Call | None] = ContextVar("tenarc.calls.current", default=None)
@@ -132,13 +118,13 @@ class Read:
     That is for columns, as groups are joined to one array, and numbers become objects of Python.
     """
 
-    __slots__ = ("_call", "_found", "_index", "_length", "_number", "_trail", "is_counted")
+    __slots__ = ("_call", "_found", "_index", "_limit", "_number", "_trail", "is_counted")
 
     def __init__(
-        self, call: Call, number: int, index: int, trail: Sequence[Step], length: int, *, is_counted: bool
+        self, call: Call, number: int, index: int, trail: Sequence[Step], limit: int, *, is_counted: bool
     ) -> None:
         self.is_counted = is_counted
-        self._call, self._number, self._index, self._trail, self._length = call, number, index, trail, length
+        self._call, self._number, self._index, self._trail, self._limit = call, number, index, trail, limit
         self._found: Hashable = None
 
     @property
@@ -167,24 +153,14 @@ class Read:
         first = self._call.first.get((self._number, buffer)) if self.is_counted else None
         return first is not None and first != self._place
 
-    def took(self, buffer: int, payload: Payload, stored: int) -> None:
-        """Notes a buffer that was read, and its stored length."""
+    def took(self, buffer: int, payload: Payload) -> None:
+        """Notes a buffer that was read."""
         key = self._number, buffer
         if not self.is_counted:
             self._call.alive[key] = weakref.ref(payload)
         elif key not in self._call.first:
             self._call.first[key] = self._place
-            self._call.read += stored
 
-    def check_unpacked(self, count: int, limits: Limits) -> None:
-        """Checks the compressed buffers of the call. `count`: the bytes of those that this read has taken."""
-        limits.check_unpacked(self._call.unpacked.add(self._place, count), self._length)
-
-    def check_empty(self, count: int, most: int) -> None:
-        """Checks the rows of the call that take no bytes. `count`: those that this read has made."""
-        if count:
-            _check_empty(self._call.empty.add(self._place, count), most)
-
-    def check_repeated(self, count: int, limits: Limits) -> None:
-        """Checks the copies of buffers in the call. `count`: the bytes of those that this read has made."""
-        limits.check_repeated(self._call.repeated.add(self._place, count), self._call.read)
+    def take(self, count: int) -> None:
+        """Checks the memory of the call. `count`: what this read has taken."""
+        self._call.take_at(self._place, count, self._limit)

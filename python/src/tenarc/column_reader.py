@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from . import dtypes
-from .calls import MAX_EMPTY
 from .columns import (
     MAX_ROWS,
     BoolColumn,
@@ -31,7 +30,7 @@ from .columns import (
     TupleColumn,
     UnitColumn,
 )
-from .errors import Damaged, Fault, Limit
+from .errors import Damaged, Fault
 from .fields import kind_of
 from .tags import COLUMN_MAJOR, NAMED, REFERENCE, ROW_MAJOR
 from .values import Raw, Tag
@@ -39,9 +38,9 @@ from .values import Raw, Tag
 if TYPE_CHECKING:
     from .decode import Resolver
 
-#: The least memory that a dict or a list takes, and that each of its entries takes.
-_CONTAINER, _ENTRY = 56, 8
 _TOO_MANY = 1 << 63
+#: The bytes of an offset that is kept for each length.
+_OFFSET = 8
 
 _UNSIGNED = ("u8", "u16", "u32", "u64")
 #: The types of 8 to 64 bits that have a typed array.
@@ -57,10 +56,6 @@ class ColumnReader:
 
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
-        #: The rows so far that take no bytes.
-        self.empty = 0
-        # The memory for the dicts and lists of the rows so far.
-        self._memory = 0
 
     def groups(self, content: Any) -> list[Column]:
         """Reads `[rows, column, rows, column, ...]`."""
@@ -99,8 +94,6 @@ class ColumnReader:
     def _tensors(self, node: Tag, count: int) -> Column:
         name, shape, payload = self._tensor(node, count, "a column of tensors")
         each = shape[1:]
-        if payload.nbytes == 0:
-            self._count_empty(count)
         array = self._resolver.array_of(name, shape, payload)
         if not isinstance(array, Raw):
             return TensorColumn(array)
@@ -126,8 +119,6 @@ class ColumnReader:
 
     def _struct(self, node: Mapping[Any, Any], count: int) -> Column:
         fields: dict[str, Column] = {}
-        if not node:
-            self._count_empty(count)
         for index, (name, column) in enumerate(node.items()):
             if type(name) is not str:
                 message = f"columns of a struct: expected text as a name, found {kind_of(name)}"
@@ -136,12 +127,10 @@ class ColumnReader:
                 fields[name] = self.column(column, count, in_struct=True)
             except Fault as fault:
                 raise fault.at(2 * index + 1) from None
-        self._count_containers(count, len(fields))
         return StructColumn(count, fields)
 
     def _unit(self, node: Any, count: int) -> Column:
         _check_fields(node, (1,))
-        self._count_empty(count)
         return UnitColumn(count)
 
     def _bool(self, node: Any, count: int) -> Column:
@@ -152,14 +141,14 @@ class ColumnReader:
     def _text(self, node: Any, count: int) -> Column:
         _, lengths, content = _check_fields(node, (3,))
         found = self.lengths(lengths, count)
-        if found.each is not None:
-            self._count_empty(count)
         with _at(2):
             text = content.encode() if type(content) is str else None
             if text is None:
                 if type(content) is not Tag:
                     raise Fault(Damaged, f"a column of texts: expected text, found {kind_of(content)}")
-                text = self._resolver.bytes_of(content, "a column of texts").tobytes()
+                payload = self._resolver.bytes_of(content, "a column of texts")
+                self._resolver.take(2 * payload.nbytes)
+                text = payload.tobytes()
             _check_total(found, len(text), "a column of texts")
             if not text.isascii():
                 _check_text(text, found)
@@ -168,12 +157,11 @@ class ColumnReader:
     def _bytes(self, node: Any, count: int) -> Column:
         _, lengths, content = _check_fields(node, (3,))
         found = self.lengths(lengths, count)
-        if found.each is not None:
-            self._count_empty(count)
         with _at(2):
             payload = self._resolver.bytes_of(content, "a column of bytes")
             _check_total(found, payload.nbytes, "a column of bytes")
         if type(content) is bytes or self._resolver.owned:
+            self._resolver.take(payload.nbytes)
             return BytesColumn(found, payload.tobytes())
         # The column is not copied, only each row that is made of it.
         return BytesColumn(found, payload.data.toreadonly())
@@ -197,42 +185,33 @@ class ColumnReader:
     def _list(self, node: Any, count: int) -> Column:
         _, lengths, column = _check_fields(node, (3,))
         found = self.lengths(lengths, count)
-        if found.each == 0:
-            self._count_empty(count)
         try:
             inner = self.column(column, found.total)
         except Fault as fault:
             raise fault.at(2) from None
-        self._count_containers(count, 0)
-        return ListColumn(found, inner)
+        return ListColumn(found, inner, numbers=self._resolver.numbers)
 
     def _tuple(self, node: Any, count: int) -> Column:
         _, nodes = _check_fields(node, (2,))
         if not isinstance(nodes, (list, tuple)):
             raise Fault(Damaged, f"columns of a tuple: expected an array, found {kind_of(nodes)}").at(1)
-        if not nodes:
-            self._count_empty(count)
         columns = []
         for index, column in enumerate(nodes):
             try:
                 columns.append(self.column(column, count))
             except Fault as fault:
                 raise fault.at(index).at(1) from None
-        self._count_containers(count, len(columns))
         return TupleColumn(count, columns)
 
     def _map(self, node: Any, count: int) -> Column:
         _, lengths, *nodes = _check_fields(node, (4,))
         found = self.lengths(lengths, count)
-        if found.each == 0:
-            self._count_empty(count)
         columns = []
         for index, column in enumerate(nodes):
             try:
                 columns.append(self.column(column, found.total))
             except Fault as fault:
                 raise fault.at(2 + index) from None
-        self._count_containers(count, 0)
         return MapColumn(found, *columns)
 
     def _enum(self, node: Any, count: int) -> Column:
@@ -263,7 +242,6 @@ class ColumnReader:
                 columns.append(self.column(column, int(occurrences[index])))
             except Fault as fault:
                 raise fault.at(index).at(3) from None
-            self._count_containers(int(occurrences[index]), 1)
         return EnumColumn(found, list(names), columns)
 
     def _interleaved(self, node: Any, count: int) -> Column:
@@ -276,8 +254,6 @@ class ColumnReader:
                     Damaged, f"{what}: expected numbers of shape [{count}, k], found {dtype} {list(shape)}"
                 )
             values = self._resolver.array_of(dtype, shape, payload)
-        if not shape[1]:
-            self._count_empty(count)
         with _at(1):
             column, used = self._described(names, values, 0)
             if used != shape[1]:
@@ -294,7 +270,6 @@ class ColumnReader:
         if not isinstance(names, (list, tuple, Mapping)):
             message = f"an interleaved column: expected a map, an array or null as names, found {kind_of(names)}"
             raise Fault(Damaged, message)
-        self._count_containers(count, len(names))
         if isinstance(names, Mapping):
             fields: dict[str, Column] = {}
             for index, (name, inner) in enumerate(names.items()):
@@ -352,6 +327,7 @@ class ColumnReader:
             raise Fault(Damaged, f"bits: expected {wanted}, found {payload.nbytes}")
         if count % 8 and payload[-1] >> count % 8:
             raise Fault(Damaged, f"bits: the unused bits of the last byte, 0x{payload[-1]:02x}, are not 0")
+        self._resolver.take(count)
         return np.unpackbits(payload, count=count, bitorder="little").view(np.bool_)
 
     def lengths(self, node: Any, count: int) -> Lengths:
@@ -362,27 +338,10 @@ class ColumnReader:
                     raise Fault(Damaged, f"lengths: {count} times {node} overflows")
                 return Lengths(count, node)
             numbers = self._typed(node, count, "lengths", _UNSIGNED)
+            self._resolver.take(_OFFSET * count)
             if count and int(numbers.max()) * count >= _TOO_MANY and sum(numbers.tolist()) >= _TOO_MANY:
                 raise Fault(Damaged, "lengths: their sum overflows")
             return Lengths(count, None, numbers)
-
-    # Limits
-
-    def _count_empty(self, count: int) -> None:
-        """Counts rows that take no bytes, so that a short input can announce any number of them."""
-        self.empty += count
-        most = self._resolver.limits.empty(MAX_EMPTY)
-        if self.empty > most:
-            raise Fault(Limit, f"more than {most} rows of columns without content")
-
-    def _count_containers(self, count: int, length: int) -> None:
-        """Counts the memory for dicts or lists. Many levels of them can stand around a row of one byte or bit."""
-        if self._resolver.tables:
-            return
-        self._memory += count * (_CONTAINER + _ENTRY * length)
-        if self._memory > self._resolver.limits.alloc_budget:
-            message = f"rows of columns need more than the limit of {self._resolver.limits.alloc_budget} bytes"
-            raise Fault(Limit, message)
 
 
 def counts_of(content: Any) -> list[int]:

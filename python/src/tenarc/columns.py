@@ -5,6 +5,7 @@ Whoever makes a column has checked it: `column_reader.py` for input, `column_mak
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, Protocol
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
 MAX_ROWS = 1 << 16
 #: The most dimensions that every version of numpy supports.
 MAX_RANK = 32
+#: The bytes that objects of Python take: an entry of a list that is made twice, as that of the rows of a column
+#: and that of all rows; and lists, texts and byte strings without their content, floats, other integers than the
+#: smallest, arrays, `Raw` and `Some`.
+ENTRY, _LIST, _TEXT, _BYTES, _FLOAT, _INT, _ARRAY, _RAW, _SOME = 16, 64, 64, 48, 24, 32, 160, 448, 96
+#: The bytes of a dict with one key that need not be text, and at most of each further one.
+_MAP, _PAIR = 232, 80
 #: Stands in the rows of a field for a row that does not have the field.
 ABSENT: Any = object()
 
@@ -64,6 +71,9 @@ class Column(Protocol):
 
     def sizes(self) -> npt.NDArray[np.int64]:
         """About how many bytes each row takes."""
+
+    def memory(self) -> int:
+        """How many bytes all rows take as objects of Python, at most."""
 
     def part(self, start: int, stop: int) -> Column:
         """The column of some of the rows."""
@@ -178,6 +188,11 @@ class NumberColumn(BaseColumn):
     def sizes(self) -> npt.NDArray[np.int64]:
         return np.full(self.count, self.values.itemsize)
 
+    def memory(self) -> int:
+        # Small integers exist once.
+        each = _FLOAT if self.values.dtype.kind == "f" else _INT if self.values.itemsize > 1 else 0
+        return self.count * (ENTRY + each)
+
     def part(self, start: int, stop: int) -> Column:
         return NumberColumn(self.values[start:stop])
 
@@ -204,6 +219,9 @@ class BoolColumn(BaseColumn):
     def sizes(self) -> npt.NDArray[np.int64]:
         # An eighth, which is too little to count.
         return np.zeros(self.count, np.int64)
+
+    def memory(self) -> int:
+        return self.count * ENTRY
 
     def part(self, start: int, stop: int) -> Column:
         return BoolColumn(self.values[start:stop])
@@ -232,6 +250,9 @@ class TensorColumn(BaseColumn):
 
     def sizes(self) -> npt.NDArray[np.int64]:
         return np.full(self.count, self.values.nbytes // max(self.count, 1))
+
+    def memory(self) -> int:
+        return self.count * (ENTRY + _ARRAY + 16 * self.values.ndim)
 
     def part(self, start: int, stop: int) -> Column:
         return TensorColumn(self.values[start:stop])
@@ -264,6 +285,9 @@ class RawColumn(BaseColumn):
 
     def sizes(self) -> npt.NDArray[np.int64]:
         return np.full(self.count, self._width)
+
+    def memory(self) -> int:
+        return self.count * (ENTRY + _RAW)
 
     def part(self, start: int, stop: int) -> Column:
         payload = self._payload[start * self._width : stop * self._width]
@@ -309,6 +333,14 @@ class StructColumn(BaseColumn):
     def sizes(self) -> npt.NDArray[np.int64]:
         return _sum(self.count, self.fields.values())
 
+    def memory(self) -> int:
+        each = ENTRY + sys.getsizeof(dict.fromkeys(self.fields))
+        # A loop, as in `rows`.
+        total = self.count * each
+        for column in self.fields.values():
+            total += column.memory()
+        return total
+
     def part(self, start: int, stop: int) -> Column:
         fields = {name: column.part(start, stop) for name, column in self.fields.items()}
         return StructColumn(stop - start, fields)
@@ -336,6 +368,9 @@ class UnitColumn(BaseColumn):
 
     def sizes(self) -> npt.NDArray[np.int64]:
         return np.zeros(self.count, np.int64)
+
+    def memory(self) -> int:
+        return self.count * ENTRY
 
     def part(self, start: int, stop: int) -> Column:
         return UnitColumn(stop - start)
@@ -365,6 +400,10 @@ class TextColumn(BaseColumn):
     def sizes(self) -> npt.NDArray[np.int64]:
         return self._lengths.numbers() + 1
 
+    def memory(self) -> int:
+        width = 1 if self._ascii is not None else 4
+        return self.count * (ENTRY + _TEXT + 8 * width) + width * len(self._data)
+
     def part(self, start: int, stop: int) -> Column:
         (first,), (last,) = self._lengths.edges(start, start), self._lengths.edges(stop, stop)
         return TextColumn(self._lengths.part(start, stop), self._data[first:last])
@@ -380,6 +419,9 @@ class BytesColumn(BaseColumn):
         self.count = lengths.count
         self._lengths, self._data = lengths, data
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BytesColumn, (self._lengths, bytes(self._data))
+
     def rows(self, start: int, stop: int) -> list[Any]:
         data = self._data
         # The data of a view is a `memoryview`, but rows are `bytes` in any case.
@@ -390,6 +432,9 @@ class BytesColumn(BaseColumn):
 
     def sizes(self) -> npt.NDArray[np.int64]:
         return self._lengths.numbers() + 1
+
+    def memory(self) -> int:
+        return self.count * (ENTRY + _BYTES) + len(self._data)
 
     def part(self, start: int, stop: int) -> Column:
         (first,), (last,) = self._lengths.edges(start, start), self._lengths.edges(stop, stop)
@@ -435,6 +480,11 @@ class _Partial(BaseColumn):
         sizes = np.zeros(self.count, np.int64)
         sizes[self._bits] = self._column.sizes()
         return sizes
+
+    def memory(self) -> int:
+        # An optional value that is none, or a unit, is wrapped.
+        wrapped = _SOME if isinstance(self._column, (OptionColumn, UnitColumn, ItemColumn)) else 0
+        return self.count * (ENTRY + wrapped) + self._column.memory()
 
     def part(self, start: int, stop: int) -> Any:
         bits = self._bits[start:stop]
@@ -492,13 +542,15 @@ class GapColumn(_Partial):
 
 
 class ListColumn(BaseColumn):
-    def __init__(self, lengths: Lengths, column: Column) -> None:
+    def __init__(self, lengths: Lengths, column: Column, *, numbers: bool = True) -> None:
         self.count = lengths.count
         self._lengths, self._column = lengths, column
+        #: Whether the rows are `Numbers`, if they have numbers.
+        self._numbers = numbers
 
     def rows(self, start: int, stop: int) -> list[Any]:
         edges = self._lengths.edges(start, stop)
-        if isinstance(self._column, NumberColumn):
+        if self._numbers and isinstance(self._column, NumberColumn):
             # Numbers of one type in one block, as in a packed sequence.
             numbers = self._column.values.view(Numbers)
             return [numbers[a:b] for a, b in pairwise(edges)]
@@ -524,9 +576,15 @@ class ListColumn(BaseColumn):
         edges = np.concatenate(([0], np.cumsum(self._lengths.numbers())))
         return np.diff(ends[edges]) + 1
 
+    def memory(self) -> int:
+        if self._numbers and isinstance(self._column, NumberColumn):
+            return self.count * (ENTRY + _ARRAY)
+        return self.count * (ENTRY + _LIST) + self._column.memory()
+
     def part(self, start: int, stop: int) -> Column:
         (first,), (last,) = self._lengths.edges(start, start), self._lengths.edges(stop, stop)
-        return ListColumn(self._lengths.part(start, stop), self._column.part(first, last))
+        column = self._column.part(first, last)
+        return ListColumn(self._lengths.part(start, stop), column, numbers=self._numbers)
 
     def write(self, out: Encoder, depth: int) -> None:
         _start(out, depth, 3, "list")
@@ -570,6 +628,12 @@ class TupleColumn(BaseColumn):
     def sizes(self) -> npt.NDArray[np.int64]:
         return _sum(self.count, self.columns)
 
+    def memory(self) -> int:
+        total = self.count * (ENTRY + _LIST)
+        for column in self.columns:
+            total += column.memory()
+        return total
+
     def part(self, start: int, stop: int) -> Column:
         block = None if self._block is None else self._block[start:stop]
         return TupleColumn(stop - start, [column.part(start, stop) for column in self.columns], block)
@@ -607,6 +671,12 @@ class MapColumn(BaseColumn):
 
     def sizes(self) -> npt.NDArray[np.int64]:
         return ListColumn(self._lengths, self._keys).sizes() + ListColumn(self._lengths, self._values).sizes()
+
+    def memory(self) -> int:
+        entries = self._lengths.total
+        # Keys can be copied, so that they are hashable.
+        inner = 2 * self._keys.memory() + self._values.memory()
+        return self.count * (ENTRY + _LIST) + min(self.count, entries) * _MAP + entries * _PAIR + inner
 
     def part(self, start: int, stop: int) -> Column:
         (first,), (last,) = self._lengths.edges(start, start), self._lengths.edges(stop, stop)
@@ -663,6 +733,13 @@ class EnumColumn(BaseColumn):
                 sizes[self._codes == code] += column.sizes()
         return sizes
 
+    def memory(self) -> int:
+        total = self.count * ENTRY
+        for column in self._columns:
+            if column is not None:
+                total += column.count * _MAP + column.memory()
+        return total
+
     def part(self, start: int, stop: int) -> Column:
         codes = self._codes[start:stop]
         before = np.bincount(self._codes[:start], minlength=len(self._names)).tolist()
@@ -714,6 +791,10 @@ class ItemColumn(BaseColumn):
 
     def sizes(self) -> npt.NDArray[np.int64]:
         return np.fromiter(map(_size_of, self._values), np.int64, self.count)
+
+    def memory(self) -> int:
+        # The values exist already.
+        return self.count * ENTRY
 
     def part(self, start: int, stop: int) -> Column:
         return type(self)(self._values[start:stop])

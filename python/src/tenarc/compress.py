@@ -42,7 +42,7 @@ class Compressed:
         for chunk, content in _encoded(payload, self._chunk_len, layout, compress):
             full += chunk.nbytes
             # What readers refuse by default is not written.
-            if content is not None and full > DEFAULT_LIMITS.unpacked(stored + len(content)):
+            if content is not None and full > DEFAULT_LIMITS.memory(0, stored + len(content)):
                 content = None
             found.append(chunk.data if content is None else content)
             stored += len(found[-1])

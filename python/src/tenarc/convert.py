@@ -32,7 +32,10 @@ _CONCRETE = frozenset(np.sctypeDict.values())
 
 
 def convert(value: Any, hint: Any) -> Any:
-    """Converts a value to the type of a hint; without one, returns it unchanged. `Mismatch` if it does not fit."""
+    """Converts a value to the type of a hint; without one, returns it unchanged. `Mismatch` if it does not fit.
+
+    Where the hint says nothing, `Numbers` become lists.
+    """
     if hint is None:
         return value
     try:
@@ -42,9 +45,19 @@ def convert(value: Any, hint: Any) -> Any:
         raise fault.kind(fault.message, path=fault.path()) from None
 
 
+def _without_numbers(value: Any) -> Any:
+    if isinstance(value, Numbers):
+        return value.tolist()
+    if type(value) is list:
+        return [_without_numbers(item) for item in value]
+    if type(value) is dict:
+        return {key: _without_numbers(item) for key, item in value.items()}
+    return value
+
+
 def _convert(value: Any, hint: Any, tried: _Tried) -> Any:
     if hint is Any or hint is object:
-        return value
+        return _without_numbers(value)
     origin = typing.get_origin(hint)
     # An alias by `type X = ...` of Python 3.12; numpy's `NDArray` is one there.
     if hasattr(origin, "__value__"):
@@ -199,9 +212,9 @@ def _class(value: Any, cls: type, tried: _Tried) -> Any:
         hints = _hints_of(cls)
         return cls(*_tuple(value, tuple(hints.get(name, Any) for name in cls._fields), tried))
     if cls is list or cls is tuple:
-        return cls(_sequence(value))
+        return cls(map(_without_numbers, _sequence(value)))
     if cls is dict:
-        return _expect(isinstance(value, Mapping), value, value, "a map")
+        return _without_numbers(_expect(isinstance(value, Mapping), value, value, "a map"))
     if cls.__module__ == "torch" and cls.__name__ == "Tensor":
         return _instance(to_torch(value), cls)
     return _instance(value, cls)

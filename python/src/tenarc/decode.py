@@ -10,7 +10,7 @@ import numpy as np
 from . import dtypes
 from .calls import Read
 from .column_reader import ColumnReader, references_in
-from .columns import ABSENT, Column
+from .columns import ABSENT, Column, NumberColumn
 from .dtypes import DType, Order, Payload
 from .errors import Damaged, Error, Fault, Limit, Mismatch, bounded_recursion
 from .fields import (
@@ -26,7 +26,7 @@ from .fields import (
     passed_over,
     payload_of,
 )
-from .options import Limits
+from .options import Limits, check_memory
 from .segment import Header
 from .table import Table
 from .tags import (
@@ -90,8 +90,8 @@ class Buffers(Protocol):
         """The header with their lengths."""
 
     @property
-    def byte_length(self) -> int:
-        """The number of bytes of the segment that are there, which limits what compressed buffers may become."""
+    def input(self) -> tuple[int, int]:
+        """The bytes of the segment that are there: those of compressed buffers are the second number."""
 
     def payload(self, number: int, owned: bool) -> Payload:
         """The content of a buffer: a copy if `owned`, else it may be a view."""
@@ -106,10 +106,12 @@ def value_of(
     limits: Limits,
     elements: bool = True,
     tables: bool = False,
+    numbers: bool = True,
     cut: type[Error] = Damaged,
 ) -> Any:
     """Decodes metadata and its buffers. `Damaged` if a buffer is not referred to."""
-    resolver = Resolver(buffers, owned=owned, limits=limits, elements=elements, tables=tables)
+    resolver = Resolver(buffers, owned=owned, limits=limits, elements=elements, tables=tables, numbers=numbers)
+    resolver.limit = limits.memory(*((len(metadata), 0) if buffers is None else buffers.input))
     try:
         with bounded_recursion():
             return resolver.whole(parse(metadata, offset, limits, cut))
@@ -143,6 +145,7 @@ class Resolver:
         limits: Limits,
         elements: bool = True,
         tables: bool = False,
+        numbers: bool = True,
     ) -> None:
         self.buffers = buffers
         self.owned = owned
@@ -150,14 +153,15 @@ class Resolver:
         self.elements = elements
         #: Whether columns are read as `Table`; if not, as lists of their rows.
         self.tables = tables
+        #: Whether packed sequences are read as `Numbers`; if not, as lists.
+        self.numbers = numbers
         self.limits = limits
         self._columns_reader: ColumnReader | None = None
         self._taken: dict[int, Payload] = {}
-        # The bytes of the buffers that were read, as they are stored, and of their further copies.
-        self._read = 0
-        self._repeated = 0
-        # The bytes of the compressed buffers that were read, after they were decompressed.
-        self._unpacked = 0
+        # The memory so far.
+        self._memory = 0
+        #: How much that may be.
+        self.limit = limits.memory(0) if buffers is None else limits.memory(*buffers.input)
         #: Which of the reads of a call this is, if the call reads several places.
         self.part: Read | None = None
         # Whether this is inside an item of a column of kind `rows`.
@@ -170,10 +174,13 @@ class Resolver:
             self._columns_reader = ColumnReader(self)
         return self._columns_reader
 
-    @property
-    def empty(self) -> int:
-        """The rows of columns so far that take no bytes."""
-        return 0 if self._columns_reader is None else self._columns_reader.empty
+    def take(self, count: int) -> None:
+        """Counts memory that is about to be allocated."""
+        self._memory += count
+        if self.part is not None:
+            self.part.take(self._memory)
+        else:
+            check_memory(self._memory, self.limit)
 
     def release(self) -> None:
         """Breaks the cycle of references to the reader of columns, which would keep the segment in memory."""
@@ -342,9 +349,10 @@ class Resolver:
             return object()
         groups = self._groups(node)
         if self.tables:
-            return Table.of(groups)
+            return Table.of(groups, self.limit)
         rows: list[Any] = []
         for group in groups:
+            self.take(group.memory())
             rows += group.rows(0, group.count)
         return rows
 
@@ -446,9 +454,9 @@ class Resolver:
             taken = self._taken[number] = self._read_buffer(number)
         elif self.part is not None:
             if self.part.is_counted:
-                self._count_repeated(taken.nbytes)
+                self.take(taken.nbytes)
         elif self.owned and copy:
-            self._count_repeated(taken.nbytes)
+            self.take(taken.nbytes)
             taken = taken.copy()
         return taken
 
@@ -459,36 +467,17 @@ class Resolver:
         found = None if part is None else part.in_memory(number)
         if found is not None:
             return found
-        if number in header.packed:
-            self._count_unpacked(header.lengths[number])
-        elif part is not None and part.is_repeated(number):
-            self._count_repeated(header.lengths[number])
+        # A view takes no memory, unless it is copied where it is used again.
+        length = header.lengths[number]
+        if number in header.packed or (part is not None and part.is_repeated(number)):
+            self.take(length)
+        elif self.owned:
+            # The header can claim any length, which is another error.
+            self.take(min(length, sum(self.buffers.input)))
         found = self.buffers.payload(number, self.owned)
-        self._read += header.stored_lengths[number]
         if part is not None:
-            part.took(number, found, header.stored_lengths[number])
+            part.took(number, found)
         return found
-
-    def _count_repeated(self, length: int) -> None:
-        """Counts a further copy of a buffer."""
-        self._repeated += length
-        if self.part is not None:
-            self.part.check_repeated(self._repeated, self.limits)
-        else:
-            # What a header announces need not be there, so that only buffers count that were read.
-            self.limits.check_repeated(self._repeated, self._read)
-
-    def _count_unpacked(self, length: int) -> None:
-        """Counts the bytes of a compressed buffer before it is decompressed.
-
-        A few bytes can stand for very many, so there is a limit.
-        """
-        assert self.buffers is not None
-        self._unpacked += length
-        if self.part is not None:
-            self.part.check_unpacked(self._unpacked, self.limits)
-        else:
-            self.limits.check_unpacked(self._unpacked, self.buffers.byte_length)
 
     def _inline(self, payload: Payload) -> Payload:
         return payload.copy() if self.owned and not payload.flags.writeable else payload
@@ -520,7 +509,12 @@ class Resolver:
     def _numbers(self, dtype: DType, payload: Payload) -> Any:
         if dtype.numpy is None:
             return Raw(dtype.name, (payload.nbytes * 8 // dtype.bits,), payload)
-        return payload.view(dtype.numpy).view(Numbers)
+        values = payload.view(dtype.numpy)
+        # A complex number alone is an array, too.
+        if self.numbers or dtype.is_complex:
+            return values.view(Numbers)
+        self.take(NumberColumn(values).memory())
+        return values.tolist()
 
     def _shape(self, dims: Any) -> tuple[int, ...]:
         if not isinstance(dims, (list, tuple)):

@@ -10,7 +10,7 @@ import math
 import os
 import struct
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import cbor2
@@ -20,10 +20,13 @@ import xxhash
 
 from . import dtypes, items
 from .calls import Call
+from .decode import Resolver
 from .dlpack import array_of
 from .dtypes import DType, Order, Payload
 from .errors import Fault, Limit, Unsupported, bounded_recursion
-from .options import SaveOptions
+from .fields import frozen
+from .frames import has_columns
+from .options import MAX_DEPTH, Limits, SaveOptions
 from .table import Table
 from .tags import (
     BIGNUM,
@@ -38,11 +41,14 @@ from .tags import (
     SOME,
 )
 from .torch_arrays import from_torch
+from .tree import parse
 from .values import Numbers, Raw, Simple, Some, Tag, is_none, is_record
 
 # Lists and dicts of at least `_LONG` entries of these types only are encoded by cbor2, which is faster.
 _PLAIN = frozenset((int, str, bool, type(None)))
 _LONG = 16
+# Keys of these types are read as what they are.
+_PLAIN_KEYS = frozenset((str, int, float, bool, type(None), bytes))
 # Longer keys are not kept.
 _MAX_KEY = 64
 _WITH_PAYLOAD = frozenset(
@@ -168,6 +174,8 @@ class Encoder:
             kinds = {*map(type, value), *map(type, value.values())}
             if kinds <= _PLAIN and (int not in kinds or _is_short([*value, *value.values()])):
                 return self.plain(value)
+        if not _PLAIN_KEYS.issuperset(map(type, value)):
+            _check_keys(value)
         self.out.append(items.head(items.MAP, len(value)))
         for index, (key, item) in enumerate(value.items()):
             try:
@@ -242,6 +250,18 @@ class Encoder:
                 self.out.append(items.head(items.UNSIGNED, group.count))
                 group.write(self, depth + 2)
 
+    def write_frame(self, value: Any, depth: int) -> None:
+        """Writes a data frame, an Arrow table or a structured array as columns."""
+        try:
+            table = Table(value)
+        except Unsupported as error:
+            raise Fault(Unsupported, error.message).at(0, error.path) from error.__cause__
+        if not all(group.is_table() for group in table.groups):
+            kind = type(value)
+            what = f"cannot write a {kind.__module__}.{kind.__qualname__}"
+            raise Fault(Unsupported, f"{what}: write `to_numpy()` for an array, or `tenarc.Table` of it for rows")
+        self.write_table(table, depth)
+
     def write_text(self, value: bytes, depth: int) -> None:
         """Writes the texts of a column: as text in the metadata, or as bytes in a buffer."""
         if len(value) < self.inline_below:
@@ -266,6 +286,8 @@ class Encoder:
 
     def write_array(self, value: npt.NDArray[Any], depth: int) -> None:
         dtype = dtypes.of_numpy(value.dtype)
+        if dtype is None and value.dtype.names is not None:
+            return self.write_frame(value, depth)
         if dtype is None:
             text = f"cannot write numpy's dtype {value.dtype}"
             # ml_dtypes stores one of these elements in each byte; the format packs them.
@@ -283,6 +305,11 @@ class Encoder:
 
     def write_exported(self, value: Any, depth: int) -> None:
         """Writes a tensor of another library, such as jax or cupy, that supports DLPack."""
+        if getattr(value, "null_count", 0):
+            # pyarrow would make NaN of what is missing.
+            raise Fault(
+                Unsupported, "cannot write an array in which values are missing: write `tenarc.Table` of it"
+            )
         self.write_array(array_of(value), depth)
 
     def write_raw(self, value: Raw, depth: int) -> None:
@@ -343,6 +370,38 @@ def _key(key: str) -> bytes:
         return items.text(key)
     except UnicodeEncodeError as error:
         raise Fault(Unsupported, f"text is not valid Unicode: {error}") from None
+
+
+def _check_keys(keys: Iterable[Any]) -> None:
+    """Checks that keys can be read: that they can be keys again, and that no two of them are read as the same."""
+    found: dict[Any, Any] = {}
+    for index, key in enumerate(keys):
+        read = _read_back(key)
+        try:
+            other = found.setdefault(read, key)
+        except TypeError:
+            text = f"cannot write a {type(key).__name__} as a key, because it is not read as a key of a dict"
+            raise Fault(Unsupported, text).at(2 * index) from None
+        if other is not key:
+            raise Fault(Unsupported, f"two keys are read as the same: {other!r:.40} and {key!r:.40}").at(2 * index)
+
+
+def _read_back(key: Any) -> Any:
+    """What a key is read as."""
+    if type(key) in _PLAIN_KEYS or isinstance(key, (np.bool_, np.integer, np.floating)):
+        return key
+    if isinstance(key, enum.Enum):
+        return key.name
+    if is_none(key):
+        return None
+    if type(key) is tuple:
+        return tuple(map(_read_back, key))
+    # A message with the key and nothing else. A key of the dict that is written cannot contain itself.
+    encoder = Encoder(None)
+    encoder.max_depth = MAX_DEPTH
+    encoder.value(key, 0)
+    resolver = Resolver(None, owned=True, limits=Limits(max_depth=MAX_DEPTH))
+    return frozen(resolver.value(parse(b"".join(encoder.out), 0, resolver.limits)))
 
 
 def _payload(value: npt.NDArray[Any]) -> tuple[Order, Payload]:
@@ -412,5 +471,7 @@ def _writer_of(value: Any) -> _Writer:
         return Encoder.write_torch
     if hasattr(value, "__dlpack__") and not isinstance(value, (type, np.ndarray)):
         return Encoder.write_exported
+    if has_columns(value):
+        return Encoder.write_frame
     kind = type(value)
     raise Fault(Unsupported, f"cannot write a {kind.__module__}.{kind.__qualname__}")

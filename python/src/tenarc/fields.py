@@ -11,7 +11,7 @@ from . import dtypes
 from .dtypes import DType, Order, Payload
 from .errors import Damaged, Fault, Mismatch
 from .tags import BIGNUM, MEANINGS
-from .values import Tag
+from .values import Numbers, Tag
 
 # The class to which cbor2 decodes a map that is a key; it depends on the Python version.
 _FROZEN_MAP: Any = type(next(iter(cbor2.loads(b"\xa1\xa0\x00"))))
@@ -113,8 +113,13 @@ def kind_of(node: Any) -> str:
 
 def frozen(key: Any) -> Any:
     """A hashable copy of a value, to be the key of a dict."""
+    if isinstance(key, np.ndarray) and key.ndim == 0:
+        # Such as a complex number.
+        return key[()]
     if isinstance(key, memoryview):
         return bytes(key)
+    if isinstance(key, Numbers):
+        return tuple(key.tolist())
     if isinstance(key, list):
         return tuple(map(frozen, key))
     if isinstance(key, dict):

@@ -68,8 +68,12 @@ def append(
     chunk_len: int = DEFAULT_CHUNK,
     compression: Compression = None,
     sync: bool = True,
+    create: bool = True,
 ) -> Appender:
     """Opens an archive file to append values to it; use it in a `with` block.
+
+    If there is no file at `path`, it is created as an archive without values, by a temporary file as in `save`.
+    Without `create`, that is a `FileNotFoundError`.
 
     What the file holds already is never overwritten. New values become part of the archive with `commit`, or at
     the end of the block; after an exception, values that are not committed are removed. What a killed append left
@@ -83,13 +87,25 @@ def append(
         chunk_len=chunk_len,
         compression=compression,
     )
-    file = open_locked(path)
+    file = _opened(path, create, sync, options)
     try:
         with in_file(path):
             return Appender(file, sync, **options)
     except BaseException:
         file.close()
         raise
+
+
+def _opened(path: str | os.PathLike[str], create: bool, sync: bool, options: dict[str, Any]) -> io.FileIO:
+    try:
+        return open_locked(path)
+    except FileNotFoundError:
+        if not create or not os.path.isdir(os.path.dirname(os.fsdecode(path)) or "."):
+            raise
+    # Several processes may be here at once: the file of the first one stays.
+    with AtomicFile(path, sync=sync, replace=False) as file:
+        Writer(cast(BinaryIO, file), **options).finish()
+    return open_locked(path)
 
 
 class Appender(Writer):

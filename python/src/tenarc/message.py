@@ -22,6 +22,7 @@ def loads(
     cls: Any = None,
     copy: bool = True,
     tables: bool = False,
+    numbers: bool = False,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Any:
     """Decodes a message. `data` must be one whole message, with no bytes after it.
@@ -29,9 +30,20 @@ def loads(
     Arrays are writable; without `copy` they are read-only, which saves a copy. With `cls` the value is converted
     to that type, as by `load`.
     Sequences that are stored as columns are read as lists of rows; with `tables` as `Table`.
+    Sequences of numbers that are stored as one block are read as lists; with `numbers` as `Numbers`, an array.
     """
     # `memoryview` refuses integers; `bytes(5)` would be five zeros.
     message = data if type(data) is bytes else bytes(memoryview(data))
     if not message:
         raise Torn("an empty message", offset=0)
-    return convert(value_of(message, 0, None, owned=copy, tables=tables, limits=limits, cut=Torn), cls)
+    value = value_of(
+        message,
+        0,
+        None,
+        owned=copy,
+        tables=tables,
+        numbers=numbers or cls is not None,
+        limits=limits,
+        cut=Torn,
+    )
+    return convert(value, cls)

@@ -15,10 +15,14 @@ from .planes import Compress
 MAX_DEPTH = 1000
 MIN_ALIGNMENT, MAX_ALIGNMENT = 8, 65_536
 
-DEFAULT_ALLOC = 16 << 30
+#: The memory that every value may take, and how much more for each byte of its input, and for each stored byte of
+#: its compressed buffers.
+FREE, FACTOR, PACKED_FACTOR = 64 << 20, 64, 1024
+#: The longest block that an input announces, such as a header.
+_LONGEST = 16 << 30
 
 
-@lists_without("alloc_budget", "check_repeated", "check_unpacked", "empty", "repeated", "unpacked")
+@lists_without("longest", "memory")
 @dataclass(frozen=True)
 class Limits:
     """Limits for reading. Input that exceeds one is refused with `Limit`.
@@ -30,60 +34,33 @@ class Limits:
     max_depth: int = 128
     #: The most dimensions of a tensor.
     max_rank: int = 64
-    #: The most bytes of one value that the length of the input does not bound: buffers that a stream sends, and
-    #: further copies of a tensor that is referred to several times, and compressed tensors after they were
-    #: decompressed. Also the rows of columns without content, such as many `None`, of which each takes 8 bytes in
-    #: a list. `None` is the default: 16 GiB, for such copies 64 MiB plus 64 times the length of the buffers that
-    #: were read, for compressed tensors 64 MiB plus 1,024 times the length of the value in the archive, and for
-    #: rows without content 2^24 rows, in an archive 8 more for each of its bytes.
-    #: Columns and rows that are read when they are needed count together for each call of a method.
+    #: The most bytes of memory that reading a value may take. `None` is the default: 64 MiB, and 64 bytes for each
+    #: byte of the input, or 1,024 for each stored byte of a compressed tensor. The input is the message, the value
+    #: in the archive with its tensors, the parts, or all values of a table. This counts the rows of columns as
+    #: objects of Python, arrays that are copied, and tensors that are decompressed. It does not count views of the
+    #: input, nor tensors in a message, which take as many bytes there. Columns and rows that are read when they
+    #: are needed count together for each call of a method.
     max_alloc: int | None = None
 
     def __post_init__(self) -> None:
         if self.max_depth > MAX_DEPTH:
             raise Unsupported(f"expected max_depth of at most {MAX_DEPTH}, found {self.max_depth}")
 
+    def memory(self, plain: int, packed: int = 0) -> int:
+        """How many bytes a value may take. Its input is `plain` bytes, and `packed` ones of compressed buffers."""
+        return FREE + FACTOR * plain + PACKED_FACTOR * packed if self.max_alloc is None else self.max_alloc
+
     @property
-    def alloc_budget(self) -> int:
-        """`max_alloc` as a number."""
-        return DEFAULT_ALLOC if self.max_alloc is None else self.max_alloc
+    def longest(self) -> int:
+        """The longest block that may be read in one piece."""
+        return _LONGEST if self.max_alloc is None else self.max_alloc
 
-    def repeated(self, length: int) -> int:
-        """How many bytes further copies of buffers may take, if the buffers have `length` bytes."""
-        if self.max_alloc is None:
-            return min(DEFAULT_ALLOC, (64 << 20) + 64 * length)
-        return self.max_alloc
 
-    def empty(self, most: int) -> int:
-        """How many rows without bytes may be made, if there may be `most` without `max_alloc`.
-
-        Each takes an entry of 8 bytes in a list.
-        """
-        return most if self.max_alloc is None else min(most, self.max_alloc // 8)
-
-    def check_repeated(self, repeated: int, read: int) -> None:
-        """Refuses further copies of buffers that have more bytes than this."""
-        limit = self.repeated(read)
-        if repeated > limit:
-            raise Fault(
-                Limit,
-                "several references lead to the same buffer, and their copies take more than "
-                f"{limit} bytes; Limits(max_alloc=...) sets another limit",
-            )
-
-    def unpacked(self, length: int) -> int:
-        """How many bytes the compressed buffers of a value may have, if the value takes `length` bytes."""
-        return (64 << 20) + 1024 * length if self.max_alloc is None else self.max_alloc
-
-    def check_unpacked(self, unpacked: int, length: int) -> None:
-        """Refuses compressed buffers that have more bytes than this."""
-        limit = self.unpacked(length)
-        if unpacked > limit:
-            raise Fault(
-                Limit,
-                f"compressed tensors have {unpacked} bytes after they were decompressed, and may have {limit}; "
-                "Limits(max_alloc=...) sets another limit",
-            )
+def check_memory(taken: int, limit: int) -> None:
+    """Refuses a value that takes more memory than it may."""
+    if taken > limit:
+        text = f"the value takes more memory than the limit of {limit} bytes"
+        raise Fault(Limit, f"{text}; Limits(max_alloc=...) sets another limit")
 
 
 DEFAULT_LIMITS = Limits()

@@ -99,19 +99,23 @@ def from_parts(
     copy: bool = False,
     verify: bool = True,
     tables: bool = False,
+    numbers: bool = False,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Any:
     """Decodes parts. The buffers can be any objects that `memoryview` accepts.
 
     Arrays are views of the buffers, and writable if the buffer is. With `copy`, arrays have memory of their own.
     Without `verify`, the checksums of the buffers are not checked. With `cls` the value is converted, as by
-    `load`. With `tables`, sequences that are stored as columns are read as `Table`.
+    `load`. `tables` and `numbers` are those of `load` too.
     """
     received = _Received(bytes(memoryview(metadata)))
     received.header.check_extensions(0)
     received.take(buffers, verify)
     metadata, at = received.header.metadata, received.metadata_at
-    return convert(value_of(metadata, at, received, owned=copy, tables=tables, limits=limits), cls)
+    value = value_of(
+        metadata, at, received, owned=copy, tables=tables, numbers=numbers or cls is not None, limits=limits
+    )
+    return convert(value, cls)
 
 
 class _Received:
@@ -159,8 +163,10 @@ class _Received:
                 self._hashes.check(number, hashes_of(payload.data, self.header.chunk_len), None)
         self._payloads = payloads
 
-    #: No buffer of parts is compressed.
-    byte_length = 0
+    @property
+    def input(self) -> tuple[int, int]:
+        # No buffer of parts is compressed.
+        return len(self.header.metadata) + sum(self.header.lengths), 0
 
     def payload(self, number: int, owned: bool) -> Payload:
         payload = self._payloads[number]

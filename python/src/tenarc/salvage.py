@@ -83,7 +83,7 @@ class Salvage:
     def report(self) -> Salvaged:
         """Lists the tensors that are kept, and those that are missing."""
         # One long key is part of the path of every tensor under it, so the paths could fill the memory.
-        most = min(max(16 * len(self._segment.header.metadata), _PATHS), self._limits.alloc_budget)
+        most = min(max(16 * len(self._segment.header.metadata), _PATHS), self._limits.longest)
         left = most
 
         def counted(info: TensorInfo) -> TensorInfo:

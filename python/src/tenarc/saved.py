@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import weakref
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -33,7 +32,8 @@ from .errors import (
 )
 from .fields import Decoded
 from .listing import lists_without
-from .options import Limits
+from .options import Limits, check_memory
+from .origin import copied, refuse
 from .packed import Packed
 from .rows import rows_in
 from .segment import (
@@ -91,9 +91,11 @@ class TensorInfo(NamedTuple):
     "has_buffer",
     "header_length",
     "in_buffers",
+    "input",
     "lasting",
     "payload",
     "read",
+    "reopen",
     "rows",
     "seed",
     "stored_hashes",
@@ -120,6 +122,8 @@ class Segment:
         self.limits = limits
         self._verify = verify
         self._before = before
+        #: What opens the file of the archive again, if that is known, and its arguments.
+        self.reopen: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
         # The columns that were last read by path.
         self._rows: tuple[Tag, Table] | None = None
         item = read_record(source, offset, before, limits, None if entry is None else entry.header_length)
@@ -143,6 +147,10 @@ class Segment:
         #: and verified. Its tensors cannot be verified, because the checksums come last and are missing. With
         #: `open(path, torn=True, verify=False)` the complete tensors can be read; reading others raises `Torn`.
         self.missing_bytes = max(self.end - before, 0)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the path of the archive and the number. Unpickling opens the file again."""
+        return self.reopen or refuse(self)
 
     def cut_error(self) -> Torn:
         """The error for a segment that the archive ends in."""
@@ -211,6 +219,12 @@ class Segment:
     def byte_length(self) -> int:
         """The number of its bytes that are there."""
         return self.end - self.offset - self.missing_bytes
+
+    @property
+    def input(self) -> tuple[int, int]:
+        """The number of its bytes that are there: those of compressed buffers are the second number."""
+        packed = min(self._header.packed_length(), self.byte_length)
+        return self.byte_length - packed, packed
 
     @cached_property
     def _tree(self) -> Any:
@@ -290,14 +304,16 @@ class Segment:
         if self._places:
             read_body(Input(file, self._behind_header), self._header, self._seed, None, self.limits)
 
-    def load(self, cls: Any = None, *, tables: bool = False) -> Any:
+    def load(self, cls: Any = None, *, tables: bool = False, numbers: bool = False) -> Any:
         """Loads the value into memory, and verifies all checksums, except with `open(path, verify=False)`.
 
         With `cls` the value is converted to that type: a dataclass, `list[int]`, `dict[str, numpy.ndarray]`, …
-        Sequences that are stored as columns are read as lists of rows; with `tables` as `Table`.
+        Sequences that are stored as columns are read as lists of rows; with `tables` as `Table`. Sequences of
+        numbers that are stored as one block are read as lists; with `numbers` as `Numbers`, an array.
         """
         self._check_padding()
-        return convert(self._whole(owned=True, tables=tables), cls)
+        value = self._whole(owned=True, tables=tables, numbers=numbers or cls is not None)
+        return convert(value, cls)
 
     def view(self, cls: Any = None, *, tables: bool = False) -> Any:
         """The value, with read-only views of the file as arrays. Their checksums are not verified.
@@ -308,8 +324,11 @@ class Segment:
         """
         return convert(self._whole(owned=False, tables=tables), cls)
 
-    def _whole(self, *, owned: bool, tables: bool) -> Any:
-        return self.read(lambda resolver: resolver.whole(self._tree), [], owned=owned, tables=tables)
+    def _whole(self, *, owned: bool, tables: bool, numbers: bool = True) -> Any:
+        def read(resolver: Resolver) -> Any:
+            return resolver.whole(self._tree)
+
+        return self.read(read, [], owned=owned, tables=tables, numbers=numbers)
 
     @overload
     def get(self, path: str) -> Any | None: ...
@@ -403,7 +422,7 @@ class Segment:
                 # Not a reference to this segment, which would keep the file mapped until cycles are collected.
                 segment: Callable[[], Any] = weakref.ref(self)
                 rows = StoredRows(0, Shared(), lambda: (segment(), node, trail), path, tables=False)
-                self._rows = node, Table.of(rows.groups())
+                self._rows = node, Table.of(rows.groups(), self.limits.memory(*self.input))
             return self._rows[1]
 
         return paths.find(self._tree, path, rows_of)
@@ -490,11 +509,15 @@ class Segment:
             found = node.value if type(node) is Decoded else node
             raise Mismatch(f"expected columns, found {type(found).__name__}", path=path)
         segment = self.lasting()
-        return Table.of(StoredRows(0, Shared(), lambda: (segment, node, trail + through), path).groups())
+        rows = StoredRows(0, Shared(), lambda: (segment, node, trail + through), path)
+        table = Table.of(rows.groups(), self.limits.memory(*self.input))
+        if self.reopen is not None:
+            table.reopen = Segment.table, (segment, path)
+        return table
 
     def lasting(self) -> Segment:
         """The same value, which can be read after the archive is closed, as views can."""
-        lasting = copy.copy(self)
+        lasting = copied(self)
         lasting._source = self._source.share()
         lasting._rows = None
         return lasting
@@ -584,10 +607,11 @@ class Segment:
         *,
         owned: bool = False,
         tables: bool = False,
+        numbers: bool = True,
         prefix: str = "",
     ) -> T:
         """Reads something of the value. For errors, `trail` leads to it, and `prefix` is its path."""
-        resolver = Resolver(self, owned=owned, limits=self.limits, tables=tables)
+        resolver = Resolver(self, owned=owned, limits=self.limits, tables=tables, numbers=numbers)
         try:
             with bounded_recursion():
                 return read(resolver)
@@ -611,10 +635,11 @@ class Segment:
         base, behind = first * chunk, min(last * chunk, length)
         try:
             if number in self._header.packed:
-                limit = self.limits.unpacked(self.byte_length)
-                if behind - base > limit:
-                    text = f"{behind - base} bytes of a compressed tensor, more than the limit of {limit}"
-                    raise Limit(text, offset=self._places[number], path=self._path_to(number))
+                try:
+                    check_memory(behind - base, self.limits.memory(*self.input))
+                except Fault as fault:
+                    path = self._path_to(number)
+                    raise fault.kind(fault.message, offset=self._places[number], path=path) from None
                 return self._unpacker(number).read(start, end)
             stored, at = self.stored_hashes if verify else None, self._places[number]
             if stored is None:
@@ -752,5 +777,5 @@ def read_record(source: Source, at: int, before: int, limits: Limits, length: in
 
 def check_record_length(length: int, at: int, limits: Limits) -> None:
     """Checks that a record may be read. A sparse file can be larger than the memory."""
-    if length > limits.alloc_budget:
-        raise Limit(f"a record of {length} bytes, more than the limit of {limits.alloc_budget}", offset=at)
+    if length > limits.longest:
+        raise Limit(f"a record of {length} bytes, more than the limit of {limits.longest}", offset=at)

@@ -164,6 +164,7 @@ def skip_aux(fields: Items) -> None:
     "before_body",
     "body_length",
     "check_hashes_length",
+    "packed_length",
     "content_digest",
     "hasher",
     "check_extensions",
@@ -402,11 +403,15 @@ class Header:
         content = self.hash_bytes
         return len(_HASHES) + len(items.head(BYTES, content)) + content + HASH_ITEM
 
+    def packed_length(self) -> int:
+        """The number of stored bytes of compressed buffers."""
+        return sum(packed.stored_length for packed in self.packed.values())
+
     def check_hashes_length(self, limits: Limits, at: int) -> None:
         """Checks that the list of hashes at a position may be read. A sparse file can claim any length."""
         length = self.hashes_length()
-        if length > limits.alloc_budget:
-            text = f"a list of hashes of {length} bytes, more than the limit of {limits.alloc_budget}"
+        if length > limits.longest:
+            text = f"a list of hashes of {length} bytes, more than the limit of {limits.longest}"
             raise Limit(text, offset=at)
 
 

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from . import column_fields, dtypes
-from .calls import MAX_EMPTY, Call, Read
+from .calls import Call, Read
 from .column_maker import column_of
 from .column_reader import counts_of
-from .columns import ABSENT, MAX_ROWS, BaseColumn, Column, GapColumn, ItemColumn, UnitColumn
+from .columns import ABSENT, ENTRY, MAX_ROWS, BaseColumn, Column, GapColumn, ItemColumn
 from .decode import plain_of
-from .errors import Fault, Limit, Mismatch
+from .errors import Fault, Mismatch
 from .paths import Step, inside
 from .tags import COLUMNS, REFERENCE
 from .values import Tag
@@ -39,21 +39,13 @@ Trails = Callable[[int], Sequence[Step]]
 
 
 class Shared:
-    """What the sequences of one table have in common: the column that was read last, their length, and a limit.
-
-    The limit is for rows for which the archive has no bytes: rows of columns without content, and rows that do not
-    have a field that is asked for. A short input can announce any number of them.
-    """
+    """What the sequences of one table have in common: the column that was read last, and their length."""
 
     def __init__(self) -> None:
         # Kept because callers often read row after row, or field after field. Its place, and the column.
         self._last: tuple[Hashable, Column] | None = None
-        #: The most rows without bytes.
-        self.allowed = MAX_EMPTY
-        self._counts: dict[tuple[int, int, str], int] = {}
-        self._total = 0
-        #: The bytes of the whole table in the archive.
-        self.length = 0
+        #: The bytes of the whole table in the archive: those of compressed buffers are the second number.
+        self.input = 0, 0
         #: The small values that were last read together, and their rows.
         self.nodes: tuple[object, list[Any]] | None = None
 
@@ -64,19 +56,10 @@ class Shared:
             self._last = place, read()
         return self._last[1]
 
-    def add_bytes(self, count: int) -> None:
-        """Allows some rows without bytes for each byte of the table, as in a long table they are no attack."""
-        self.allowed += 8 * count
-        self.length += count
-
-    def count(self, place: tuple[int, int, str], rows: int) -> None:
-        """Counts rows at a place; those that are counted there already are not counted again."""
-        more = max(rows - self._counts.get(place, 0), 0)
-        if more:
-            self._counts[place] = rows
-            self._total += more
-        if self._total > self.allowed:
-            raise Fault(Limit, f"more than {self.allowed} rows without content")
+    def add(self, more: tuple[int, int]) -> None:
+        """Adds the length of a value of the table."""
+        plain, packed = self.input
+        self.input = plain + more[0], packed + more[1]
 
 
 class StoredRows:
@@ -104,7 +87,7 @@ class StoredRows:
     def groups(self) -> list[Column]:
         """The groups of rows. Nothing but their numbers of rows is read."""
         segment, node, trail = self._at()
-        self._shared.add_bytes(segment.byte_length)
+        self._shared.add(segment.input)
         if type(node) is Tag and node.tag == COLUMNS:
             counts = segment.read(lambda _: counts_of(node.value), [*trail, Step(node, None)], prefix=self._path)
             return [StoredGroup(self, index, count) for index, count in enumerate(counts) if count]
@@ -167,29 +150,15 @@ class StoredRows:
         segment, _, _ = self._at()
 
         def counted(resolver: Resolver) -> T:
-            length = self._shared.length
-            resolver.part = Read(Call.current(), self._number, index, trail, length, is_counted=is_counted)
+            limit = resolver.limits.memory(*self._shared.input)
+            resolver.part = Read(Call.current(), self._number, index, trail, limit, is_counted=is_counted)
             try:
-                found = read(resolver)
-                empty = resolver.empty
-                self._shared.count((self._number, index, ""), empty)
-                # Each column of a table counts, as the call keeps what it reads of all of them.
-                resolver.part.check_empty(empty, resolver.limits.empty(self._shared.allowed))
-                return found
+                return read(resolver)
             except Fault as fault:
                 fault.steps = [(child, None) for child, _ in fault.steps]
                 raise
 
         return segment.read(counted, list(trail), tables=self._tables, prefix=self._path)
-
-    def count_missing(self, index: int, count: int) -> None:
-        """Counts rows that do not have a field."""
-
-        def counted(_: Resolver) -> None:
-            self._shared.count((self._number, index, "missing"), count)
-            Call.current().check_missing(count, lambda: self._shared.allowed)
-
-        self.read(index, (), counted)
 
 
 class SmallRows:
@@ -244,10 +213,6 @@ class SmallRows:
         """Reads something in a row."""
         return self._find(index)[0].read(0, trail, read, is_counted=is_counted)
 
-    def count_missing(self, index: int, count: int) -> None:
-        """Counts rows that do not have a field."""
-        self._values[0].count_missing(0, count)
-
 
 def _kind_of(node: Any) -> str:
     if isinstance(node, Mapping):
@@ -280,15 +245,14 @@ class _Stored(BaseColumn):
     def sizes(self) -> npt.NDArray[np.int64]:
         return self.loaded().sizes()
 
+    def memory(self) -> int:
+        return self.loaded().memory()
+
     def part(self, start: int, stop: int) -> Column:
         return self.loaded().part(start, stop)
 
     def write(self, out: Encoder, depth: int) -> None:
         self.loaded().write(out, depth)
-
-    def missing(self) -> Column:
-        self._source.count_missing(self._index, self.count)
-        return UnitColumn(self.count)
 
 
 class StoredColumn(_Stored):
@@ -409,6 +373,10 @@ class StoredItems(_Stored):
 
     def rows(self, start: int, stop: int) -> list[Any]:
         return self._values(start, stop, is_counted=False)
+
+    def memory(self) -> int:
+        # What the rows have is about as long as in the metadata.
+        return self.count * ENTRY
 
     def _values(self, start: int, stop: int, *, is_counted: bool) -> list[Any]:
         nodes, trails = self._items()

@@ -212,7 +212,7 @@ def save_to(
     out.finish()
 
 
-def load_from(file: BinaryIO, cls: Any, *, tables: bool, limits: Limits) -> Any:
+def load_from(file: BinaryIO, cls: Any, *, tables: bool, numbers: bool, limits: Limits) -> Any:
     """Reads a stream to its end. It must be an archive with one value."""
     reader = Reader(file, limits=limits)
     if reader.next_header() is None:
@@ -220,7 +220,7 @@ def load_from(file: BinaryIO, cls: Any, *, tables: bool, limits: Limits) -> Any:
     body = reader._body(keep=True)
     if reader.next_header() is not None:
         raise NotFound("the archive has more than one value: `Reader` reads them one after the other")
-    return convert(body.value(tables=tables), cls)
+    return convert(body.value(tables=tables, numbers=numbers or cls is not None), cls)
 
 
 def is_stream(file: Any, method: str) -> TypeGuard[BinaryIO]:
@@ -269,14 +269,15 @@ class Reader:
             self._failed = error
             raise
 
-    def load(self, cls: Any = None, *, tables: bool = False) -> Any:
-        """Reads the next value. `End` if there is none. `cls` and `tables` are those of `tenarc.load`.
+    def load(self, cls: Any = None, *, tables: bool = False, numbers: bool = False) -> Any:
+        """Reads the next value. `End` if there is none. `cls`, `tables` and `numbers` are those of `tenarc.load`.
 
         After an error that concerns only this value, such as `Mismatch`, the next value can be read.
         """
         if self.next_header() is None:
             raise End("the archive has no more values")
-        return convert(self._body(keep=True).value(tables=tables), cls)
+        value = self._body(keep=True).value(tables=tables, numbers=numbers or cls is not None)
+        return convert(value, cls)
 
     def skip(self) -> None:
         """Skips the next value; its checksums are verified nevertheless. `End` if there is none."""

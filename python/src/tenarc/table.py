@@ -4,35 +4,41 @@ from __future__ import annotations
 
 import bisect
 import operator
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from . import paths
-from .calls import MAX_EMPTY, Call, one_call
+from . import frames, paths
+from .calls import Call, one_call
 from .column_maker import column_of, groups_of
-from .columns import ABSENT, Column, StructColumn
+from .columns import ABSENT, Column
 from .errors import Error, Fault, Mismatch, NotFound, Unsupported, bounded_recursion
 from .fields import Decoded
 from .listing import lists_without
+from .origin import refuse
 from .values import Raw
 
+# What a row takes that has no bytes in the input: its entry in a list.
+_FREE_ROW = 8
+# So much memory for the rows of a group is not worth finding out how much each takes.
+_LITTLE = 1 << 20
 # Iterating makes so many rows at a time.
 _CHUNK = 4096
 # The most columns, and groups of rows, that a description looks at.
 _FEW = 12
 
 
-@lists_without("field_names", "groups", "of", "row_of", "tensor_of", "value_of")
+@lists_without("field_names", "groups", "limit", "of", "reopen", "row_of", "tensor_of", "value_of")
 class Table(paths.Rows):
     """Rows that are kept and written as columns.
 
-    `Table([{"id": 1, "name": "a"}, ...])` and `Table({"id": array, "name": list})` make a table to be written.
-    Where a value holds a `Table`, its rows are written as columns. Reading gives tables instead of lists with
-    `tables=True`.
+    `Table([{"id": 1, "name": "a"}, ...])` and `Table({"id": array, "name": list})` make a table to be written: of
+    rows, or of columns. Columns are those of a dict of arrays and lists, a data frame of pandas or polars, an
+    Arrow table, or a structured array. `Unsupported` says what to do if they cannot be taken. Where a value holds
+    a `Table`, its rows are written as columns. Reading gives tables instead of lists with `tables=True`.
 
     A table is a sequence of rows: `table[3]` makes a dict of row 3, and `table[3:5]` a list of dicts.
     `table["id"]` is a column, and `table["at.x"]` a column in a column. Iterating makes some thousand rows at a
@@ -43,46 +49,40 @@ class Table(paths.Rows):
     raised then.
     """
 
-    def __init__(self, data: Iterable[Any] | Mapping[str, Any]) -> None:
-        self.groups: list[Column] = []
-        if isinstance(data, Mapping):
-            self._add_columns(data)
-        else:
-            rows = list(data)
-            self.groups += groups_of(len(rows), lambda start, stop: column_of(rows[start:stop]))
+    def __init__(self, data: Any) -> None:
+        try:
+            with bounded_recursion():
+                self.groups = [*_groups(data)]
+        except Fault as fault:
+            raise fault.kind(fault.message, path=fault.path()) from fault.__cause__
+        #: How much memory the rows of one call may take; `None` for the rows of a caller.
+        self.limit: int | None = None
+        #: What makes the table again in another process, and its arguments, if it is read when it is needed.
+        self.reopen: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
         self._index()
 
     @classmethod
-    def of(cls, groups: Iterable[Column]) -> Table:
+    def of(cls, groups: Iterable[Column], limit: int | None = None) -> Table:
         """A table of groups that have been checked, or are checked when they are read."""
         table = cls(())
+        table.limit = limit
         table.groups = [group for group in groups if group.count]
         table._index()
         return table
 
-    def _add_columns(self, data: Mapping[str, Any]) -> None:
-        columns: dict[str, Any] = {}
-        for name, values in data.items():
-            if not isinstance(name, str):
-                raise Unsupported(f"the name of a column: expected text, found {type(name).__name__}")
-            columns[name] = values if isinstance(values, np.ndarray) and values.ndim else list(values)
-        counts = {name: len(values) for name, values in columns.items()}
-        count = max(counts.values(), default=0)
-        for name, found in counts.items():
-            if found != count:
-                raise Unsupported(f"columns of one length: expected {count} rows, found {found} in {name!r:.80}")
-
-        def struct(start: int, stop: int) -> Column:
-            return StructColumn(
-                stop - start, {name: column_of(values[start:stop]) for name, values in columns.items()}
-            )
-
-        self.groups += groups_of(count, struct)
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickles the columns; or if they are read when they are needed, the path of the archive, which is opened
+        again."""
+        if any(group.is_stored for group in self.groups):
+            return self.reopen or refuse(self)
+        return super().__reduce_ex__(protocol)
 
     def _index(self) -> None:
         # The number of the first row of each group, and at last the number of rows.
         self._starts = list(accumulate((group.count for group in self.groups), initial=0))
         self._names: dict[str, None] | None = None
+        # The memory of the rows of groups of which rows were made.
+        self._memory: dict[int, int] = {}
 
     def __len__(self) -> int:
         return self._starts[-1]
@@ -118,12 +118,14 @@ class Table(paths.Rows):
     def __iter__(self) -> Iterator[Any]:
         # All groups are read in one call. What the caller does between two rows is no part of it.
         call = Call(is_joined=False)
-        for group in self.groups:
+        for number, group in enumerate(self.groups):
             call.forget()
             with call:
                 column = group.loaded()
+                # Rows that are not kept take time, even if the input has no bytes for them.
+                self._take(_FREE_ROW * group.count)
             for start in range(0, group.count, _CHUNK):
-                yield from _rows(column, start, min(start + _CHUNK, group.count))
+                yield from self._rows(number, start, min(start + _CHUNK, group.count), column)
 
     def rows(self) -> list[Any]:
         """All rows, as a list of dicts: what reading gives without `tables=True`."""
@@ -156,7 +158,7 @@ class Table(paths.Rows):
         if not 0 <= row < len(self):
             raise IndexError(f"the table has {len(self)} rows, there is no row {operator.index(key)}")
         number, row = self._place(row)
-        return _rows(self.groups[number], row, row + 1)[0]
+        return self._rows(number, row, row + 1)[0]
 
     def _place(self, row: int) -> tuple[int, int]:
         """The number of the group of a row, and the number of the row in it."""
@@ -173,9 +175,47 @@ class Table(paths.Rows):
             number, first = self._place(start)
             group = self.groups[number]
             last = min(first + stop - start, group.count)
-            rows += _rows(group, first, last)
+            rows += self._rows(number, first, last)
             start += last - first
         return rows
+
+    def _rows(self, number: int, start: int, stop: int, group: Column | None = None) -> list[Any]:
+        """Some of the rows of a group, after the memory that they take was counted."""
+        group = self.groups[number] if group is None else group
+        if self.limit is not None:
+            memory = self._memory.get(number)
+            if memory is None:
+                memory = self._memory[number] = group.memory()
+            if stop - start < group.count:
+                # In a group with little memory, no row can have much of it.
+                is_small = memory <= _LITTLE
+                share = memory * (stop - start) // group.count
+                memory = share if is_small else group.part(start, stop).memory()
+            self._take(memory)
+        return _rows(group, start, stop)
+
+    def _take(self, memory: int) -> None:
+        if self.limit is not None:
+            try:
+                Call.current().take(memory, self.limit)
+            except Fault as fault:
+                raise fault.kind(fault.message) from None
+
+    def _listed(self, pieces: list[Column]) -> list[Any]:
+        """The values of a column in all rows."""
+        values: list[Any] = []
+        for piece in pieces:
+            # The rows of one of several pieces are in a list of their own, but only until the next one. The list
+            # of all rows has an eighth more places than rows.
+            self._take(piece.memory() - (_FREE_ROW - (len(pieces) > 1)) * piece.count)
+            rows = _rows(piece, 0, piece.count)
+            if any(row is ABSENT for row in rows):
+                rows = [None if row is ABSENT else row for row in rows]
+            if values:
+                values += rows
+            else:
+                values = rows
+        return values
 
     def names(self) -> list[str]:
         """The names of the columns. The elements of tuples are named by their positions."""
@@ -213,7 +253,7 @@ class Table(paths.Rows):
         for name in self.names():
             pieces = [piece.loaded() for piece in self._pieces(name)]
             array = _joined(pieces)
-            columns[name] = _listed(pieces) if array is None or array.ndim > 1 else array
+            columns[name] = self._listed(pieces) if array is None or array.ndim > 1 else array
         return columns
 
     @one_call
@@ -229,12 +269,17 @@ class Table(paths.Rows):
         pieces = self._pieces(name)
         if all(piece.is_table() for piece in pieces):
             tensor = _tensor(pieces)
-            return Table.of(pieces) if tensor is None else tensor
+            if tensor is not None:
+                return tensor
+            table = Table.of(pieces, self.limit)
+            if self.reopen is not None:
+                table.reopen = operator.getitem, (self, name)
+            return table
         pieces = [piece.loaded() for piece in pieces]
         for whole in (_tensor(pieces), _joined(pieces)):
             if whole is not None:
                 return whole
-        return _listed(pieces)
+        return self._listed(pieces)
 
     def _pieces(self, name: str) -> list[Column]:
         pieces: list[Column] = []
@@ -242,21 +287,8 @@ class Table(paths.Rows):
             if not group.is_table() and not [*group.names()]:
                 what = "columns: the rows are not all structs or tuples; `rows` reads them"
                 raise Mismatch(what)
-            pieces.append(group.field(name) or self._missing(group))
+            pieces.append(group.field(name) or group.missing())
         return pieces
-
-    def _missing(self, group: Column) -> Column:
-        """The rows of a group that does not have a field."""
-        if not group.is_stored:
-            try:
-                Call.current().check_missing(group.count, self._most_missing)
-            except Fault as fault:
-                raise fault.kind(fault.message) from None
-        return group.missing()
-
-    def _most_missing(self) -> int:
-        """How many rows without a field one call may make, so that a few bytes of input do not make very many."""
-        return MAX_EMPTY + len(self) + 8 * sum(int(group.sizes().sum()) for group in self.groups)
 
     def value_of(self, columns: paths.Levels) -> Any:
         pieces = self._whole(columns)
@@ -264,7 +296,7 @@ class Table(paths.Rows):
         if tensor is not None:
             return tensor
         array = _joined(pieces)
-        return _listed(pieces) if array is None or np.ma.isMaskedArray(array) else array
+        return self._listed(pieces) if array is None or np.ma.isMaskedArray(array) else array
 
     def tensor_of(self, columns: paths.Levels) -> Any:
         return _tensor(self._whole(columns))
@@ -272,14 +304,32 @@ class Table(paths.Rows):
     def _whole(self, columns: paths.Levels) -> list[Column]:
         """The parts of a column in all groups."""
         return [
-            self._missing(group) if column is None else column.loaded()
+            group.missing() if column is None else column.loaded()
             for group, column in zip(self.groups, columns, strict=True)
         ]
 
     def row_of(self, columns: paths.Levels, row: int) -> Any:
         number, row = self._place(row)
         column = columns[number]
-        return ABSENT if column is None else _rows(column, row, row + 1)[0]
+        if column is None:
+            return ABSENT
+        if self.limit is not None:
+            self._take(column.part(row, row + 1).memory())
+        return _rows(column, row, row + 1)[0]
+
+
+def _groups(data: Any) -> Iterable[Column]:
+    """The groups of rows of what a caller has."""
+    if isinstance(data, Table):
+        return data.groups
+    found = frames.groups_in(data)
+    if found is not None:
+        return found
+    if isinstance(data, (str, bytes, bytearray, memoryview)) or not isinstance(data, Iterable):
+        text = f"expected rows or columns, found {type(data).__name__}"
+        raise Fault(Unsupported, text)
+    rows = list(data)
+    return groups_of(len(rows), lambda start, stop: column_of(rows[start:stop]))
 
 
 def _rows(group: Column, start: int, stop: int) -> list[Any]:
@@ -288,11 +338,6 @@ def _rows(group: Column, start: int, stop: int) -> list[Any]:
             return group.rows(start, stop)
     except Fault as fault:
         raise fault.kind(fault.message) from None
-
-
-def _listed(pieces: list[Column]) -> list[Any]:
-    """The values of a column in all rows."""
-    return [None if row is ABSENT else row for piece in pieces for row in _rows(piece, 0, piece.count)]
 
 
 def _tensor(pieces: list[Column]) -> npt.NDArray[Any] | Raw | None:

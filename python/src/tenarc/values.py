@@ -33,7 +33,8 @@ class Some:
 class Numbers(np.ndarray):
     """A numpy array that is written as a sequence of numbers (SPEC 3), such as a `Vec<f32>` of Rust.
 
-    Other arrays are written as tensors. `Numbers([0.5, 1.0], "f4")` makes one. Sequences are read as `Numbers`.
+    Other arrays are written as tensors. `Numbers([0.5, 1.0], "f4")` makes one. Sequences that are stored as
+    one block are read as `Numbers` with `numbers=True`, and in views.
     """
 
     def __new__(cls, values: Any, dtype: npt.DTypeLike | None = None) -> Numbers:

@@ -303,8 +303,8 @@ class Walk:
         kind = kind_of(content)
         if kind is not None:
             check_length(kind, total, at)
-        if total > self.limits.alloc_budget:
-            raise Limit(f"a record of {total} bytes, more than the limit of {self.limits.alloc_budget}", offset=at)
+        if total > self.limits.longest:
+            raise Limit(f"a record of {total} bytes, more than the limit of {self.limits.longest}", offset=at)
         return item + self.input.take(total - len(item), "record")
 
     def body(self, keep: bool) -> Body:
@@ -315,13 +315,14 @@ class Walk:
         body.at = self.input.at
         hashes = b""
         if header.lengths:
-            limit = self.limits.alloc_budget
+            limit = self.limits.longest
             if keep and header.body_length() > limit:
                 text = f"buffers of {header.body_length()} bytes, more than the limit of {limit}"
                 raise Limit(text, offset=at)
             payloads = body.payloads if keep else None
             hashes = read_body(self.input, header, seed, payloads, self.limits)
-        body.byte_length = self.input.at - at
+        packed = header.packed_length()
+        body.input = self.input.at - at - packed, packed
         entry = Entry(at, header.name, length)
         if self._full:
             entry = entry._replace(rows=rows_of(header.metadata), digest=header.content_digest(hashes))
@@ -349,7 +350,8 @@ class Body:
         self.payloads: list[Payload] = []
         #: The end of the header's record.
         self.at = 0
-        self.byte_length = 0
+        #: The bytes of the segment: those of compressed buffers are the second number.
+        self.input = 0, 0
 
     @cached_property
     def _places(self) -> list[int]:
@@ -375,19 +377,21 @@ class Body:
             error.path = _path_to(self.header, number, self.limits)
             raise
 
-    def value(self, *, tables: bool = False) -> Any:
+    def value(self, *, tables: bool, numbers: bool) -> Any:
         """Decodes the value."""
-        return self._resolve(elements=True, tables=tables)
+        return self._resolve(elements=True, tables=tables, numbers=numbers)
 
     def check(self) -> None:
         """Checks the metadata, without the buffers, unless an unknown extension may change what it means."""
         if ext.unknown(self.header.ext) is None:
             self._resolve(elements=False)
 
-    def _resolve(self, *, elements: bool, tables: bool = False) -> Any:
+    def _resolve(self, *, elements: bool, tables: bool = False, numbers: bool = True) -> Any:
         self.header.check_extensions(self.metadata_at)
         metadata, at, limits = self.header.metadata, self.metadata_at, self.limits
-        return value_of(metadata, at, self, owned=True, limits=limits, elements=elements, tables=tables)
+        return value_of(
+            metadata, at, self, owned=True, limits=limits, elements=elements, tables=tables, numbers=numbers
+        )
 
 
 def verify(source: Source, limits: Limits) -> list[Entry]:
