@@ -63,13 +63,7 @@ impl Loaded {
         Self::of(bytes, before, offset, end, limit)
     }
 
-    fn of(
-        bytes: Cow<'_, [u8]>,
-        before: usize,
-        offset: u64,
-        end: u64,
-        limit: u64,
-    ) -> Result<Self> {
+    fn of(bytes: Cow<'_, [u8]>, before: usize, offset: u64, end: u64, limit: u64) -> Result<Self> {
         let record = bytes.get(before..).unwrap_or_default();
         let opened = format::open_record(record, offset)?;
         if opened.kind != RecordKind::Segment {

@@ -244,7 +244,11 @@ pub fn complete<S: ReadAt + ?Sized>(source: &S, len: u64, entries: &mut [Entry])
 }
 
 /// Reads what the directory says of a segment that ends before `len`. `None` if the segment is damaged.
-pub fn full_entry<S: ReadAt + ?Sized>(source: &S, len: u64, entry: &Entry) -> Result<Option<Entry>> {
+pub fn full_entry<S: ReadAt + ?Sized>(
+    source: &S,
+    len: u64,
+    entry: &Entry,
+) -> Result<Option<Entry>> {
     let loaded = Loaded::read(source, entry.offset, len, Limits::default());
     match loaded.and_then(|loaded| loaded.full_entry(source)) {
         Ok(full) => Ok(Some(full)),

@@ -403,8 +403,12 @@ impl fmt::Debug for ArchiveFile {
 }
 
 impl ArchiveFile {
-    const HOOKS: Hooks<Self> =
-        Hooks { prepare: Self::prepare, commit: Self::commit, undo: Self::undo, entry: Self::entry };
+    const HOOKS: Hooks<Self> = Hooks {
+        prepare: Self::prepare,
+        commit: Self::commit,
+        undo: Self::undo,
+        entry: Self::entry,
+    };
 
     fn prepare(&mut self) -> Result<()> {
         // A new file is synced as a whole before it is renamed.

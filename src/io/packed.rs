@@ -84,7 +84,9 @@ impl Coding {
             return Ok(());
         }
         let digest = self.shown();
-        Err(Error::data(format!("the bytes of the tensor are not in the archive; their digest is {digest}")))
+        Err(Error::data(format!(
+            "the bytes of the tensor are not in the archive; their digest is {digest}"
+        )))
     }
 
     /// The name of the codec.

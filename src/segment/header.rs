@@ -346,7 +346,9 @@ fn check(wire: &mut Reader<SliceRead<'_>>, at: u64) -> Result<Check> {
             Some(Check::NAME) => Ok(Check::Xxh3),
             Some(other) => {
                 let (found, known) = (other.escape_debug(), Check::NAME);
-                fault(format!("expected null, {known}, or an array of an algorithm's name and length, found {found}"))
+                fault(format!(
+                    "expected null, {known}, or an array of an algorithm's name and length, found {found}"
+                ))
             }
         };
     }
@@ -355,7 +357,9 @@ fn check(wire: &mut Reader<SliceRead<'_>>, at: u64) -> Result<Check> {
     let len = unsigned(wire, "the length of a hash")?;
     if name.is_empty() || *name == *Check::NAME || !(1..=Check::MAX).contains(&len) {
         let name = name.escape_debug();
-        return fault(format!("expected the name of another checksum algorithm and a length from 1 to 64, found `{name}` and {len}"));
+        return fault(format!(
+            "expected the name of another checksum algorithm and a length from 1 to 64, found `{name}` and {len}"
+        ));
     }
     Ok(Check::Unknown { name, len })
 }

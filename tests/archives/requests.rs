@@ -93,7 +93,8 @@ struct Event {
 fn a_table_of_daily_appends_reads_no_headers_that_are_not_needed() {
     let mut out = OArchive::new(Vec::new()).unwrap();
     for day in 0..365 {
-        let events: Vec<_> = (0..1000).map(|id| Event { id: day * 1000 + id, score: 0.5 }).collect();
+        let events: Vec<_> =
+            (0..1000).map(|id| Event { id: day * 1000 + id, score: 0.5 }).collect();
         out.save_as("events", &events).unwrap();
     }
     let archive = opened(out.finish().unwrap());

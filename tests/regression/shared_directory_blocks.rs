@@ -1,7 +1,9 @@
 //! A directory whose blocks lead to the same lower blocks claimed 2^54 segments, over which readers iterated.
 
 use tenarc::Archive;
-use tenarc_test_support::builder::{BlockAt, Built, Entry, Root, Seg, block, unsigned, upper_block};
+use tenarc_test_support::builder::{
+    BlockAt, Built, Entry, Root, Seg, block, unsigned, upper_block,
+};
 
 #[test]
 fn a_directory_of_more_segments_than_have_room_is_refused() {
@@ -21,8 +23,7 @@ fn a_directory_of_more_segments_than_have_room_is_refused() {
     }
     lower.truncate(1);
     let levels = (0..8).map(|_| Vec::new()).chain([lower]).collect();
-    let bytes =
-        built.end_with(|root| *root = Root { count: 1 << 54, levels, ..Root::default() });
+    let bytes = built.end_with(|root| *root = Root { count: 1 << 54, levels, ..Root::default() });
     let error = Archive::new(&bytes[..]).unwrap_err().to_string();
     assert!(error.contains("18014398509481984 segments do not fit before byte"), "{error}");
 }

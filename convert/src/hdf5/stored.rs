@@ -98,7 +98,8 @@ impl Source {
             // From the fastest dimension to the slowest.
             let (mut from, mut to) = (element, element);
             let mut axes = Vec::new();
-            for ((&dim, &side), &at) in grid.shape.iter().zip(grid.chunk).zip(&entry.offsets).rev() {
+            for ((&dim, &side), &at) in grid.shape.iter().zip(grid.chunk).zip(&entry.offsets).rev()
+            {
                 axes.push(Axis { at, len: dim.saturating_sub(at).min(side.into()), from, to });
                 from = from.saturating_mul(side as usize);
                 to = to.saturating_mul(usize::try_from(dim).unwrap_or(usize::MAX));

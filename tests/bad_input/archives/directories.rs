@@ -8,8 +8,8 @@ use tenarc::{Archive, IArchive, Tensor};
 use super::support::{At, MIB, accepts, unverified, values, verify};
 use tenarc_test_support::alloc::peak_of;
 use tenarc_test_support::builder::{
-    BlockAt, Built, Entry, MAGIC, Root, Seg, TAIL, archive, block, simple, tail, tensor_ref, text, unsigned,
-    upper_block,
+    BlockAt, Built, Entry, MAGIC, Root, Seg, TAIL, archive, block, simple, tail, tensor_ref, text,
+    unsigned, upper_block,
 };
 
 const NONE: [u8; 1] = [0xf6];

@@ -412,13 +412,8 @@ impl Root {
     pub fn mark(&self, version: u64, offset: u64) -> Vec<u8> {
         let levels: Vec<_> = self.levels.iter().map(|level| blocks(level)).collect();
         let entries = entries(&self.entries, false);
-        let fields = [
-            unsigned(version),
-            unsigned(self.count),
-            entries,
-            array(&levels),
-            self.ext.clone(),
-        ];
+        let fields =
+            [unsigned(version), unsigned(self.count), entries, array(&levels), self.ext.clone()];
         sealed(&own(*b"TEND", &array(&fields)), offset)
     }
 }
