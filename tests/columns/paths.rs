@@ -84,8 +84,8 @@ fn saved<T: Serialize>(value: &T) -> Vec<u8> {
     out.finish().unwrap()
 }
 
-/// Few rows, whose columns are inline; many, whose columns are in buffers; and several groups.
-const COUNTS: [u64; 3] = [20, 3000, 70_000];
+/// Few rows, most of whose columns are inline; many, whose columns are in buffers; and several groups.
+const COUNTS: [u64; 3] = [130, 3000, 70_000];
 
 #[test]
 fn rows_and_what_is_in_them() {
