@@ -202,7 +202,17 @@ impl<'a, S: ReadAt + ?Sized> Unpack<'a, S> {
         let hashes = loaded.stored(source, number, options)?;
         let workers = Spare::default();
         let segment = loaded.header.offset;
-        Ok(Self { source, chunks, hashes, options, input, workers, held: None, kept: None, segment })
+        Ok(Self {
+            source,
+            chunks,
+            hashes,
+            options,
+            input,
+            workers,
+            held: None,
+            kept: None,
+            segment,
+        })
     }
 
     /// Uses the chunks that other calls have kept, and keeps all that are read.

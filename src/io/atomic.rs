@@ -169,8 +169,7 @@ impl AtomicFile {
             // Opened before the rename, so that the target is unchanged if this fails.
             dir = Some(Directory::open(parent(&target))?);
         }
-        publish(temp, &target)
-            .map_err(|error| failed(error, "cannot move a temporary file to"))?;
+        publish(temp, &target).map_err(|error| failed(error, "cannot move a temporary file to"))?;
         dir.map_or(Ok(()), |dir| dir.sync())
     }
 

@@ -69,7 +69,8 @@ fn nothing_is_lost_of_processes_that_create_the_archive_at_once() {
     const COUNT: u32 = 5;
     for _ in 0..15 {
         let dir = Dir::new();
-        let mut children = [0, 1000, 2000].map(|from| start(&format!("append_loop {from} {COUNT}"), &dir));
+        let mut children =
+            [0, 1000, 2000].map(|from| start(&format!("append_loop {from} {COUNT}"), &dir));
         for child in &mut children {
             let (numbers, said) = reported(child);
             assert!(child.wait().unwrap().success(), "{said}");

@@ -15,7 +15,15 @@ const LEN: usize = 600;
 /// The calls at which to strike: those that change something, and `others` of those that do not.
 pub fn strikes(calls: &[Call], others: usize) -> impl Iterator<Item = &Call> {
     const CHANGING: &[&str] = &[
-        "openat", "write", "fsync", "fdatasync", "rename", "linkat", "ftruncate", "flock", "fchmod",
+        "openat",
+        "write",
+        "fsync",
+        "fdatasync",
+        "rename",
+        "linkat",
+        "ftruncate",
+        "flock",
+        "fchmod",
     ];
 
     let changing = calls.iter().filter(|call| CHANGING.contains(&&*call.name));
