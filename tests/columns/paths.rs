@@ -265,17 +265,17 @@ fn a_column_of_a_map_is_shared() {
 
 #[test]
 fn what_is_not_there() {
-    let bytes = saved(&run(100));
+    let bytes = saved(&run(200));
     let archive = Archive::new(&bytes[..]).unwrap();
     let error = |path: &str| archive.get::<Value>(path).unwrap_err().to_string();
     insta::assert_snapshot!(
         [
-            "log.100",
+            "log.200",
             "log.size",
             "log.request.sise",
             "log.3.sise",
             "log.3.position.3",
-            "log.id.100",
+            "log.id.200",
             "log.label.x"
         ]
         .map(error)
