@@ -112,13 +112,13 @@ fn is_columns<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(
 }
 
 #[test]
-fn records_without_tensors_are_columns_from_16_rows_on() {
+fn records_without_tensors_are_columns_from_128_rows_on() {
     let text = |at: usize| format!("row {at}");
-    is_columns(&rows(16, text), &[("log.id", &[16])]);
-    is_columns(&rows(15, text), &[]);
+    is_columns(&rows(128, text), &[("log.id", &[128])]);
+    is_columns(&rows(127, text), &[]);
     is_columns(
-        &rows(16, |at| (f64::from(small(at)), f64::from(small(at)))),
-        &[("log.content", &[16, 2]), ("log.id", &[16])],
+        &rows(128, |at| (f64::from(small(at)), f64::from(small(at)))),
+        &[("log.content", &[128, 2]), ("log.id", &[128])],
     );
 }
 
@@ -223,8 +223,8 @@ fn many_levels_of_rows_that_hide_tensors_end_as_rows() {
     let mut tree = Tree { tensor: Some(vector(0)), inner: Vec::new() };
     for level in 1..12 {
         let few = Tree { tensor: None, inner: Vec::new() };
-        let mut inner = vec![few; 16];
-        inner[15] = tree;
+        let mut inner = vec![few; 128];
+        inner[127] = tree;
         tree = Tree { tensor: Some(vector(level)), inner };
     }
     let bytes = to_bytes(&tree, SaveOptions::default());
@@ -237,7 +237,7 @@ fn many_levels_of_rows_that_hide_tensors_end_as_rows() {
 
 #[test]
 fn what_is_asked_for_is_done() {
-    let hiding = rows(20, |at| Some(vector(at)));
+    let hiding = rows(130, |at| Some(vector(at)));
     // By option.
     let bytes = saved(&hiding, SaveOptions::default().with_columns(true));
     read_back(&hiding, &bytes);

@@ -84,8 +84,8 @@ fn saved<T: Serialize>(value: &T) -> Vec<u8> {
     out.finish().unwrap()
 }
 
-/// Few rows, whose columns are inline; many, whose columns are in buffers; and several groups.
-const COUNTS: [u64; 3] = [20, 3000, 70_000];
+/// Few rows, most of whose columns are inline; many, whose columns are in buffers; and several groups.
+const COUNTS: [u64; 3] = [130, 3000, 70_000];
 
 #[test]
 fn rows_and_what_is_in_them() {
@@ -265,17 +265,17 @@ fn a_column_of_a_map_is_shared() {
 
 #[test]
 fn what_is_not_there() {
-    let bytes = saved(&run(100));
+    let bytes = saved(&run(200));
     let archive = Archive::new(&bytes[..]).unwrap();
     let error = |path: &str| archive.get::<Value>(path).unwrap_err().to_string();
     insta::assert_snapshot!(
         [
-            "log.100",
+            "log.200",
             "log.size",
             "log.request.sise",
             "log.3.sise",
             "log.3.position.3",
-            "log.id.100",
+            "log.id.200",
             "log.label.x"
         ]
         .map(error)

@@ -179,3 +179,46 @@ fn only_the_marked_field_is_columns() {
         serde_json::to_value(Two { rows: pairs(), columns: pairs(), more: pairs() }).unwrap();
     assert_eq!(json["rows"], json["columns"]);
 }
+
+/// Each sequence needs columns of its own, so it must be long enough for them. Those in the rows of columns share columns.
+#[test]
+fn few_rows_inside_a_value_are_written_as_rows() {
+    let rows = |count: u32| (0..count).map(|x| One { x: (x, "a") }).collect::<Vec<_>>();
+    let columns = |text: &str| text.matches("TCOL").count();
+    for (count, expected) in [(15, 0), (16, 1), (127, 1), (128, 1)] {
+        assert_eq!(columns(&written(&rows(count))), expected, "the whole value, {count} rows");
+        assert_eq!(columns(&written(&Some(rows(count)))), expected);
+        let field = Field { before: 1, rows: rows(count) };
+        assert_eq!(columns(&written(&field)), expected, "a field that asks, {count} rows");
+    }
+    for (count, expected) in [(16, 0), (127, 0), (128, 2)] {
+        let maps = BTreeMap::from([(1, rows(count)), (2, rows(count))]);
+        assert_eq!(columns(&written(&maps)), expected, "in a map, {count} rows");
+        let of_fields = BTreeMap::from([(1, Field { before: 1, rows: vec![rows(count)] })]);
+        assert_eq!(columns(&written(&of_fields)), expected / 2, "in a field, {count} rows");
+    }
+    let in_columns: Vec<_> = (0..16).map(|x| One { x: rows(x) }).collect();
+    assert_eq!(columns(&written(&in_columns)), 1);
+    // The values of the second row do not fit, so they are items.
+    let in_items: Vec<_> = (0..16).map(|x| One { x: Either(x, rows(20)) }).collect();
+    assert_eq!(columns(&written(&in_items)), 1);
+}
+
+#[derive(Serialize)]
+struct Field<T: Serialize> {
+    before: u32,
+    #[serde(with = "tenarc::columns")]
+    rows: T,
+}
+
+/// A number or a map.
+struct Either<T>(u32, T);
+
+impl<T: Serialize> Serialize for Either<T> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            0 => serializer.serialize_u32(0),
+            _ => self.1.serialize(serializer),
+        }
+    }
+}

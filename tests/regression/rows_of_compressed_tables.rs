@@ -60,7 +60,8 @@ fn a_chunk_is_decompressed_once() {
     let table = archive.table("rows").unwrap();
 
     let before = archive.source().reads();
-    assert_eq!(table.row::<Row>(100).unwrap(), all[100]);
+    // It has a score, so a chunk of each column is read.
+    assert_eq!(table.row::<Row>(99).unwrap(), all[99]);
     let once = archive.source().reads() - before;
     for row in [101, 100, 900, 5] {
         assert_eq!(table.row::<Row>(row).unwrap(), all[usize::try_from(row).unwrap()]);

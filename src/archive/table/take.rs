@@ -26,7 +26,7 @@ impl<S: ReadAt + ?Sized> Table<'_, S> {
     ///
     /// **Compressed columns** are read and decompressed in whole chunks, of 1 MiB by default, which are verified. The
     /// chunks that this function and [`row`](Self::row) decompressed last stay in memory with the table, up to 32 MiB of
-    /// them (or [`Limits::with_max_alloc`](crate::options::Limits::with_max_alloc), if that is less). This is more than a
+    /// them (or [`Limits::with_max_alloc`](crate::de::Limits::with_max_alloc), if that is less). This is more than a
     /// group of rows takes that tenarc wrote, so rows near the last one are read without decompressing anything.
     ///
     /// ```
@@ -77,7 +77,7 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
     /// The first row of the group with this row, and the one behind the group, counted through the table.
     fn around(&self, row: u64) -> (u64, u64) {
         let group = self.group(row - self.first);
-        (self.first + group.start, self.first + group.end)
+        (self.first.saturating_add(group.start), self.first.saturating_add(group.end))
     }
 
     /// Reads these rows of one group, which ascend.
