@@ -414,6 +414,21 @@ def test_another_version_is_never_unfinished(path, tmp_path):
                         list(tenarc.Reader(io.BytesIO(data)))
 
 
+def test_there_is_no_version_0(path):
+    """Zeros that a lost sector left can be where the version should be."""
+    start = bytes.fromhex("d818 5827 da54534547 88 00")
+    whole = ByHand().segment(name="a").end().data
+    assert verdict(path, whole + start + bytes(500)) == Verdict(1)
+    # With the right hash it is no lost sector, and no record either.
+    content = b"\xda" + b"TSEG" + bytes.fromhex("88 00 f6 08 f6 1a00010000 80 a0 07")
+    data = ByHand().segment(content=content).end().data
+    path.write_bytes(data)
+    with tenarc.open(path) as archive, pytest.raises(tenarc.Damaged, match="version 1, found 0"):
+        archive.load()
+    with pytest.raises(tenarc.Damaged, match="version 1, found 0"):
+        list(tenarc.Reader(io.BytesIO(data)))
+
+
 def test_a_block_of_another_version_is_said(path):
     made = ByHand()
     for _ in range(64):

@@ -109,7 +109,10 @@ def opened(item: bytes, at: int) -> tuple[int, Items]:
     count = inner.definite(ARRAY, "record")
     if count != _FIELDS[kind]:
         raise inner.damaged(f"expected a record of {_FIELDS[kind]} items, found {count}", 5)
-    inner.definite(UNSIGNED, "version")
+    start = inner.at
+    version = inner.definite(UNSIGNED, "version")
+    if version != VERSION:
+        raise inner.damaged(f"expected a record of version {VERSION}, found {version}", start)
     return kind, inner
 
 

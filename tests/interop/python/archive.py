@@ -153,7 +153,7 @@ def archive_digest(segments):
 
 
 def rows_of(metadata):
-    """The number of elements that the directory has of a value; None if it is no array and no columns."""
+    """The number of elements of an array or of columns, as the directory has it; None for others."""
     if metadata[0] >> 5 == 4:
         found = Input(metadata).any_head("value")[1]
         return len(cbor2.loads(metadata)) if found is None else found
@@ -480,7 +480,7 @@ def read_size(inner, chunk):
     place = inner.at
     count = inner.head(4, "description of a buffer")
     if count != 4:
-        what = "a buffer elsewhere" if count == 3 else "description of a buffer: not three or four items"
+        what = "a buffer elsewhere" if count == 3 else "a buffer of neither three nor four items"
         raise Damaged(place, what)
     codec = inner.text_or_null("codec")
     parameters = [inner.head(0, "parameter") for _ in range(inner.head(4, "parameters"))]

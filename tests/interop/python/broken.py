@@ -100,7 +100,9 @@ def sound():
         "the same without hashes": make(ALL, CHUNKS, chunk=CHUNK, check=b"\xf6"),
         "buffers of no bytes alone": make(ALL, [b""] * len(CHUNKS), chunk=CHUNK),
         "no hashes": make(check=b"\xf6"),
-        "extensions that are not known": make(ext=bytes.fromhex("a2 02 fb3ff0000000000000 18fe 8201a1616140")),
+        "extensions that are not known": make(
+            ext=bytes.fromhex("a2 02 fb3ff0000000000000 18fe 8201a1616140")
+        ),
         "notes": make(ext=bytes.fromhex("a1 00 a2 6161 60 616f 626f6b")),
         "no notes": make(ext=bytes.fromhex("a1 00 a0")),
         "no hashes, and buffers of one length in each other's place": [
@@ -167,7 +169,9 @@ def headers():
         "a check of 65 bytes": make(check=array([cbor2.dumps("a"), head(0, 65)])),
         "a check of three items": make(check=array([cbor2.dumps("a"), head(0, 8), head(0, 8)])),
         "a buffer elsewhere": make(
-            lengths=array([head(0, 12), array([head(0, 12), cbor2.dumps("sha-256"), bytes_(bytes(32))])])
+            lengths=array(
+                [head(0, 12), array([head(0, 12), cbor2.dumps("sha-256"), bytes_(bytes(32))])]
+            )
         ),
         "a length of chunks in text": make(chunk_item=cbor2.dumps("65536")),
         "a length of chunks that is null": make(chunk_item=b"\xf6"),
