@@ -23,8 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     OArchive::create(&path, options())?.finish()?;
     let start = Instant::now();
     for day in 0..APPENDS {
-        let events: Vec<_> =
-            (0..20).map(|id| Event { id: day * 20 + id, score: id as f32 }).collect();
+        let events: Vec<_> = (0..20).map(|id| Event { id: day * 20 + id, score: 0.5 }).collect();
         let mut out = OArchive::append_with(&path, options())?;
         out.save_as("events", &events)?;
         out.finish()?;

@@ -1,5 +1,6 @@
 //! How compressed buffers are stored (SPEC 5.13).
 
+use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -97,9 +98,12 @@ impl Coding {
     /// The name for messages: without control characters. For a buffer elsewhere, with its digest.
     pub fn shown(&self) -> String {
         let name = self.name.escape_debug();
-        let digest = self.digest().unwrap_or_default().iter();
-        let digest = digest.map(|byte| format!("{byte:02x}")).collect::<String>();
-        if digest.is_empty() { name.to_string() } else { format!("{name} {digest}") }
+        let mut shown = name.to_string();
+        for (number, byte) in self.digest().unwrap_or_default().iter().enumerate() {
+            // Writing to a `String` cannot fail.
+            let _ = write!(shown, "{}{byte:02x}", if number == 0 { " " } else { "" });
+        }
+        shown
     }
 }
 

@@ -43,7 +43,7 @@ impl Check {
     /// The name of the algorithm that this version knows.
     pub const NAME: &str = "xxh3-64";
     /// The maximum length of the name of an algorithm, and that of a hash.
-    pub const MAX: u64 = 64;
+    pub const MAX: usize = 64;
 
     /// The algorithm of this version, or none.
     pub fn on(on: bool) -> &'static Self {

@@ -321,7 +321,8 @@ pub fn rows(metadata: &[u8]) -> Option<u64> {
             Ok(Some(rows))
         })
     };
-    count().unwrap_or_else(|_: Error| None)
+    let found: Result<Option<u64>> = count();
+    found.unwrap_or(None)
 }
 
 /// The length of the array at the start of the metadata.
@@ -341,7 +342,7 @@ fn longer_head() -> Error {
 fn check(wire: &mut Reader<SliceRead<'_>>, at: u64) -> Result<Check> {
     let fault = |what: String| Err(Error::data(what).at(at));
     if wire.rest().first() != Some(&(head::ARRAY << 5 | 2)) {
-        return match optional_text(wire, Check::MAX as usize)?.as_deref() {
+        return match optional_text(wire, Check::MAX)?.as_deref() {
             None => Ok(Check::None),
             Some(Check::NAME) => Ok(Check::Xxh3),
             Some(other) => {
@@ -353,9 +354,9 @@ fn check(wire: &mut Reader<SliceRead<'_>>, at: u64) -> Result<Check> {
         };
     }
     wire.head()?;
-    let name = optional_text(wire, Check::MAX as usize)?.unwrap_or_default();
+    let name = optional_text(wire, Check::MAX)?.unwrap_or_default();
     let len = unsigned(wire, "the length of a hash")?;
-    if name.is_empty() || *name == *Check::NAME || !(1..=Check::MAX).contains(&len) {
+    if name.is_empty() || *name == *Check::NAME || !(1..=Check::MAX as u64).contains(&len) {
         let name = name.escape_debug();
         return fault(format!(
             "expected the name of another checksum algorithm and a length from 1 to 64, found `{name}` and {len}"

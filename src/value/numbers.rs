@@ -30,6 +30,8 @@ impl PartialEq for Numbers {
 }
 
 /// Shows dtype, length and the first 8 numbers.
+// The values are the same numbers again.
+#[allow(clippy::missing_fields_in_debug)]
 impl fmt::Debug for Numbers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Numbers");

@@ -1,6 +1,5 @@
 //! Appends to a file that does not exist: it is created whole, or not at all, and never in the place of another file.
 
-use std::fs;
 use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt as _;
 use std::time::Duration;

@@ -456,7 +456,7 @@ make_of! {
     FlatStruct: random, len => Self {
         before: 1,
         inner: Make::make(random),
-        perhaps: (len % 2 == 0).then(|| Second { second: some(random, len), deep: Make::make(random) }),
+        perhaps: len.is_multiple_of(2).then(|| Second { second: some(random, len), deep: Make::make(random) }),
         list: some(random, len),
     };
     FlatEnum: random, len => Self {
@@ -578,7 +578,7 @@ make_of! {
     Plain: random, len => Self(Tensor(some(random, len)));
     Image: random, len => Self {
         pixels: Array4::from_shape_fn((1, 3, len / 3, 2), |_| u8::make(random)).into(),
-        mask: (len % 2 == 0).then(|| Array2::from_shape_fn((len / 3, 2), |_| bool::make(random)).into()),
+        mask: len.is_multiple_of(2).then(|| Array2::from_shape_fn((len / 3, 2), |_| bool::make(random)).into()),
     };
 }
 

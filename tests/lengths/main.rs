@@ -4,7 +4,8 @@
 //! tried with lengths around the limits.
 
 // The values are only samples.
-#![allow(clippy::cast_possible_truncation, clippy::option_option, clippy::cast_possible_wrap)]
+#![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_precision_loss)]
+#![allow(clippy::option_option)]
 
 mod borrowed;
 mod kinds;
