@@ -47,7 +47,8 @@ impl<'a> Grid<'a> {
             let what = format!("a dataset of {shape:?} elements may have at most {most:?}");
             return Err(Error::InvalidData(what));
         }
-        let chunk_len = chunk.iter().try_fold(element as u64, |len, &dim| len.checked_mul(dim.into()));
+        let chunk_len =
+            chunk.iter().try_fold(element as u64, |len, &dim| len.checked_mul(dim.into()));
         let chunk_len = chunk_len.filter(|&len| len > 0).ok_or_else(|| {
             Error::InvalidData(format!("chunks of {chunk:?} elements have too many bytes, or none"))
         })?;
@@ -149,12 +150,7 @@ pub fn chunks(
         )?,
         Some(ChunkIndexing::SingleChunk { filtered_size, filters }) => {
             let offsets = vec![0; grid.shape.len()];
-            vec![ChunkEntry {
-                address: at,
-                size: *filtered_size,
-                filter_mask: *filters,
-                offsets,
-            }]
+            vec![ChunkEntry { address: at, size: *filtered_size, filter_mask: *filters, offsets }]
         }
         Some(ChunkIndexing::Implicit) => implicit(storage, grid, at)?,
         Some(ChunkIndexing::FixedArray { .. }) => {
@@ -265,7 +261,8 @@ impl Blocks<'_> {
             return Err(Error::Other(format!("unsupported version {version} of `{name}`")));
         }
         if cursor.read_u8()? != u8::from(grid.is_filtered) {
-            let what = format!("`{name}` disagrees with the dataset about whether chunks have filters");
+            let what =
+                format!("`{name}` disagrees with the dataset about whether chunks have filters");
             return Err(Error::InvalidData(what));
         }
         Ok(cursor)
@@ -346,7 +343,8 @@ impl Blocks<'_> {
             return self.elements(&mut cursor, 0, count, element, grid.is_filtered);
         }
         let bitmap = count.div_ceil(page).div_ceil(8);
-        let mut cursor = self.block(&mut bytes, block, bitmap.checked_add(offset), b"FADB", grid)?;
+        let mut cursor =
+            self.block(&mut bytes, block, bitmap.checked_add(offset), b"FADB", grid)?;
         cursor.skip(offset)?;
         let written = cursor.read_bytes(bitmap)?;
         let pages = block.saturating_add((6 + offset + bitmap + 4) as u64);
@@ -382,7 +380,8 @@ impl Blocks<'_> {
     fn extensible_array(&mut self, grid: &Grid<'_>, at: u64) -> Result<()> {
         let (offset, length) = (usize::from(self.offset_size), usize::from(self.length_size));
         let mut bytes = Vec::new();
-        let mut header = self.block(&mut bytes, at, Some(6 + 6 * length + offset), b"EAHD", grid)?;
+        let mut header =
+            self.block(&mut bytes, at, Some(6 + 6 * length + offset), b"EAHD", grid)?;
         let [element, bits, inside, smallest, pointers, page_bits] =
             *header.read_bytes(6)?.first_chunk().unwrap_or(&[0; 6]);
         self.check_element(element, grid.is_filtered)?;
