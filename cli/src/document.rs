@@ -162,8 +162,7 @@ impl Document {
 
     fn refuse_losses(&self, lossy: bool) -> Result<()> {
         let not_read = formats::not_read(&self.lost).unwrap_or_default();
-        if self.lost.tensors() > 0 && self.opened().is_some_and(|opened| opened.tensor_count() == 0)
-        {
+        if self.lost.tensors() > 0 && self.opened().is_some_and(|opened| opened.kept() == 0) {
             let what =
                 format!("cannot be kept: {not_read}; no tensor is left, so nothing is written");
             return Err(Failure::new(what).of(&self.name));

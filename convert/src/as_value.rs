@@ -41,6 +41,8 @@ pub enum Part<'a> {
     Pair(&'a str, Deferred<'a>),
     Strings(Strings<'a>),
     Texts(Texts<'a>),
+    #[cfg(feature = "hdf5")]
+    Null,
     #[cfg(feature = "torch")]
     Plain(crate::torch::Plain<'a>),
 }
@@ -50,6 +52,8 @@ impl<'a> Part<'a> {
         match self {
             Self::Tensor(tensor) | Self::Pair(_, tensor) => Some(tensor),
             Self::Strings(_) | Self::Texts(_) => None,
+            #[cfg(feature = "hdf5")]
+            Self::Null => None,
             #[cfg(feature = "torch")]
             Self::Plain(_) => None,
         }
@@ -246,6 +250,8 @@ impl Serialize for Leaf<'_, '_> {
             Part::Pair(name, tensor) => (name, Tensor(tensor)).serialize(serializer),
             Part::Strings(strings) => strings.serialize(serializer),
             Part::Texts(texts) => texts.serialize(serializer),
+            #[cfg(feature = "hdf5")]
+            Part::Null => serializer.serialize_none(),
             #[cfg(feature = "torch")]
             Part::Plain(plain) => plain.serialize(serializer),
         };

@@ -112,6 +112,7 @@ pub struct Opened {
     /// The name of the tensor in each buffer.
     names: Vec<String>,
     losses: Losses,
+    kept: usize,
     watch: OnceLock<Box<dyn Fn(u64)>>,
 }
 
@@ -155,10 +156,10 @@ impl Opened {
         let numbers = numbers.lock().map(|numbers| numbers.clone()).unwrap_or_default();
         let name = |number: usize| value.name(number).unwrap_or_default().to_owned();
         let names = numbers.into_iter().map(name).collect();
-        let losses = value.told();
+        let (losses, kept) = (value.told(), value.kept());
         drop(value);
         let watch = OnceLock::new();
-        Ok(Self { file, metadata, buffers, names, losses, watch })
+        Ok(Self { file, metadata, buffers, names, losses, kept, watch })
     }
 
     /// Returns the file.
@@ -171,9 +172,9 @@ impl Opened {
         &self.losses
     }
 
-    /// Returns the number of tensors that have bytes.
-    pub fn tensor_count(&self) -> usize {
-        self.names.len()
+    /// Returns the number of tensors and of other parts of the file, such as texts, that the value holds.
+    pub fn kept(&self) -> usize {
+        self.kept
     }
 
     /// Returns the number of bytes of all tensors.

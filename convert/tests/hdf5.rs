@@ -45,7 +45,7 @@ fn of_bytes_within(bytes: &[u8], most: u64) -> tenarc::Result<Hdf5> {
 #[test]
 fn files_of_h5py_and_keras_are_read() {
     let manifest = manifest();
-    assert_eq!(manifest.len(), 8);
+    assert_eq!(manifest.len(), 11);
     for (name, tensors) in &manifest {
         let file = hdf5::open(fixture(name)).unwrap();
         for (path, expected) in tensors {
@@ -189,12 +189,11 @@ fn losses_are_listed() {
     assert_eq!(text("ragged"), "lists of different lengths");
     assert!(text("raw").starts_with("raw elements of 3 bytes"), "{}", text("raw"));
     assert_eq!(text("reference"), "references to other objects");
-    assert_eq!(text("nothing"), "an empty dataset without dimensions");
     assert_eq!(text("group"), "it is another link to the group `again`, which is kept");
     assert_eq!(text("again/up"), "it is another link to the group `/`, which is kept");
     assert_eq!(text("/"), "the attribute `reference`: references to other objects");
     assert_eq!(text(""), "a link to the file `other.h5`, which is not read");
-    assert_eq!((losses.count(), losses.tensors()), (10, 4));
+    assert_eq!((losses.count(), losses.tensors()), (9, 4));
     assert_eq!(
         losses.notes(),
         ["`nowhere`: a link that leads to no group and no dataset is left out"]
@@ -205,6 +204,8 @@ fn losses_are_listed() {
     assert_eq!(kept.len(), 2);
     let numbers: Array1<u8> = archive.only().unwrap().tensor("enum").unwrap();
     assert_eq!(numbers.to_vec(), [0, 1, 1]);
+    let value: Value = archive.load().unwrap();
+    assert_eq!(value.get("nothing"), Some(&Value::Null));
 }
 
 #[test]
@@ -256,6 +257,37 @@ fn damage_in_an_index_of_chunks_is_found() {
             }
         }
     }
+}
+
+#[test]
+fn scales_of_dimensions_are_metadata() {
+    let (_dir, archive, losses) = converted("scales.h5", &Options::default());
+    assert!(losses.is_empty(), "{losses}");
+    let what = "left out, because `DIMENSION_LIST` of other datasets says the same";
+    assert_eq!(losses.notes(), [format!("the attribute `REFERENCE_LIST` of scales is {what}")]);
+    let value: Value = archive.load().unwrap();
+    let scales = |path: &str| {
+        let attributes = value.get("__metadata__").and_then(|found| found.get(path)).unwrap();
+        attributes.get("DIMENSION_LIST").unwrap().clone()
+    };
+    let of_w = [Value::from("/group/y"), Value::Null];
+    assert_eq!(scales("/w"), Value::Array(of_w.to_vec()));
+    let of_two = Value::Array(vec![Value::from("/x"), Value::from("/group/y")]);
+    assert_eq!(scales("/group/two"), Value::Array(vec![of_two]));
+    for names in [Names::Flat, Names::Nested, Names::Stored] {
+        let (_dir, archive, _) = converted("scales.h5", &Options::default().with_names(names));
+        let value: Value = archive.load().unwrap();
+        assert_eq!(value.get("null"), Some(&Value::Null), "{names:?}");
+    }
+}
+
+#[test]
+fn texts_are_kept_if_no_tensor_is() {
+    let (_dir, archive, losses) =
+        converted("texts_alone.h5", &Options::default().with_losses(true));
+    assert_eq!((losses.count(), losses.tensors()), (1, 1));
+    let value: Value = archive.load().unwrap();
+    assert_eq!(value.get("texts"), Some(&Value::from(["kept", "texts"])));
 }
 
 /// A file of 2 KB says that it has four terabytes.

@@ -1,15 +1,17 @@
 //! Attributes, which become metadata.
 
-use hdf5_reader::RawAttribute;
 use hdf5_reader::messages::dataspace::DataspaceType;
+use hdf5_reader::reference::read_object_references;
+use hdf5_reader::{Datatype, RawAttribute, ReferenceType, VarLenKind};
 use tenarc::de::Limits;
 use tenarc::tensor::Order;
 use tenarc::{DType, DynTensor, Error, Result, Value};
 
 use super::datatype::{Kind, Text};
+use super::failed;
 
-/// Returns the text that an element of variable length refers to.
-pub type Resolve<'a> = dyn Fn(&[u8]) -> hdf5_reader::error::Result<Vec<u8>> + 'a;
+/// Returns what an element of variable length refers to: the bytes of a text, or of a list of values of this size.
+pub type Resolve<'a> = dyn Fn(&[u8], usize) -> hdf5_reader::error::Result<Vec<u8>> + 'a;
 
 /// How much memory names, attributes and texts may take. Many texts can refer to the same bytes of the file.
 #[derive(Clone, Copy, Debug)]
@@ -90,11 +92,48 @@ pub fn text(attribute: &RawAttribute, resolve: &Resolve<'_>) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
-/// Returns the elements of an attribute of texts.
+/// Whether the values of an attribute are references, or structs that start with one.
+pub fn is_reference(attribute: &RawAttribute) -> bool {
+    match &attribute.message().datatype {
+        Datatype::Reference { .. } => true,
+        Datatype::Compound { fields, .. } => {
+            fields.first().is_some_and(|field| matches!(field.datatype, Datatype::Reference { .. }))
+        }
+        _ => false,
+    }
+}
+
+/// Returns the addresses of the objects to which each element of an attribute refers. `None` if its elements are no lists
+/// of references to objects.
+pub fn references(
+    attribute: &RawAttribute,
+    resolve: &Resolve<'_>,
+    budget: &mut Budget,
+) -> Result<Option<Vec<Vec<u64>>>> {
+    let message = attribute.message();
+    let Datatype::VarLen { base, kind: VarLenKind::Sequence, .. } = &message.datatype else {
+        return Ok(None);
+    };
+    let &Datatype::Reference { ref_type: ReferenceType::Object, size: size @ 1..=8 } = &**base
+    else {
+        return Ok(None);
+    };
+    let count = message.dataspace.num_elements().map_err(|error| failed(error.into()))?;
+    let count = usize::try_from(count);
+    let mut lists = Vec::new();
+    for element in elements(&message.raw_data, count.unwrap_or(usize::MAX), Text::Variable)? {
+        let bytes = resolve(element, size.into()).map_err(failed)?;
+        budget.take(size_of::<Vec<u64>>() + bytes.len() * 8)?;
+        lists.push(read_object_references(&bytes, size).map_err(failed)?);
+    }
+    Ok(Some(lists))
+}
+
+/// Returns the elements of an attribute of texts or lists.
 fn elements(bytes: &[u8], count: usize, text: Text) -> Result<Vec<&[u8]>> {
     let width = match text {
         Text::Fixed(len, _) => len,
-        // The length of the text, the address of a heap and a number in it. The address may have fewer bytes than 8.
+        // The length, the address of a heap and a number in it. The address may have fewer bytes than 8.
         Text::Variable => bytes.len().checked_div(count).unwrap_or(16).max(1),
     };
     let found = bytes.chunks_exact(width);

@@ -14,7 +14,7 @@ use tenarc::{DType, Error, Result, Value};
 use super::attribute::{self, Budget};
 use super::datatype::{Array, Kind, Numbers, Text};
 use super::links::{self, Link};
-use super::{failed, innermost, is_unsupported, lzf};
+use super::{failed, innermost, is_unsupported, lzf, stored};
 use crate::Losses;
 
 /// The most levels of groups. Each is a level of nesting in an archive.
@@ -26,6 +26,10 @@ const MAX_SEARCHED: usize = 1 << 27;
 
 /// The class of the layout of virtual datasets.
 const VIRTUAL: u8 = 3;
+
+/// The attribute of a dataset that refers to the scales of its dimensions, and the one of a scale that refers back.
+const SCALES: &str = "DIMENSION_LIST";
+const SCALED: &str = "REFERENCE_LIST";
 
 /// The name of the root group.
 const ROOT: &str = "/";
@@ -70,6 +74,8 @@ pub struct Found {
 pub enum Elements {
     Numbers(Array),
     Text(Text),
+    /// None at all, and no dimensions.
+    Null,
 }
 
 impl Contents {
@@ -81,10 +87,12 @@ impl Contents {
             found: Self::default(),
             groups: HashMap::new(),
             datasets: HashMap::new(),
+            scales: Vec::new(),
             budget,
             searched: MAX_SEARCHED,
         };
         let entries = walk.group(&root, "", MAX_DEPTH)?;
+        walk.name_scales()?;
         let mut found = Self { root: entries, ..walk.found };
         for file in outside.files() {
             let what = format!("a link to the file `{}`, which is not read", file.escape_debug());
@@ -113,6 +121,14 @@ impl ExternalLinkResolver for Outside {
     }
 }
 
+/// The scales of the dimensions of a dataset.
+struct Scales {
+    /// The indices of the attributes of the dataset and of the one whose value is still missing.
+    at: (usize, usize),
+    /// The addresses of the scales of each dimension.
+    scales: Vec<Vec<u64>>,
+}
+
 struct Walk<'a> {
     file: &'a Hdf5File,
     found: Contents,
@@ -120,6 +136,7 @@ struct Walk<'a> {
     groups: HashMap<u64, String>,
     /// The addresses of the datasets that were read, and whether Keras marked their elements as bfloat16.
     datasets: HashMap<u64, bool>,
+    scales: Vec<Scales>,
     budget: Budget,
     /// The number of messages that may still be searched for names.
     searched: usize,
@@ -135,7 +152,7 @@ impl Walk<'_> {
         };
         self.groups.insert(group.address(), shown.to_owned());
         let raw = group.raw_attributes().map_err(of_group)?;
-        let resolve = |reference: &[u8]| group.resolve_vlen_reference_bytes(reference, 1);
+        let resolve = |reference: &[u8], size| group.resolve_vlen_reference_bytes(reference, size);
         self.attributes(shown, raw, &resolve)?;
 
         let mut names = HashSet::new();
@@ -252,7 +269,8 @@ impl Walk<'_> {
             }
             None => {
                 let raw = dataset.raw_attributes().map_err(of_dataset)?;
-                let resolve = |reference: &[u8]| dataset.resolve_vlen_reference_bytes(reference, 1);
+                let resolve =
+                    |reference: &[u8], size| dataset.resolve_vlen_reference_bytes(reference, size);
                 // Keras writes raw elements and this attribute.
                 let is_bfloat16 = raw.iter().any(|attribute| {
                     attribute.name() == "dtype"
@@ -276,15 +294,13 @@ impl Walk<'_> {
             self.lose(&path, &kind, what);
             return Ok(None);
         }
-        if dataset.shape().is_empty() && dataset.num_elements().map_err(of_dataset)? == 0 {
-            self.found.losses.add(&path, "an empty dataset without dimensions");
-            return Ok(None);
-        }
         let outer = dataset.shape().iter().map(|&dim| usize::try_from(dim).ok());
         let outer: Vec<usize> = outer
             .collect::<Option<_>>()
             .ok_or_else(|| Error::limit("a dimension does not fit in memory").in_field(&*path))?;
+        let is_null = outer.is_empty() && dataset.num_elements().map_err(of_dataset)? == 0;
         let kind = match kind {
+            _ if is_null => Elements::Null,
             Kind::Numbers(numbers) => {
                 if numbers.has_names {
                     self.found.losses.add(&path, "the names of the values of an enum");
@@ -302,14 +318,54 @@ impl Walk<'_> {
             }
         };
         let place = match &kind {
-            Elements::Numbers(array) => place(&header.messages, array, self.file),
-            Elements::Text(_) => None,
+            Elements::Numbers(array) => {
+                let layout = stored::layout(self.file, &dataset, &header, array.len);
+                let layout = layout.map_err(of_dataset)?;
+                place(&layout, array, self.file)
+            }
+            Elements::Text(_) | Elements::Null => None,
         };
         let dotted = path.replace('/', ".");
         let number = self.found.datasets.len();
         self.found.numbers.insert(path.clone(), number);
         self.found.datasets.push(Found { path, dotted, dataset, header, outer, kind, place });
         Ok(Some(number))
+    }
+
+    /// Replaces the scales of dimensions by their paths. Some are found only after the datasets that refer to them.
+    fn name_scales(&mut self) -> Result<()> {
+        let mut paths = HashMap::new();
+        if !self.scales.is_empty() {
+            for found in &self.found.datasets {
+                paths.entry(found.dataset.address()).or_insert(&*found.path);
+            }
+        }
+        for Scales { at: (object, attribute), scales } in &self.scales {
+            let Some((path, Value::Map(values))) = self.found.attributes.get_mut(*object) else {
+                continue;
+            };
+            let Some((_, value)) = values.get_mut(*attribute) else { continue };
+            let mut dimensions = Vec::new();
+            for scales in scales {
+                let mut names = Vec::new();
+                for address in scales {
+                    let Some(name) = paths.get(address) else {
+                        let what = "it refers to an object that is not kept";
+                        let what = format!("the attribute `{SCALES}`: {what}");
+                        self.found.losses.add(path.trim_start_matches(ROOT), what);
+                        continue;
+                    };
+                    self.budget.take(name.len() + size_of::<Value>())?;
+                    names.push(Value::from(format!("{ROOT}{name}")));
+                }
+                dimensions.push(match names.len() {
+                    0 | 1 => names.pop().unwrap_or(Value::Null),
+                    _ => Value::Array(names),
+                });
+            }
+            *value = Value::Array(dimensions);
+        }
+        Ok(())
     }
 
     fn lose(&mut self, path: &str, kind: &Kind, what: String) {
@@ -328,6 +384,20 @@ impl Walk<'_> {
         let mut values = Vec::new();
         for attribute in attributes {
             let name = attribute.name().to_owned();
+            if name == SCALED && attribute::is_reference(&attribute) {
+                let what = "left out, because `DIMENSION_LIST` of other datasets says the same";
+                self.found.losses.note(format!("the attribute `{SCALED}` of scales is {what}"));
+                continue;
+            }
+            if name == SCALES {
+                let scales = attribute::references(&attribute, resolve, &mut self.budget);
+                if let Some(scales) = scales.map_err(|error| error.in_field(path))? {
+                    let at = (self.found.attributes.len(), values.len());
+                    self.scales.push(Scales { at, scales });
+                    values.push((Value::from(name), Value::Null));
+                    continue;
+                }
+            }
             let value = attribute::value(attribute, resolve, &mut self.budget);
             match value.map_err(|error| error.in_field(path))? {
                 Ok(value) => values.push((Value::from(name), value)),
@@ -367,20 +437,17 @@ fn unreadable(messages: &[HdfMessage]) -> Option<String> {
 }
 
 /// Returns the offset of the elements, if they lie one after the other in the file, and are little-endian.
-fn place(messages: &[HdfMessage], array: &Array, file: &Hdf5File) -> Option<u64> {
+fn place(layout: &DataLayout, array: &Array, file: &Hdf5File) -> Option<u64> {
     let Array { numbers, len, .. } = array;
     if numbers.is_big_endian && numbers.dtype.word() > 1 {
         return None;
     }
-    messages.iter().find_map(|message| match message {
-        HdfMessage::DataLayout(message) => match message.layout {
-            // Elements that were never written have the highest address there is.
-            DataLayout::Contiguous { address, size } if size == *len as u64 && size > 0 => {
-                address.checked_add(size).filter(|end| *end <= file.storage().len())?;
-                address.checked_add(file.superblock().base_address)
-            }
-            _ => None,
-        },
+    match *layout {
+        // Elements that were never written have the highest address there is.
+        DataLayout::Contiguous { address, size } if size >= *len as u64 && *len > 0 => {
+            address.checked_add(*len as u64).filter(|end| *end <= file.storage().len())?;
+            address.checked_add(file.superblock().base_address)
+        }
         _ => None,
-    })
+    }
 }

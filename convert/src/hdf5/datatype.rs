@@ -255,7 +255,7 @@ impl Text {
     ) -> Result<Vec<u8>> {
         let text = match self {
             Self::Fixed(_, padding) => trimmed(element, padding).to_vec(),
-            Self::Variable => resolve(element).map_err(failed)?,
+            Self::Variable => resolve(element, 1).map_err(failed)?,
         };
         budget.take(text.len())?;
         Ok(text)

@@ -9,7 +9,8 @@
 //! # Ok::<(), tenarc::Error>(())
 //! ```
 //!
-//! The crate [`hdf5_reader`] reads the format, in Rust alone. This module maps what it finds:
+//! The crate [`hdf5_reader`] reads groups, datatypes and attributes, in Rust alone. Chunks are found and put together here.
+//! This module maps what is found:
 //!
 //! | HDF5 | value |
 //! |---|---|
@@ -18,7 +19,9 @@
 //! | dataset of h5py's bools | `bool` tensor |
 //! | elements that are arrays | more dimensions of the tensor |
 //! | dataset of texts | text, or array of texts |
+//! | dataset that is null | null |
 //! | attributes | maps in `__metadata__`, by the path of the object, for example `/` and `/run` |
+//! | scales of dimensions | their paths in the attribute `DIMENSION_LIST`, an entry for each dimension |
 //!
 //! Chunks may be compressed with gzip, LZF, SZIP, n-bit, or scale and offset, and may be shuffled. Elements that were
 //! never written have the fill value of the dataset. Losses are: structs, enums' names, lists of different lengths,
@@ -173,7 +176,7 @@ impl Hdf5 {
                 let meta = TensorMeta::new(numbers.dtype.clone(), &**shape, Order::C);
                 Some(TensorInfo::new(found.path.clone(), meta, *len as u64))
             }
-            Elements::Text(_) => None,
+            Elements::Text(_) | Elements::Null => None,
         };
         self.contents.datasets.iter().filter_map(info).collect()
     }
@@ -212,6 +215,7 @@ impl Hdf5 {
             Elements::Text(text) => {
                 Texts::new(&found.outer, || self.texts(found, *text)).map(Part::Texts)
             }
+            Elements::Null => Ok(Part::Null),
         }
     }
 
@@ -257,8 +261,9 @@ impl Hdf5 {
             let element = bytes.get(at..).and_then(|rest| rest.get(..width));
             let element = element.ok_or_else(|| Error::damaged("a dataset has too few texts"))?;
             at = at.saturating_add(width);
-            let resolve =
-                |reference: &[u8]| found.dataset.resolve_vlen_reference_bytes(reference, 1);
+            let resolve = |reference: &[u8], size| {
+                found.dataset.resolve_vlen_reference_bytes(reference, size)
+            };
             text.read(element, &resolve, &mut budget)
         }))
     }

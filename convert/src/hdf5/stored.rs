@@ -1,5 +1,7 @@
 //! The elements of datasets, as the file stores them.
 
+use std::borrow::Cow;
+
 use hdf5_reader::chunk_index::ChunkEntry;
 use hdf5_reader::error::{Error, Result};
 use hdf5_reader::filters::apply_pipeline_with_limit;
@@ -36,24 +38,22 @@ impl Source {
             Error::ResourceLimit(format!("{what} than the {} bytes that are allowed", self.most))
         })?;
         let messages = &*header.messages;
-        let layout = messages.iter().rev().find_map(|message| match message {
-            HdfMessage::DataLayout(message) => Some(&message.layout),
-            _ => None,
-        });
-        let found = match layout {
-            Some(DataLayout::Compact { data }) => data.clone(),
-            Some(&DataLayout::Contiguous { address, size }) => {
+        let layout = layout(&self.file, dataset, header, len)?;
+        let found = match &*layout {
+            DataLayout::Compact { data } => data.clone(),
+            &DataLayout::Contiguous { address, size } => {
                 let offset_size = self.file.superblock().offset_size;
                 if size == 0 || Cursor::is_undefined_offset(address, offset_size) {
                     return filled(messages, element, len);
                 }
-                if size != len as u64 {
+                // There may be more, as HDF5 allows.
+                if size < len as u64 {
                     let what = format!("expected {len} bytes of elements, found {size}");
                     return Err(Error::InvalidData(what));
                 }
                 self.file.storage().read_range(address, len)?.as_ref().to_vec()
             }
-            Some(DataLayout::Chunked { address, dims, element_size, chunk_indexing }) => {
+            DataLayout::Chunked { address, dims, element_size, chunk_indexing } => {
                 // The size of an element may stand behind the dimensions of a chunk.
                 let (dims, last) = match &**dims {
                     [dims @ .., last] if dims.len() == dataset.ndim() => (dims, *last),
@@ -74,7 +74,6 @@ impl Source {
                 self.put_together(&chunks, &grid, filters, element, &mut out)?;
                 return Ok(out);
             }
-            None => return Err(Error::InvalidData("a dataset has no layout".to_owned())),
         };
         if found.len() != len {
             let what = format!("expected {len} bytes of elements, found {}", found.len());
@@ -154,6 +153,53 @@ impl Source {
     }
 }
 
+/// Returns how a dataset is stored. `len` is the number of bytes of its elements.
+///
+/// # Errors
+/// If the dataset has no layout, or one that is damaged.
+pub fn layout<'a>(
+    file: &Hdf5File,
+    dataset: &Dataset,
+    header: &'a ObjectHeader,
+    len: usize,
+) -> Result<Cow<'a, DataLayout>> {
+    // The first versions of the message are only in headers of version 1. The crate expects two bytes less in them.
+    if header.version == 1 {
+        let message = header::message(file, dataset.address(), LAYOUT)?.unwrap_or_default();
+        let offset_size = file.superblock().offset_size;
+        if let Some(layout) = old_layout(&message, offset_size, len)? {
+            return Ok(Cow::Owned(layout));
+        }
+    }
+    let layout = header.messages.iter().rev().find_map(|message| match message {
+        HdfMessage::DataLayout(message) => Some(Cow::Borrowed(&message.layout)),
+        _ => None,
+    });
+    layout.ok_or_else(|| Error::InvalidData("a dataset has no layout".to_owned()))
+}
+
+/// Reads a message of version 1 or 2 about a layout.
+fn old_layout(message: &[u8], offset_size: u8, len: usize) -> Result<Option<DataLayout>> {
+    let [1 | 2, dims, class, rest @ ..] = message else { return Ok(None) };
+    let mut cursor = Cursor::new(rest);
+    cursor.skip(5)?;
+    let address = if *class == 0 { 0 } else { cursor.read_offset(offset_size)? };
+    let mut dims = (0..*dims).map(|_| cursor.read_u32_le()).collect::<Result<Vec<_>>>()?;
+    Ok(Some(match class {
+        0 => {
+            let len = cursor.read_u32_le()? as usize;
+            DataLayout::Compact { data: cursor.read_bytes(len)?.to_vec() }
+        }
+        // The dimensions may not fit into four bytes, so they are not used.
+        1 => DataLayout::Contiguous { address, size: len as u64 },
+        2 => {
+            let element_size = dims.pop().unwrap_or(0);
+            DataLayout::Chunked { address, dims, element_size, chunk_indexing: None }
+        }
+        class => return Err(Error::UnsupportedLayoutClass(*class)),
+    }))
+}
+
 /// The filters of chunks.
 #[derive(Clone, Copy)]
 struct Filters<'a> {
@@ -226,4 +272,35 @@ fn copy(chunk: &[u8], out: &mut [u8], axes: &[Axis]) -> Option<()> {
         copy(chunk.get(nth * axis.from..)?, out.get_mut(nth * axis.to..)?, axes)?;
     }
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_layouts_are_read() {
+        let message = |version: u8, dims: u8, class: u8, rest: &[u8]| {
+            [&[version, dims, class, 0, 0, 0, 0, 0][..], rest].concat()
+        };
+        let read = |message: &[u8]| old_layout(message, 4, 12).unwrap();
+        for version in [1, 2] {
+            let compact = message(version, 1, 0, &[3, 0, 0, 0, 3, 0, 0, 0, 7, 8, 9]);
+            assert_eq!(read(&compact), Some(DataLayout::Compact { data: vec![7, 8, 9] }));
+            let contiguous = message(version, 2, 1, &[9, 1, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0]);
+            let expected = DataLayout::Contiguous { address: 265, size: 12 };
+            assert_eq!(read(&contiguous), Some(expected));
+            let chunked = message(version, 2, 2, &[9, 1, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0]);
+            let expected = DataLayout::Chunked {
+                address: 265,
+                dims: vec![3],
+                element_size: 4,
+                chunk_indexing: None,
+            };
+            assert_eq!(read(&chunked), Some(expected));
+            assert!(old_layout(&chunked[..19], 4, 12).is_err());
+            assert!(old_layout(&message(version, 0, 3, &[0; 4]), 4, 12).is_err());
+        }
+        assert_eq!(read(&message(3, 1, 0, &[])), None);
+    }
 }
