@@ -380,6 +380,7 @@ def test_a_check_of_another_form_is_refused(path):
         refused(path, ByHand().segment(content=fields_of(check=bytes.fromhex(digits))).end().data)
     refused(path, ByHand().segment(content=fields_of(check=b"\x82" + items.text("x" * 65) + b"\x08")).end().data)
     refused(path, ByHand().segment(content=fields_of(check=b"\x82\x67xxh3-64\x08")).end().data, "has to be a text")
+    refused(path, ByHand().segment(content=fields_of(check=b"\x82\x67xxh3-64\x10")).end().data, "has to be a text")
     for check in (b"\xf6", b"\x82\x61a\x01", b"\x82" + items.text("x" * 64) + b"\x18\x40"):
         accepted(path, ByHand().segment(content=fields_of(check=check)).end().data)
 
@@ -544,6 +545,13 @@ def test_descriptions_of_buffers_elsewhere_have_bounds(path):
     ):
         lengths = b"\x81\x83" + b"".join(wrong)
         refused(path, ByHand().segment(content=fields_of(lengths=lengths, metadata=REFERENCE)).end().data)
+
+
+def test_lists_of_hashes_of_buffers_elsewhere_end_before_2_63(path):
+    description = items.array([items.head(0, (1 << 63) - 1), b"\x61h", items.byte_string(bytes(8))])
+    check = b"\x82\x61a\x18\x40"
+    content = fields_of(lengths=items.array([description] * 1024), check=check, metadata=REFERENCE)
+    refused(path, ByHand().segment(content=content).end().data, r"2\^63")
 
 
 def test_parts_have_no_buffers_elsewhere():

@@ -49,7 +49,7 @@ def archive_with(lengths, metadata=b"\xf6", behind=b"", checksums=False) -> byte
     return start + header.before_body(len(start)) + behind
 
 
-@pytest.mark.parametrize("length", [1 << 33, 1 << 40, (1 << 63) - 1])
+@pytest.mark.parametrize("length", [1 << 33, 1 << 40, 1 << 62])
 def test_a_stream_that_announces_much_is_read_in_little_memory(length):
     before = peak()
     data = archive_with((length,), behind=bytes(1000))

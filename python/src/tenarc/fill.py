@@ -18,7 +18,7 @@ from .salvage import Salvage, chunks_of, pieces
 from .saved import Segment, TensorInfo, read_record
 from .segment import HASH_ITEM, hash_list
 from .source import Source
-from .torn import check_hashes, check_magic, read_end, scan, tail_behind
+from .torn import check_hashes, check_magic, read_end, scan
 
 
 class FilledChunk(NamedTuple):
@@ -92,12 +92,7 @@ class Places:
 
             return cls([*directory.segments(read, mark)], mark, None, 0)
         found = scan(source, DEFAULT_LIMITS)
-        # The rest of the file belongs to a cut segment, even if it looks like a tail. An intact tail of the end
-        # mark at this very place is not a sign of lost segments: only a later end mark is.
-        later = None if found.cut is not None else tail_behind(source, found.end, found.end + 1)
-        if later is not None:
-            what = f"the archive is damaged{found.why()}, and has a later end mark at byte {later}"
-            raise Damaged(f"{what}: cutting it off here would lose what follows", offset=found.end)
+        found.check_nothing_follows(source)
         found.check_readable()
         return cls(found.entries, found.end, found.cut, source.length - found.keep)
 

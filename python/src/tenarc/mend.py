@@ -177,7 +177,7 @@ def _plan(source: Source) -> tuple[Scan | None, Recovered]:
     if end is not None:
         return None, Recovered(end[0].count, 0, 0)
     whole = scan(source, DEFAULT_LIMITS)
-    whole.check_undamaged(source, "cutting it off here would lose what follows")
+    whole.check_nothing_follows(source)
     vouched = whole.vouched
     last, damaged, behind = -1, 0, 0
 

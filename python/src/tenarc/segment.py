@@ -274,8 +274,11 @@ class Header:
         )
         if not count:
             cls._last = fields.data[begin:metadata], replace(header, metadata=b"")
-        if header.body_length() > MAX_POSITION:
-            raise fields.damaged("the buffers together are longer than 2^63 - 1 bytes", start)
+        if count:
+            at = fields.offset + len(fields.data) + HASH_ITEM
+            end = at + len(items.head(BYTES, header.body_length())) + header.body_length() + header.hashes_length()
+            if end > MAX_POSITION:
+                raise fields.damaged("the segment would end after position 2^63 - 1", start)
         return header, fields.offset + metadata
 
     def write(self, at: int) -> bytes:
@@ -443,7 +446,7 @@ def _read_algorithm(fields: Items) -> tuple[str, int]:
     length = fields.definite(UNSIGNED, "length of a hash")
     if not 1 <= length <= _MAX_HASH:
         raise fields.damaged(f"expected hashes of 1 to {_MAX_HASH} bytes, found {length}", at)
-    if (name, length) == (CHECK, HASH_LEN):
+    if name == CHECK:
         raise fields.damaged(f"the check {CHECK} has to be a text", start)
     return name, length
 

@@ -156,6 +156,17 @@ class Scan:
         if mark is not None:
             raise Damaged(f"{what}, and has a later end mark at byte {mark}; {advice}", offset=self.end)
 
+    def check_nothing_follows(self, source: Source) -> None:
+        """Checks that no committed segments follow, which would be lost if the archive was cut here.
+
+        If only the last end mark is damaged, everything before it is there, and it can be written again.
+        """
+        # The rest of the file belongs to a cut segment, even if it looks like a tail.
+        later = None if self.cut is not None else tail_behind(source, self.end, self.end + 1)
+        if later is not None:
+            what = f"the archive is damaged{self.why()}, and has a later end mark at byte {later}"
+            raise Damaged(f"{what}: cutting it off here would lose what follows", offset=self.end)
+
 
 def check_hashes(segment: Segment) -> None:
     """Checks that the list of hashes of a segment is there and intact."""
