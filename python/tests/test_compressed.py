@@ -50,7 +50,7 @@ def saved(value, name=None, **options) -> bytes:
 def read(data: bytes, way: str, path, **options):
     """Reads the only value of an archive in one of several ways."""
     if way == "stream":
-        return tenarc.Reader(io.BytesIO(data), **options).load(numbers=True)
+        return tenarc.load(io.BytesIO(data), numbers=True, **options)
     path.write_bytes(data)
     with tenarc.open(path, torn=way == "torn", **options) as archive:
         return archive.view() if way == "view" else archive.load(numbers=True)

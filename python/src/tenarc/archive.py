@@ -401,7 +401,9 @@ class _TableOfValues(Table):
         place = bisect.bisect_right(self._firsts, row) - 1
         found = self._read.get(place)
         if found is None:
-            rows = StoredRows(self._numbers[place], self._values.shared, partial(self._values.sequence, self._numbers[place]))
+            rows = StoredRows(
+                self._numbers[place], self._values.shared, partial(self._values.sequence, self._numbers[place])
+            )
             groups = rows.groups()
             found = self._read[place] = Table.of(groups, self._values.limit)
         return found[row - self._firsts[place]]
