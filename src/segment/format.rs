@@ -225,7 +225,8 @@ pub struct Record<'a> {
     pub content: u64,
 }
 
-/// Returns an error if the record has another format version.
+/// Returns an error if the record has a later format version. There is no version 0: a sector that a crash has lost can
+/// leave one.
 pub fn known_version(record: &[u8], offset: u64) -> Result<()> {
     let content = record_len(record).and_then(|lengths| record.get(lengths.head..));
     let mut wire = Reader::new(SliceRead::new(content.unwrap_or_default()), Limits::default());
@@ -234,7 +235,7 @@ pub fn known_version(record: &[u8], offset: u64) -> Result<()> {
         && RecordKind::of_tag(tag.arg).is_some()
         && array.major() == head::ARRAY
         && version.major() == head::UNSIGNED
-        && version.arg != VERSION
+        && version.arg > VERSION
     {
         let what = format!(
             "the archive has format version {}, this version of tenarc reads version {VERSION}",
@@ -273,7 +274,9 @@ pub fn open_record(record: &[u8], offset: u64) -> Result<Record<'_>> {
     let kind = RecordKind::of_tag(tag.arg).filter(|_| tag.major() == head::TAG);
     let fields = array.length().filter(|_| array.major() == head::ARRAY);
     match (kind, fields) {
-        (Some(kind), Some(fields)) if version.major() == head::UNSIGNED && fields > 0 => {
+        (Some(kind), Some(fields))
+            if version.major() == head::UNSIGNED && version.arg == VERSION && fields > 0 =>
+        {
             Ok(Record { kind, hash, fields: fields - 1, wire, content: lengths.head as u64 })
         }
         _ => Err(Error::data("expected a record of an archive, found another item").at(offset)),

@@ -87,14 +87,14 @@ fn typed<'m>(metadata: &'m [(String, Value)], losses: &mut Losses) -> Result<Vec
     let mut chosen = Vec::new();
     for (key, value) in metadata.iter().filter(|(key, _)| key != types::KEY) {
         match types.typed(key, value) {
-            Ok(typed) => {
-                if let Some(change) = typed.change() {
+            Ok(entry) => {
+                if let Some(change) = entry.change() {
                     losses.note(format!("`{METADATA}.{}`: {change}", key.escape_debug()));
                 }
-                if typed.is_chosen(value) {
-                    chosen.push(format!("`{}` ({})", key.escape_debug(), typed.kind));
+                if entry.is_chosen(value) {
+                    chosen.push(format!("`{}` ({})", key.escape_debug(), entry.kind));
                 }
-                kept.push((key.as_str(), value, typed));
+                kept.push((key.as_str(), value, entry));
             }
             Err(why) => losses.add(&format!("{METADATA}.{key}"), format!("{why}: it is left out")),
         }

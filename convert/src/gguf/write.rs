@@ -73,15 +73,15 @@ fn typed<K: AsRef<str>>(metadata: &[(K, Value)]) -> Result<Vec<Entry<'_>>> {
     let entries = metadata.iter().map(|(key, value)| (key.as_ref(), value));
     let entries = entries.filter(|(key, _)| *key != types::KEY);
     let entries = entries.map(|(key, value)| {
-        let typed = types.typed(key, value).map_err(|error| error.in_field(key))?;
-        match typed.change() {
+        let entry = types.typed(key, value).map_err(|error| error.in_field(key))?;
+        match entry.change() {
             Some(_) => {
-                let had = typed.had.as_ref().map(ToString::to_string).unwrap_or_default();
+                let had = entry.had.as_ref().map(ToString::to_string).unwrap_or_default();
                 let what =
                     format!("`{}` lists the type {had}, which does not hold {value}", types::KEY);
                 Err(Error::data(what).in_field(key))
             }
-            None => Ok((key, value, typed)),
+            None => Ok((key, value, entry)),
         }
     });
     entries.collect()

@@ -96,9 +96,9 @@ impl<'a> Grid<'a> {
         let unlimited: Vec<_> =
             axes.iter().copied().filter(|&axis| self.most.get(axis) == Some(&UNLIMITED)).collect();
         match *unlimited {
-            [axis] if with_unlimited => {
-                axes.remove(axis);
-                axes.insert(0, axis);
+            [slowest] if with_unlimited => {
+                axes.remove(slowest);
+                axes.insert(0, slowest);
                 Ok(axes)
             }
             [] if !with_unlimited => Ok(axes),
@@ -247,12 +247,12 @@ impl Blocks<'_> {
         bytes: &'b mut Vec<u8>,
         at: u64,
         len: Option<usize>,
-        signature: &[u8; 4],
+        signature: [u8; 4],
         grid: &Grid<'_>,
     ) -> Result<Cursor<'b>> {
         *bytes = self.read(at, len.and_then(|len| len.checked_add(6)))?;
         let mut cursor = Cursor::new(bytes);
-        let name = String::from_utf8_lossy(signature);
+        let name = String::from_utf8_lossy(&signature);
         if cursor.read_bytes(4)? != signature {
             return Err(Error::InvalidData(format!("expected the block `{name}` at {at:#x}")));
         }
@@ -319,7 +319,7 @@ impl Blocks<'_> {
     fn fixed_array(&mut self, grid: &Grid<'_>, at: u64) -> Result<()> {
         let (offset, length) = (usize::from(self.offset_size), usize::from(self.length_size));
         let mut bytes = Vec::new();
-        let mut header = self.block(&mut bytes, at, Some(2 + length + offset), b"FAHD", grid)?;
+        let mut header = self.block(&mut bytes, at, Some(2 + length + offset), *b"FAHD", grid)?;
         let element = header.read_u8()?;
         self.check_element(element, grid.is_filtered)?;
         let page_bits = header.read_u8()?;
@@ -338,13 +338,13 @@ impl Blocks<'_> {
         let page = 1usize.checked_shl(page_bits.into()).unwrap_or(usize::MAX);
         if count <= page {
             let len = len(count).and_then(|len| len.checked_add(offset));
-            let mut cursor = self.block(&mut bytes, block, len, b"FADB", grid)?;
+            let mut cursor = self.block(&mut bytes, block, len, *b"FADB", grid)?;
             cursor.skip(offset)?;
             return self.elements(&mut cursor, 0, count, element, grid.is_filtered);
         }
         let bitmap = count.div_ceil(page).div_ceil(8);
         let mut cursor =
-            self.block(&mut bytes, block, bitmap.checked_add(offset), b"FADB", grid)?;
+            self.block(&mut bytes, block, bitmap.checked_add(offset), *b"FADB", grid)?;
         cursor.skip(offset)?;
         let written = cursor.read_bytes(bitmap)?;
         let pages = block.saturating_add((6 + offset + bitmap + 4) as u64);
@@ -381,7 +381,7 @@ impl Blocks<'_> {
         let (offset, length) = (usize::from(self.offset_size), usize::from(self.length_size));
         let mut bytes = Vec::new();
         let mut header =
-            self.block(&mut bytes, at, Some(6 + 6 * length + offset), b"EAHD", grid)?;
+            self.block(&mut bytes, at, Some(6 + 6 * length + offset), *b"EAHD", grid)?;
         let [element, bits, inside, smallest, pointers, page_bits] =
             *header.read_bytes(6)?.first_chunk().unwrap_or(&[0; 6]);
         self.check_element(element, grid.is_filtered)?;
@@ -402,7 +402,7 @@ impl Blocks<'_> {
         let inside = usize::from(inside);
         let addresses = blocks + (levels - direct) as usize;
         let len = offset + inside * usize::from(element) + addresses * offset;
-        let mut cursor = self.block(&mut bytes, block, Some(len), b"EAIB", grid)?;
+        let mut cursor = self.block(&mut bytes, block, Some(len), *b"EAIB", grid)?;
         cursor.skip(offset)?;
         self.elements(&mut cursor, 0, inside, element, grid.is_filtered)?;
 
@@ -435,7 +435,7 @@ impl Blocks<'_> {
                 let len = count.checked_mul(offset).zip(bitmap);
                 let len = len.and_then(|(len, bitmap)| len.checked_add(bitmap));
                 let len = len.and_then(|len| len.checked_add(shape.prefix));
-                let mut cursor = self.block(&mut secondary, at, len, b"EASB", grid)?;
+                let mut cursor = self.block(&mut secondary, at, len, *b"EASB", grid)?;
                 cursor.skip(shape.prefix)?;
                 let written = cursor.read_bytes(bitmap.unwrap_or(0))?;
                 for nth in 0..count {
@@ -467,11 +467,11 @@ impl Blocks<'_> {
         let mut bytes = Vec::new();
         if count <= page {
             let len = count.checked_mul(element.into()).and_then(|len| len.checked_add(prefix));
-            let mut cursor = self.block(&mut bytes, at, len, b"EADB", grid)?;
+            let mut cursor = self.block(&mut bytes, at, len, *b"EADB", grid)?;
             cursor.skip(prefix)?;
             return self.elements(&mut cursor, first, count, element, grid.is_filtered);
         }
-        self.block(&mut bytes, at, Some(prefix), b"EADB", grid)?;
+        self.block(&mut bytes, at, Some(prefix), *b"EADB", grid)?;
         let Some((written, bit)) = written else {
             let what = "pages of chunks are in a block that has no bits for them".to_owned();
             return Err(Error::InvalidData(what));

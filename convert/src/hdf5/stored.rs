@@ -259,17 +259,17 @@ struct Axis {
 
 /// Copies the part of a chunk that is in the dataset. The last dimension is the slowest.
 fn copy(chunk: &[u8], out: &mut [u8], axes: &[Axis]) -> Option<()> {
-    let (axis, axes) = axes.split_last()?;
-    let at = usize::try_from(axis.at).ok()?.checked_mul(axis.to)?;
-    let len = usize::try_from(axis.len).ok()?;
+    let (slowest, faster) = axes.split_last()?;
+    let at = usize::try_from(slowest.at).ok()?.checked_mul(slowest.to)?;
+    let len = usize::try_from(slowest.len).ok()?;
     let out = out.get_mut(at..)?;
-    if axes.is_empty() {
-        let len = len.checked_mul(axis.from)?;
+    if faster.is_empty() {
+        let len = len.checked_mul(slowest.from)?;
         out.get_mut(..len)?.copy_from_slice(chunk.get(..len)?);
         return Some(());
     }
     for nth in 0..len {
-        copy(chunk.get(nth * axis.from..)?, out.get_mut(nth * axis.to..)?, axes)?;
+        copy(chunk.get(nth * slowest.from..)?, out.get_mut(nth * slowest.to..)?, faster)?;
     }
     Some(())
 }
