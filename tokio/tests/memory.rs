@@ -87,7 +87,7 @@ impl ToTensor for Zeros {
     }
 
     fn write_blocks(&self, put: &mut dyn FnMut(&[u8]) -> tenarc::Result<()>) -> tenarc::Result<()> {
-        (0..self.0 >> 20).try_for_each(|_| put(&[0; 1 << 20]))
+        (0..self.0 >> 20).try_for_each(|_| put(&vec![0; 1 << 20]))
     }
 }
 
