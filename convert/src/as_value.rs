@@ -146,7 +146,7 @@ impl<'a> AsValue<'a> {
     /// Returns the losses, and a note if the value holds nothing. Otherwise, an empty file would look like success.
     pub(crate) fn told(&self) -> Losses {
         let mut losses = self.losses.clone();
-        if self.parts.is_empty() {
+        if self.parts.is_empty() && matches!(self.metadata, Metadata::None) {
             losses.note("the file holds no tensors");
         }
         losses
