@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+import test_calls
 from by_hand import ended
 from described import write_manifest
 
@@ -274,3 +275,19 @@ def test_more_levels_than_can_be_read_are_no_limit():
         for levels in (999, 100_000):
             with pytest.raises(tenarc.Limit):
                 tenarc.loads(unit * levels + b"\xf6", limits=tenarc.Limits(max_depth=1000))
+
+
+def test_sequences_of_complex_numbers_are_not_in_buffers(tmp_path):
+    numbers = np.arange(5000, dtype="c8").view(tenarc.Numbers)
+    tenarc.save(tmp_path / "a", numbers)
+    with tenarc.open(tmp_path / "a") as archive:
+        assert archive.segment(0).buffers == []
+        assert np.array_equal(archive.load(), numbers)
+    for dtype in ("c64", "c128", "bool", "bf16", "f128"):
+        (tmp_path / "a").write_bytes(
+            test_calls.forged(tenarc.Tag(test_calls.TBUF, [dtype, 0]), test_calls.zeros(32))
+        )
+        with tenarc.open(tmp_path / "a") as archive:
+            for read in (archive.load, archive.view, archive.verify):
+                with pytest.raises(tenarc.Damaged, match=f"8 to 64 bits in a buffer, found one of {dtype}"):
+                    read()

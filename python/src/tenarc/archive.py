@@ -332,6 +332,8 @@ class _Values:
         """The groups of rows of some values. Nothing but their numbers of rows is read."""
         groups: list[Column] = []
         small = SmallRows(self.shared)
+        # Values of which a row was read before are among them.
+        self.shared.input = 0, 0
         for number in numbers:
             rows = StoredRows(number, self.shared, partial(self.sequence, number))
             parts = rows.groups()

@@ -44,11 +44,7 @@ _OFFSET = 8
 
 _UNSIGNED = ("u8", "u16", "u32", "u64")
 #: The types of 8 to 64 bits that have a typed array.
-NUMBERS = frozenset(
-    known.name
-    for known in dtypes.BY_NAME.values()
-    if known.tag is not None and not known.is_complex and known.bits <= 64
-)
+NUMBERS = frozenset(known.name for known in dtypes.BY_NAME.values() if known.is_packed)
 
 
 class ColumnReader:

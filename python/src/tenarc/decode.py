@@ -328,8 +328,9 @@ class Resolver:
         name = dtype_name(fields[0])
         if len(fields) == 2:
             dtype = dtypes.BY_NAME.get(name)
-            if dtype is None or dtype.tag is None:
-                raise Fault(Damaged, f"a sequence of {name}, a dtype without typed arrays")
+            if dtype is None or not dtype.is_packed:
+                what = f"expected a sequence of numbers of 8 to 64 bits in a buffer, found one of {name}"
+                raise Fault(Damaged, what)
             width = dtype.bits // 8
             if length % width:
                 raise Fault(Damaged, f"buffer {number}: {length} bytes are not a whole number of {name}")

@@ -35,6 +35,11 @@ class DType(NamedTuple):
     big_tag: int | None = None
 
     @property
+    def is_packed(self) -> bool:
+        """Whether sequences of such numbers can be packed: real numbers of 8 to 64 bits (SPEC 3)."""
+        return self.tag is not None and not self.is_complex and self.bits <= 64
+
+    @property
     def is_complex(self) -> bool:
         return self.name in COMPLEX_OF.values()
 

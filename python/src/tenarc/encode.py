@@ -337,7 +337,8 @@ class Encoder:
 
     def write_numbers(self, dtype: DType, payload: Payload, depth: int) -> None:
         self.levels(depth, 2)
-        if payload.nbytes >= self.inline_below:
+        # Complex numbers are no packed sequence, so no buffer holds them.
+        if payload.nbytes >= self.inline_below and dtype.is_packed:
             shape = (payload.nbytes * 8 // dtype.bits,)
             self.reference([items.text(dtype.name)], payload, dtype.name, shape)
         else:

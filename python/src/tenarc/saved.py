@@ -220,7 +220,7 @@ class Segment:
         """The number of its bytes that are there."""
         return self.end - self.offset - self.missing_bytes
 
-    @property
+    @cached_property
     def input(self) -> tuple[int, int]:
         """The number of its bytes that are there: those of compressed buffers are the second number."""
         packed = min(self._header.packed_length(), self.byte_length)
