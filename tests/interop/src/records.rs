@@ -106,7 +106,9 @@ pub fn write(dir: &Path) -> Result<(), Box<dyn Error>> {
     let records: Vec<Record> = (0..100).map(record).collect();
     put(dir, "records", &records)?;
     put(dir, "first", &records[..16])?;
-    put(dir, "nested", &BTreeMap::from([("a", &records[..20]), ("b", &records[20..50])]))?;
+    // Sequences inside a value are columns from 128 elements on.
+    let many: Vec<Record> = (0..300).map(record).collect();
+    put(dir, "nested", &BTreeMap::from([("a", &many[..130]), ("b", &many[130..])]))?;
     put(dir, "points", &records.iter().map(|each| each.inner).collect::<Vec<_>>())?;
     put(dir, "triangles", &(0..50).map(|n| [[n as f32; 3]; 3]).collect::<Vec<_>>())?;
     put(dir, "kinds", &records.iter().map(|each| each.kind.clone()).collect::<Vec<_>>())?;
