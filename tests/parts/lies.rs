@@ -206,7 +206,7 @@ fn items_that_are_malformed() {
 #[test]
 fn headers_that_lie() {
     let seg = Seg::new(bytes_ref(0), &[b"1234"]);
-    let cases: [(Seg, &[Category]); 11] = [
+    let cases: [(Seg, &[Category]); 12] = [
         (Seg { version: 2, ..seg.clone() }, &[Category::Version]),
         (Seg { check: text("md5"), ..seg.clone() }, &[Category::Data]),
         (
