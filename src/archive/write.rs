@@ -456,7 +456,8 @@ impl ArchiveFile {
     fn entry(&self, entry: &Entry) -> Result<Option<Entry>> {
         match &self.target {
             Target::New(new) => scan::full_entry(new.file(), self.committed, entry),
-            Target::Locked(locked) => scan::full_entry(&locked.file, self.committed, entry),
+            Target::Locked(locked) => scan::full_entry(&locked.file, self.committed, entry)
+                .map_err(|error| error.in_file(locked.path())),
             Target::Finished => Ok(None),
         }
     }

@@ -49,7 +49,7 @@ fn listing_reads_each_block_of_the_directory_once() {
     assert_eq!(reads(&archive), 15);
     assert_eq!(entries.len(), 1000);
     assert_eq!((entries[7].name(), entries[7].rows()), (Some("value 7"), Some(3)));
-    let archive = opened(values(200, &vec![1u8, 2, 3]));
+    let archive = opened(values(200, &vec!["a", "b", "c"]));
     assert!(archive.entries().all(|entry| entry.unwrap().rows() == Some(3)));
     assert_eq!(reads(&archive), 3);
     // The digests of the last 40 values are not in the directory; of these, the last ones are among the bytes at the end.
@@ -66,7 +66,8 @@ fn a_tensor_takes_one_read_beside_its_header() {
     let first: Vec<f32> = archive.tensor("0").unwrap();
     assert_eq!(first, *model[0]);
     // The header, and the tensor. Its checksums are among the last bytes.
-    assert_eq!(reads(&archive), 2);
+    let log = archive.source().log.take();
+    assert_eq!(log.len(), 2, "{log:?}");
     let second: Vec<f32> = archive.tensor("1").unwrap();
     assert_eq!(second, *model[1]);
     assert_eq!(reads(&archive), 1);

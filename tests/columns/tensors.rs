@@ -176,15 +176,11 @@ fn lists_and_tuples_of_numbers_are_tensors() {
     assert_eq!(decode::<Vec<Tensor<Array1<bool>>>>(&one(1, bools))[0].0, array![true, false, true]);
     let nested = kind("list", &[unsigned(1), kind("list", &[unsigned(1), u8s(&[1])])]);
     let error = refuse::<Vec<Tensor<Array1<u8>>>>(&one(1, nested));
-    assert!(
-        error.to_string().contains("expected a number of at most 64 bits, found array"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("expected a number of at most 64 bits"), "{error}");
     let error = refuse::<Vec<Tensor<Array1<u8>>>>(&one(1, kind("unit", &[])));
     assert!(error.to_string().contains("expected a tensor, found null"), "{error}");
-    // A column of numbers is a sequence of numbers, as the array would be; but not a tensor in place.
-    let error = refuse::<Tensor<Array1<u8>>>(&one(2, u8s(&[1, 2])));
-    assert!(error.to_string().contains("expected a tensor, found columns"), "{error}");
+    // A column of numbers is a sequence of numbers, as the array would be.
+    assert_eq!(decode::<Tensor<Array1<u8>>>(&one(2, u8s(&[1, 2]))).0, array![1, 2]);
 }
 
 #[test]

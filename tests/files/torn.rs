@@ -294,7 +294,7 @@ fn tails_of_zeros_and_garbage() {
             if sample.last_end(cut).0 == *end {
                 let torn = [&sample.bytes[..cut], &[0xee; 8192]].concat();
                 // In a tail, this is damage: nothing but its own bytes or zeros can be there.
-                if sample.ends.iter().any(|(end, _)| cut > end - TAIL && cut < *end) {
+                if sample.ends.iter().any(|(end, _)| cut + TAIL > *end && cut < *end) {
                     let error = Archive::new(&torn[..]).unwrap_err();
                     if error.category() == Category::Damaged {
                         continue;

@@ -83,6 +83,15 @@ fn comes_back<T: Serialize + DeserializeOwned>(value: &T, what: &str) {
         }
         Err(error) => panic!("{what}, {way}: {error}"),
     };
+    // Through a `Value`, serde chooses another variant of these enums, and finds no keys that are not texts in a map that
+    // is flattened twice.
+    let through_values =
+        !["Untagged", "FlatTwice", "Everything"].iter().any(|name| what.contains(name));
+    let as_value = |value: tenarc::Result<Value>, way: &str| {
+        if through_values {
+            as_value(value, way);
+        }
+    };
     as_value(tenarc::to_value(value), "to_value");
     for (number, options) in encodings().into_iter().enumerate() {
         let bytes = tenarc::ser::to_vec_with(value, options).unwrap();
@@ -103,8 +112,10 @@ fn comes_back<T: Serialize + DeserializeOwned>(value: &T, what: &str) {
         same(archive.load(), &way("loaded"));
         same(archive.view(), &way("viewed"));
         as_value(archive.load(), &way("as a value"));
-        let again = archived(&archive.load::<Value>().unwrap(), &options);
-        same(Archive::new(&again[..]).unwrap().load(), &way("saved as a value"));
+        if through_values {
+            let again = archived(&archive.load::<Value>().unwrap(), &options);
+            same(Archive::new(&again[..]).unwrap().load(), &way("saved as a value"));
+        }
 
         let (metadata, buffers) =
             tenarc::parts::to_parts_with(value, options).unwrap().into_inner();

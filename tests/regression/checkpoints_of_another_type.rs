@@ -115,8 +115,8 @@ fn a_later_version_is_an_error() {
     let path = file_of(&checkpoints, 2);
     let mut bytes = fs::read(&path).unwrap();
     let header = bytes.windows(4).position(|bytes| bytes == b"TSEG").unwrap();
-    // An array of seven items, the first of which is the version.
-    assert_eq!(bytes[header + 4], 0x87);
+    // An array of eight items, the first of which is the version.
+    assert_eq!(bytes[header + 4], 0x88);
     bytes[header + 5] += 1;
     fs::write(&path, bytes).unwrap();
     refused::<New>(&checkpoints, Category::Version, &["version"]);

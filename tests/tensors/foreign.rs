@@ -214,7 +214,8 @@ fn plain_arrays_are_tensors_of_one_dimension() {
     let bytes = tenarc::to_vec(&vec![1.5f32, 2.5]).unwrap();
     assert_reads(&bytes, &Tensor(array![1.5f32, 2.5]));
     assert_reads(&bytes, &Tensor([1.5f64, 2.5]));
-    assert_reads(&bytes, &Tensor(DynTensor::from(array![1.5f64, 2.5])));
+    // Singles stay singles, as in a packed sequence.
+    assert_reads(&bytes, &Tensor(DynTensor::from(array![1.5f32, 2.5])));
     let bytes = tenarc::to_vec(&(1, 2, 255)).unwrap();
     assert_reads(&bytes, &Tensor(vec![1u8, 2, 255]));
     assert_reads(&bytes, &Tensor(ArrayD::from_shape_vec(vec![3], vec![1i16, 2, 255]).unwrap()));
@@ -234,8 +235,9 @@ fn bare_typed_arrays_are_tensors_of_one_dimension() {
     let bytes = unhex("d855 48 0000c03f 00002040");
     assert_reads(&bytes, &Tensor(array![1.5f32, 2.5]));
     assert_reads(&bytes, &Tensor(DynTensor::from(array![1.5f32, 2.5])));
-    // The dtype is stated here: no conversion.
-    assert_fails::<Tensor<Vec<f64>>>(&bytes, &["expected a tensor of f64, found one of f32"]);
+    // As from the array that it stands for, if that is exact.
+    assert_reads(&bytes, &Tensor(vec![1.5f64, 2.5]));
+    assert_fails::<Tensor<Vec<u8>>>(&bytes, &[]);
     assert_fails::<Tensor<Array2<f32>>>(&bytes, &["of 2 dimensions"]);
     assert_reads(&unhex("d855 40"), &Tensor(Vec::<f32>::new()));
 }

@@ -85,7 +85,8 @@ impl Serialize for Numbered {
                 serializer.collect_map(entries.iter().map(|(key, value)| (key, value)))
             }
             Self::List(items) => serializer.collect_seq(items),
-            Self::Number => serializer.serialize_u8(0),
+            // Numbers of a byte would be packed.
+            Self::Number => serializer.serialize_u16(0),
             Self::Optional(inner) => serializer.serialize_some(inner),
             Self::Variant(inner) => Variants::One(inner).serialize(serializer),
         }
@@ -284,7 +285,7 @@ fn paths_to_what_is_not_there() {
     let archive = Archive::new(&bytes).unwrap();
     let long = "0.".repeat(100_000);
     for path in [
-        "4", "-1", "00", "0.b", "0.a.0", "1.0", "2.0", "3.0", "/", "//", "/0/a/", "0.", ".0",
+        "4", "-1", "00", "0.b", "0.a.0", "1.0", "2.0", "3.100", "/", "//", "/0/a/", "0.", ".0",
         "0..a", "/0a", "~", "\0", &long,
     ] {
         let error = archive.only().unwrap().dyn_tensor(path).unwrap_err();

@@ -41,7 +41,7 @@ fn a_value_read_as_another_type_is_an_error_and_the_next_one_loads() {
             "list",
             &[
                 |input| input.load::<Vec<String>>().map(drop),
-                |input| input.load::<Tensor<Vec<f64>>>().map(drop),
+                |input| input.load::<Tensor<Vec<u8>>>().map(drop),
                 |input| input.load::<(f32, f32)>().map(drop),
             ],
         ),
