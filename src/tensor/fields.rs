@@ -18,6 +18,7 @@ use crate::elements::Elements;
 use crate::error::Result;
 use crate::number::Number;
 use crate::options::Limits;
+use crate::serde_model::ELEMENTS;
 
 /// The fields of a tensor in other formats, and with `deserialize_any`.
 pub const FIELDS: &[&str] = &["dtype", "shape", "order", "data"];
@@ -325,7 +326,7 @@ impl<'de> Visitor<'de> for DataSeed {
     type Value = FieldData<'de, 'static>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the elements of a tensor")
+        f.write_str(ELEMENTS)
     }
 
     fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<Self::Value, E> {
