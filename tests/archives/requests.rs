@@ -51,7 +51,8 @@ fn listing_reads_each_block_of_the_directory_once() {
     assert_eq!((entries[7].name(), entries[7].rows()), (Some("value 7"), Some(3)));
     let archive = opened(values(200, &vec!["a", "b", "c"]));
     assert!(archive.entries().all(|entry| entry.unwrap().rows() == Some(3)));
-    assert_eq!(reads(&archive), 3);
+    // The third block is among the bytes at the end.
+    assert_eq!(reads(&archive), 2);
     // The digests of the last 40 values are not in the directory; of these, the last ones are among the bytes at the end.
     let archive = opened(values(1000, &7));
     archive.digest().unwrap();
@@ -61,7 +62,7 @@ fn listing_reads_each_block_of_the_directory_once() {
 
 #[test]
 fn a_tensor_takes_one_read_beside_its_header() {
-    let model = [weights(100_000, 1), weights(100_000, 2)];
+    let model = [weights(60_000, 1), weights(60_000, 2)];
     let archive = opened(values(1, &model));
     let first: Vec<f32> = archive.tensor("0").unwrap();
     assert_eq!(first, *model[0]);
