@@ -282,42 +282,6 @@ make! {
     };
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Untagged {
-    Bool(bool),
-    Signed(i64),
-    Unsigned(u64),
-    Double(f64),
-    Structure(Structure),
-    // Before bytes, which are also read from a text.
-    Text(String),
-    Bytes(Bytes),
-    List(Vec<f32>),
-    Lists(Vec<Vec<u8>>),
-    Map(BTreeMap<u8, Option<u8>>),
-    Nothing,
-}
-
-make! {
-    Untagged: random => match random.below(11) {
-        0 => Self::Bool(Make::make(random)),
-        1 => Self::Signed(-1 - i64::from(u32::make(random))),
-        2 => Self::Unsigned(u64::MAX - u64::from(u32::make(random))),
-        3 => Self::Double(Make::make(random)),
-        4 => Self::Structure(Make::make(random)),
-        5 => Self::Bytes(Make::make(random)),
-        6 => Self::Text(Make::make(random)),
-        7 => {
-            let len = 1 + random.below(40);
-            Self::List(some(random, len))
-        }
-        8 => Self::Lists(some(random, 3)),
-        9 => Self::Map(some(random, 3)),
-        _ => Self::Nothing,
-    };
-}
-
 /// A byte string.
 #[derive(Serialize, Deserialize, PartialEq, Eq, PartialOrd, Ord, Default, Clone)]
 #[serde(transparent)]
@@ -440,13 +404,6 @@ pub struct FlatEnum {
 }
 
 #[derive(Serialize, Deserialize)]
-pub struct FlatTwice {
-    list: Vec<Flat<u8>>,
-    #[serde(flatten)]
-    inner: Flat<i64>,
-}
-
-#[derive(Serialize, Deserialize)]
 pub struct FlatBytes {
     #[serde(flatten)]
     entries: BTreeMap<String, Vec<u8>>,
@@ -467,10 +424,6 @@ make_of! {
             other => other,
         },
         other: Internal::Unit,
-    };
-    FlatTwice: random, len => Self {
-        list: (0..len).map(|_| Flat::make_of(random, 2)).collect(),
-        inner: Flat::make_of(random, len),
     };
     FlatBytes: random, len => Self {
         entries: BTreeMap::from([("a".to_owned(), some(random, len)), ("b".to_owned(), vec![])]),
@@ -627,7 +580,6 @@ pub struct Everything {
     options: Vec<Option<Vec<u8>>>,
     flat: Flat<i64>,
     maps: Vec<BTreeMap<u8, Vec<u16>>>,
-    untagged: Vec<Untagged>,
 }
 
 make_of! {
@@ -643,6 +595,5 @@ make_of! {
         options: { let len = random.length(); some(random, len) },
         flat: { let len = random.length(); Flat::make_of(random, len) },
         maps: (0..random.length()).map(|_| BTreeMap::from([(1, some(random, 3)), (2, vec![])])).collect(),
-        untagged: { let len = random.length(); some(random, len) },
     };
 }
