@@ -205,7 +205,7 @@ fn spread<'de>(
         && matches!(dict.column.kind, Kind::Unit | Kind::Optional(_) | Kind::Items(_))
     {
         let (mut column, present) = (column, marks.count(rows));
-        let items = as_items(&mut column, present, allowance, Some)?;
+        let items = as_items(&mut column, present, allowance, |value| Some(value))?;
         return spread(at, marks, rows, Column::new(column.at, Kind::Items(items)), allowance);
     }
     let kind = match column.kind {
