@@ -29,7 +29,7 @@ const ARCHIVES: [(&str, u64); 5] = [
     ("samples.tenarc", 0xd73f_ea46_cc80_55c2),
     ("buffers.tenarc", 0x0b73_6c19_217c_f306),
     ("appended.tenarc", 0x5f8e_6857_afc9_d4c4),
-    ("columns.tenarc", 0x4548_2132_f3f9_9c85),
+    ("columns.tenarc", 0x3522_6da3_ec7b_7e27),
     ("compressed.tenarc", 0xc6a2_c455_7f8b_b3de),
 ];
 
