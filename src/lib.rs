@@ -110,6 +110,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod archive;
+mod budget;
 pub mod checkpoint;
 #[doc(hidden)]
 pub mod codec;

@@ -36,7 +36,7 @@ impl Loaded {
         end: u64,
         limits: Limits,
     ) -> Result<Self> {
-        let limit = limits.alloc_budget(false);
+        let limit = limits.longest();
         let record = source::record(source, offset, end, limit)?;
         let opened = format::open_record(&record, offset)?;
         if opened.kind != RecordKind::Segment {
@@ -58,6 +58,15 @@ impl Loaded {
     /// The number of bytes of the segment that are present.
     pub fn present_bytes(&self) -> u64 {
         self.header.byte_len().saturating_sub(self.missing_bytes())
+    }
+
+    /// The number of bytes of the segment that are present, without and with those of compressed buffers: see
+    /// [`Limits::memory`](crate::options::Limits::memory).
+    pub fn input(&self) -> (u64, u64) {
+        let stored = self.header.layout.packed.values().map(|how| how.stored_len());
+        let present = self.present_bytes();
+        let packed = stored.fold(0, u64::saturating_add).min(present);
+        (present - packed, packed)
     }
 
     /// The error for a segment that is not complete.

@@ -311,7 +311,7 @@ impl<R: io::Read> IArchive<R> {
                 Error::damaged("expected a record, found other bytes").at(at)
             });
         };
-        let limit = self.options.limits.alloc_budget(false);
+        let limit = self.options.limits.longest();
         if lengths.total > limit {
             let found = lengths.total;
             let what = format!("a header has {found} bytes, the limit is {limit}");
@@ -392,7 +392,7 @@ impl<R: io::Read> IArchive<R> {
     pub fn load_parts(&mut self) -> Result<Parts> {
         let Some(next) = self.advance()? else { return Err(self.at_end("another segment")) };
         let header = &next.header;
-        let budget = self.options.limits.alloc_budget(false);
+        let budget = self.options.limits.longest();
         let body = header.layout.places().fold(0u64, |sum, place| sum.saturating_add(place.len()));
         if body > budget {
             self.pass(&next)?;
@@ -411,15 +411,18 @@ impl<R: io::Read> IArchive<R> {
         let alignment = usize::try_from(header.alignment).unwrap_or(1);
         skip_to_body(&mut self.read, header)?;
         let (mut buffers, mut computed): (Vec<Buffer>, _) = (Vec::new(), Vec::new());
-        let mut unpacked = 0u64;
+        let (mut unpacked, mut input) = (0u64, (header.layout.body_start - header.offset, 0u64));
         for (number, place) in header.layout.places().enumerate() {
             let gap = place.start().saturating_sub(self.read.offset());
             discard(&mut self.read, gap)?;
             let (start, len) = match place {
-                Place::Plain { start, len } => (start, len),
+                Place::Plain { start, len } => {
+                    input.0 = input.0.saturating_add(len);
+                    (start, len)
+                }
                 Place::Packed(place) => {
                     unpacked = unpacked.saturating_add(place.len);
-                    let input = place.start + place.how.stored_len() - header.offset;
+                    input.1 = input.1.saturating_add(place.how.stored_len());
                     check_unpacked(unpacked, self.options.limits, input)?;
                     let number = number as u64;
                     let chunks = Chunks::new(header, number, place, self.options, input)?;

@@ -17,13 +17,13 @@ use serde::de::DeserializeOwned;
 pub use self::views::Views;
 use super::positioned::Positioned;
 use super::segment::Segment;
+use crate::budget::Budget;
 use crate::de::{ColumnOfGroups, Wanted, fields_of};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::io::source::SliceRead;
 use crate::options::{DecodeOptions, Limits};
-use crate::segment::buffers::Spent;
 use crate::segment::columns::{Outline, Target, Whole};
 use crate::segment::{decode, decode_with};
 use crate::steps::Steps;
@@ -204,7 +204,7 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
             return Err(self.no_row(end - 1));
         }
         let mut rows = Vec::new();
-        let mut spent = Spent::default();
+        let budget = Budget::new(self.limits());
         for part in &self.parts {
             let from = start.max(part.first);
             let to = end.min(part.first.saturating_add(part.rows));
@@ -212,10 +212,12 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
                 let options = part.segment.options;
                 let options = options.with_checksums(verify && options.checksums);
                 let wanted = from - part.first..to - part.first;
-                let read: Vec<T> = part.rows(wanted, options, &mut spent)?;
+                let read: Vec<T> = part.rows(wanted, options, &budget)?;
                 if rows.is_empty() {
                     rows = read;
                 } else {
+                    budget.reserve(&mut rows, read.len())?;
+                    budget.refund((read.capacity() * size_of::<T>()) as u64);
                     rows.extend(read);
                 }
             }
@@ -265,10 +267,10 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     }
 
     fn column_of(&self, names: &[String]) -> Result<ColumnOfGroups<'_>> {
-        let mut column = ColumnOfGroups::new(self.limits());
-        let mut spent = Spent::default();
+        let budget = Budget::new(self.limits());
+        let mut column = ColumnOfGroups::new(budget.clone());
         for part in self.parts.iter().filter(|part| part.rows > 0) {
-            part.column(names, &mut column, &mut spent)?;
+            part.column(names, &mut column, &budget)?;
         }
         Ok(column)
     }
@@ -360,17 +362,17 @@ fn count(mut wire: Reader<SliceRead<'_>>) -> Result<(u64, Stored)> {
 }
 
 impl<S: ReadAt + ?Sized> Part<'_, S> {
-    /// Calls `read` with the buffers of this segment. `spent` is what the same call has read of other segments.
+    /// Calls `read` with the buffers of this segment. `budget` is what the same call has left after other segments.
     fn read<'s, R>(
         &'s self,
         options: DecodeOptions,
-        spent: &mut Spent,
+        budget: &Budget,
         read: impl FnOnce(&mut Positioned<'s, S>) -> Result<R>,
     ) -> Result<R> {
         let Segment { source, loaded, .. } = &self.segment;
-        let mut buffers = Positioned::after(*source, loaded, options, *spent);
+        let mut buffers = Positioned::after(*source, loaded, options, budget.clone());
         let result = read(&mut buffers)?;
-        *spent = buffers.spent();
+        budget.take_over(buffers.left());
         Ok(result)
     }
 
@@ -379,15 +381,20 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
         &self,
         rows: Range<u64>,
         options: DecodeOptions,
-        spent: &mut Spent,
+        budget: &Budget,
     ) -> Result<Vec<T>> {
         let options = match &self.stored {
             Stored::Items(_) => self.segment.options,
             Stored::Columns { .. } => options,
         };
-        self.read(options, spent, |buffers| {
+        self.read(options, budget, |buffers| {
             if let Stored::Items(items) = &self.stored {
-                return rows.map(|row| self.row(items, row, options, buffers)).collect();
+                let mut found = Vec::new();
+                for row in rows {
+                    buffers.left().reserve(&mut found, 1)?;
+                    found.push(self.row(items, row, options, buffers)?);
+                }
+                return Ok(found);
             }
             let fields = fields_of::<T>();
             let is_wanted = |name: &str| fields.is_none_or(|fields| fields.contains(&name));
@@ -405,10 +412,10 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
         &'s self,
         names: &[String],
         column: &mut ColumnOfGroups<'s>,
-        spent: &mut Spent,
+        budget: &Budget,
     ) -> Result<()> {
         let options = self.segment.options;
-        self.read(options, spent, |buffers| {
+        self.read(options, budget, |buffers| {
             let Stored::Items(places) = &self.stored else {
                 let (base, item) = self.segment.item(self.range.clone())?;
                 return decode_with(item, base, buffers, options, |deserializer| {
@@ -421,7 +428,7 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
                 |row| names.iter().try_fold(row, |value: &Value, name| value.get(name.as_str()));
             let fields: Vec<_> =
                 rows.iter().map(|row| field(row).unwrap_or(&Value::Null)).collect();
-            column.add_rows(&fields)
+            column.add_rows(&fields, buffers.left())
         })
     }
 
@@ -520,7 +527,7 @@ impl<S: ReadAt + ?Sized, T: DeserializeOwned> Iterator for Rows<'_, '_, S, T> {
             self.ready = Vec::new().into_iter();
             let group = part.group(self.next);
             self.next = group.end;
-            match part.rows(group, part.segment.options, &mut Spent::default()) {
+            match part.rows(group, part.segment.options, &Budget::new(part.segment.options.limits)) {
                 Ok(rows) => self.ready = rows.into_iter(),
                 Err(error) => {
                     // Nothing is known about the rows that follow, so the iterator ends.

@@ -7,6 +7,7 @@ use serde::de::{
 };
 
 use super::Deserializer;
+use crate::budget::{MapRoom, Room};
 use crate::error::{Error, Result};
 use crate::io::source::Read;
 use crate::serde_model::invalid;
@@ -18,13 +19,29 @@ pub struct Seq<'a, R> {
     de: &'a mut Deserializer<R>,
     left: &'a mut Left,
     index: u64,
+    room: Room,
 }
 
 impl<'a, R> Seq<'a, R> {
+    /// `room` is that of the elements.
     #[inline(always)]
-    pub fn new(de: &'a mut Deserializer<R>, left: &'a mut Left) -> Self {
-        Self { de, left, index: 0 }
+    pub fn new(de: &'a mut Deserializer<R>, left: &'a mut Left, room: Room) -> Self {
+        Self { de, left, index: 0, room }
     }
+}
+
+impl<'de, R: Read<'de>> Seq<'_, R> {
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, size: usize) -> Result<()> {
+        self.de.wire.grow(self.room.grow(size, left_with_this(*self.left)))
+    }
+}
+
+/// The number of items left in the input, with one that was just taken. 1 if it is unknown.
+fn left_with_this(left: Left) -> usize {
+    let left = usize::try_from(left.known().unwrap_or_default()).unwrap_or(usize::MAX);
+    left.saturating_add(1)
 }
 
 impl<'de, R: Read<'de>> de::SeqAccess<'de> for Seq<'_, R> {
@@ -34,6 +51,9 @@ impl<'de, R: Read<'de>> de::SeqAccess<'de> for Seq<'_, R> {
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
         if !self.de.wire.more(self.left)? {
             return Ok(None);
+        }
+        if self.room.is_used_up() {
+            self.make_room(size_of::<T::Value>())?;
         }
         let at = self.de.wire.offset();
         match seed.deserialize(&mut *self.de) {
@@ -51,18 +71,26 @@ impl<'de, R: Read<'de>> de::SeqAccess<'de> for Seq<'_, R> {
     }
 }
 
-/// The entries of a map.
-pub struct Map<'a, 'de, R: Read<'de>> {
+/// The entries of a map. They are not counted if they are the fields of a struct.
+pub struct Map<'a, 'de, R: Read<'de>, const COUNTED: bool> {
     de: &'a mut Deserializer<R>,
     left: &'a mut Left,
     key: R::Mark,
+    room: MapRoom,
 }
 
-impl<'a, 'de, R: Read<'de>> Map<'a, 'de, R> {
+impl<'a, 'de, R: Read<'de>, const COUNTED: bool> Map<'a, 'de, R, COUNTED> {
     #[inline(always)]
     pub fn new(de: &'a mut Deserializer<R>, left: &'a mut Left) -> Self {
         let key = de.wire.src.mark(de.wire.offset());
-        Self { de, left, key }
+        Self { de, left, key, room: MapRoom::NONE }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, size: usize) -> Result<()> {
+        let bytes = self.room.grow(size, left_with_this(*self.left));
+        self.de.wire.charge(bytes)
     }
 
     #[cold]
@@ -72,7 +100,7 @@ impl<'a, 'de, R: Read<'de>> Map<'a, 'de, R> {
     }
 }
 
-impl<'de, R: Read<'de>> de::MapAccess<'de> for Map<'_, 'de, R> {
+impl<'de, R: Read<'de>, const COUNTED: bool> de::MapAccess<'de> for Map<'_, 'de, R, COUNTED> {
     type Error = Error;
 
     #[inline]
@@ -81,6 +109,7 @@ impl<'de, R: Read<'de>> de::MapAccess<'de> for Map<'_, 'de, R> {
         if !self.de.wire.any_left(self.left)? {
             return Ok(None);
         }
+        self.room.key::<K::Value>();
         let at = self.de.wire.offset();
         match seed.deserialize(&mut *self.de) {
             Ok(key) => {
@@ -95,6 +124,9 @@ impl<'de, R: Read<'de>> de::MapAccess<'de> for Map<'_, 'de, R> {
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
         if !self.left.take_one() {
             return Err(no_value(self.de.wire.offset()));
+        }
+        if COUNTED && self.room.is_used_up() {
+            self.make_room(size_of::<V::Value>())?;
         }
         match seed.deserialize(&mut *self.de) {
             Ok(value) => Ok(value),

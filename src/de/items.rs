@@ -6,6 +6,7 @@ use super::access::{EnumAccess, Map, Seq, UnitVariant};
 use super::shown::{ShownItem, visit_shown};
 use super::whole::WholeTensor;
 use super::{Deserializer, bulk};
+use crate::budget::Room;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Held, Slot};
@@ -154,20 +155,36 @@ impl<'de, R: Read<'de>> Deserializer<R> {
 
     #[inline(always)]
     pub(super) fn map<V: Visitor<'de>>(&mut self, head: Head, visitor: V) -> Result<V::Value> {
+        self.entries::<true, V>(head, visitor)
+    }
+
+    /// Reads the entries of a map, or the fields of a struct, which are not counted.
+    #[inline(always)]
+    pub(super) fn entries<const COUNTED: bool, V: Visitor<'de>>(
+        &mut self,
+        head: Head,
+        visitor: V,
+    ) -> Result<V::Value> {
         let mut left = Left::of(head);
         self.wire.enter()?;
-        let result = visitor.visit_map(Map::new(self, &mut left));
+        let result = visitor.visit_map(Map::<R, COUNTED>::new(self, &mut left));
         self.wire.leave();
         let value = result?;
         self.close(left, "a map")?;
         Ok(value)
     }
 
+    /// Reads an array. `room` is that of its elements.
     #[inline(always)]
-    pub(super) fn seq<V: Visitor<'de>>(&mut self, head: Head, visitor: V) -> Result<V::Value> {
+    pub(super) fn seq<V: Visitor<'de>>(
+        &mut self,
+        head: Head,
+        room: Room,
+        visitor: V,
+    ) -> Result<V::Value> {
         let mut left = Left::of(head);
         self.wire.enter()?;
-        let result = visitor.visit_seq(Seq::new(self, &mut left));
+        let result = visitor.visit_seq(Seq::new(self, &mut left, room));
         self.wire.leave();
         let value = result?;
         self.close(left, "an array")?;
@@ -377,14 +394,18 @@ impl<'de, R: Read<'de>> Deserializer<R> {
             Bytes::Borrowed(item) => item,
             other => return Ok(other),
         };
-        let limits = self.wire.limits();
+        let (levels, allowance) = (self.wire.max_depth(), self.wire.allowance());
         let whole = match self.wire.src.buffers() {
             Some(buffers) if encoded::holds_reference(item) => {
                 let source = SegmentRead::new(item, at, buffers);
-                crate::to_vec(&value::read(&mut Reader::new(source, limits))?)?
+                let mut inner = Reader::inside(source, levels, &allowance);
+                let value = value::read(&mut inner)?;
+                allowance.take_over(&inner.allowance());
+                crate::to_vec(&value)?
             }
             _ => return Ok(Bytes::Borrowed(item)),
         };
+        self.wire.resume(&allowance);
         self.wire.charge(whole.len() as u64)?;
         Ok(Bytes::Owned(whole))
     }
@@ -536,7 +557,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
             },
             head::BYTES => self.bytes(head, visitor),
             head::TEXT => self.text(head, visitor),
-            head::ARRAY => self.seq(head, visitor),
+            head::ARRAY => self.seq(head, Room::NONE, visitor),
             head::MAP => self.map(head, visitor),
             _ => match head.initial {
                 head::FALSE => visitor.visit_bool(false),

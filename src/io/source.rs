@@ -7,6 +7,7 @@ use std::{fmt, io};
 
 use crate::error::{Category, Error, Result};
 use crate::io::buffers::Buffers;
+use crate::options::Limits;
 
 /// Bytes taken from a source.
 pub enum Bytes<'de, 's> {
@@ -68,10 +69,8 @@ pub trait Source<'de> {
     /// number is backed by input.
     fn remaining(&self) -> Option<usize>;
 
-    /// Whether the length of the input limits how much memory a document can ask for.
-    fn bounds_itself(&self) -> bool {
-        self.remaining().is_some()
-    }
+    /// The number of bytes of memory that the input allows so far: see [`Limits::memory`].
+    fn allowed(&self) -> u64;
 
     /// Takes exactly `len` bytes. `what` names them in the error if the input is too short.
     fn take<'s>(&'s mut self, len: usize, what: &str) -> Result<Bytes<'de, 's>>;
@@ -170,6 +169,10 @@ impl<'de> Source<'de> for SliceRead<'de> {
         Some(self.rest.len())
     }
 
+    fn allowed(&self) -> u64 {
+        allowed_in_memory(self.whole.len() as u64)
+    }
+
     #[inline(always)]
     fn take<'s>(&'s mut self, len: usize, what: &str) -> Result<Bytes<'de, 's>> {
         match self.rest.split_at_checked(len) {
@@ -210,6 +213,12 @@ impl<'de> Source<'de> for SliceRead<'de> {
         let end = self.whole.len() - self.rest.len();
         Bytes::Borrowed(self.whole.get(self.mark..end).unwrap_or_default())
     }
+}
+
+/// The number of bytes of memory that are allowed for so many bytes of input in memory. What is copied from there in one
+/// piece is not taken from the budget, because a visitor may borrow it. So it is left out here.
+pub(crate) fn allowed_in_memory(bytes: u64) -> u64 {
+    Limits::allowed(bytes, 0).saturating_sub(bytes)
 }
 
 #[cold]
@@ -346,6 +355,11 @@ impl<'de, R: io::Read> Source<'de> for IoRead<R> {
 
     fn remaining(&self) -> Option<usize> {
         None
+    }
+
+    /// Bytes that were received and not yet read do not count: what is refused must not depend on how they arrive.
+    fn allowed(&self) -> u64 {
+        Limits::allowed(self.offset, 0)
     }
 
     fn take<'s>(&'s mut self, len: usize, what: &str) -> Result<Bytes<'de, 's>> {

@@ -9,6 +9,7 @@ use super::columns::{Outline, Target};
 use super::decode_with;
 use super::find::{self, Place};
 use super::header::Header;
+use crate::budget::Budget;
 use crate::de::ColumnOfGroups;
 use crate::error::Result;
 use crate::io::buffers::Buffers;
@@ -79,7 +80,7 @@ pub fn in_columns<'de, T: Deserialize<'de>>(
     let read = decode_with(metadata, base, buffers, options, |deserializer| match &inside.target {
         Target::InRow { names, row, rest } => deserializer.in_row(*row, names, *rest, PhantomData),
         Target::Column(whole) => {
-            let mut column = ColumnOfGroups::new(options.limits);
+            let mut column = ColumnOfGroups::new(Budget::new(options.limits));
             deserializer.column(&whole.names, inside.rows.clone(), &mut column)?;
             Ok(T::deserialize(column))
         }

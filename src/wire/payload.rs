@@ -59,12 +59,11 @@ impl<'de, R: Read<'de>> Reader<R> {
         Ok((item.meta, bytes))
     }
 
-    /// Charges for a copy of `len` bytes of a buffer. The first copy of a buffer may be free, since that many bytes of
-    /// input exist.
+    /// Charges for `len` bytes of a buffer, which may be copied.
     fn charge_copy(&mut self, number: u64, len: usize) -> Result<()> {
         let at = self.offset();
         let Some(buffers) = self.src.buffers() else { return Ok(()) };
-        let cost = buffers.cost(number, len as u64).map_err(|error| error.at(at))?;
+        let cost = buffers.cost(number, len as u64, at);
         self.charge(cost)
     }
 

@@ -2,9 +2,9 @@
 
 use std::cell::Cell;
 
-use super::columns::{Allowance, Scope};
 use super::head::{self, Head, Parsed};
 use super::tag;
+use crate::budget::{Budget, FREE_ROW, Growth};
 use crate::error::{Error, Result};
 use crate::io::source::{Bytes, Read, SliceRead, Source as _, pass_over};
 use crate::options::Limits;
@@ -32,15 +32,11 @@ pub struct Reader<R> {
     pub src: R,
     /// The number of further levels that may be entered.
     depth: usize,
-    limits: Limits,
-    /// The number of bytes that may still be allocated.
-    budget: u64,
+    budget: Budget,
     /// The sum of all size hints given so far: see [`Reader::size_hint`].
     hinted: Cell<u64>,
     /// Whether the source stores the bytes of skipped items, so that they count as allocated.
     recording: bool,
-    /// The limits that only columns use up.
-    columns: Scope,
 }
 
 /// The start of the next item, as a typed reader needs it.
@@ -95,60 +91,48 @@ impl Left {
 
 impl<'de, R: Read<'de>> Reader<R> {
     pub fn new(src: R, limits: Limits) -> Self {
-        let budget = limits.alloc_budget(src.bounds_itself());
-        Self {
-            src,
-            depth: limits.max_depth,
-            limits,
-            budget,
-            hinted: Cell::new(0),
-            recording: false,
-            columns: Scope::default(),
-        }
+        let budget = Budget::new(limits);
+        budget.allow(src.allowed());
+        let (depth, hinted) = (limits.max_depth, Cell::new(0));
+        Self { src, depth, budget, hinted, recording: false }
     }
 
     /// A reader of an item inside another document, with what is left of the limits of that document.
-    pub fn inside(src: R, levels: usize, allowance: &Allowance) -> Self {
-        let mut wire = Self::new(src, allowance.limits);
-        wire.depth = levels;
-        wire.resume(allowance);
-        wire
+    pub fn inside(src: R, levels: usize, allowance: &Budget) -> Self {
+        let (budget, hinted) = (allowance.clone(), Cell::new(0));
+        Self { src, depth: levels, budget, hinted, recording: false }
     }
 
-    /// The remaining part of the limits.
-    pub fn allowance(&self) -> Allowance {
-        let (budget, scope) = (Cell::new(self.budget), Cell::new(self.columns));
-        Allowance { limits: self.limits, budget, scope }
+    /// What is left of the budget, with all that the input allows so far.
+    pub fn allowance(&self) -> Budget {
+        self.budget.allow(self.src.allowed());
+        self.budget.clone()
     }
 
-    /// Takes back the remaining part of the limits after other code has used an [`Allowance`].
-    pub fn resume(&mut self, allowance: &Allowance) {
-        self.budget = allowance.budget.get();
-        self.columns = allowance.scope.get();
-    }
-
-    /// The limits that only columns use up.
-    pub fn column_limits(&mut self) -> &mut Scope {
-        &mut self.columns
+    /// Takes back the budget after other code has used it.
+    pub fn resume(&mut self, allowance: &Budget) {
+        self.budget.take_over(allowance);
     }
 
     /// Resets the limits. Each value of a stream gets the full limits.
     pub fn renew(&mut self) {
-        self.depth = self.limits.max_depth;
-        self.budget = self.limits.alloc_budget(self.src.bounds_itself());
-        self.columns = Scope::default();
+        self.depth = self.limits().max_depth;
+        self.budget = Budget::new(self.limits());
+        let before = if self.src.remaining().is_none() { self.src.allowed() } else { 0 };
+        self.budget.start(before);
+        self.budget.allow(self.src.allowed());
     }
 
     pub fn limits(&self) -> Limits {
-        self.limits
+        self.budget.limits
     }
 
     pub fn max_rank(&self) -> usize {
-        self.limits.max_rank
+        self.limits().max_rank
     }
 
     pub fn max_depth(&self) -> usize {
-        self.limits.max_depth
+        self.limits().max_depth
     }
 
     #[inline(always)]
@@ -210,23 +194,48 @@ impl<'de, R: Read<'de>> Reader<R> {
 
     #[cold]
     pub fn too_deep(&self) -> Error {
-        let max = self.limits.max_depth;
+        let max = self.max_depth();
         Error::limit(format!("nesting is deeper than {max} levels")).at(self.offset())
     }
 
-    /// Subtracts bytes that are about to be allocated from the document's budget.
+    /// Takes bytes that are about to be allocated from the document's budget.
+    #[inline(always)]
     pub fn charge(&mut self, bytes: u64) -> Result<()> {
-        match self.budget.checked_sub(bytes) {
-            Some(left) => {
-                self.budget = left;
-                Ok(())
-            }
-            None => Err(Error::limit(format!(
-                "cannot allocate {bytes} more bytes, {} are left of the limit",
-                self.budget
-            ))
-            .at(self.offset())),
-        }
+        if self.budget.take(bytes) { Ok(()) } else { self.charge_more(bytes) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn charge_more(&mut self, bytes: u64) -> Result<()> {
+        self.budget.allow(self.src.allowed());
+        self.budget.charge(bytes).map_err(|error| error.at(self.offset()))
+    }
+
+    /// Takes the bytes of a block that grows: see [`Budget::grow`].
+    pub fn grow(&mut self, growth: Growth) -> Result<()> {
+        self.charge(growth.new)?;
+        self.budget.refund(growth.old);
+        Ok(())
+    }
+
+    /// Makes room for more elements, which at least doubles if there is too little.
+    pub fn reserve<T>(&mut self, values: &mut Vec<T>, more: usize) -> Result<()> {
+        Growth::of(values, more).reserve(values, |growth| self.grow(growth))
+    }
+
+    /// Takes what rows cost that take no bytes of input.
+    pub fn free_rows(&mut self, rows: impl Into<usize>) -> Result<()> {
+        self.charge((rows.into() as u64).saturating_mul(FREE_ROW))
+    }
+
+    /// The number of bytes that are taken from the budget.
+    pub fn taken(&self) -> u64 {
+        self.budget.taken()
+    }
+
+    /// Gives back bytes of the budget that were freed.
+    pub fn refund(&self, bytes: u64) {
+        self.budget.refund(bytes);
     }
 
     /// The number of elements to reserve memory for, if the container claims to have `claimed` elements.

@@ -407,11 +407,15 @@ impl<'de, R: Read<'de>> Reader<R> {
         let mut left = Left::of(array);
         self.within(1, |wire| {
             while wire.more(&mut left)? {
-                wire.charge(size_of::<Number>() as u64)?;
+                if numbers.len() == numbers.capacity() {
+                    wire.reserve(&mut numbers, 1)?;
+                }
                 numbers.push(wire.element()?);
             }
             Ok(())
         })?;
+        self.charge((numbers.len() as u64).saturating_mul(Elements::MAX_NUMBER))?;
+        self.refund((numbers.capacity() * size_of::<Number>()) as u64);
         Elements::holding(&numbers).ok_or_else(|| {
             Error::data("no dtype can represent all elements of the tensor exactly").at(at)
         })

@@ -22,10 +22,11 @@ use self::packed::read_packed;
 pub(crate) use self::place::ColumnOfGroups;
 use self::row::Row;
 use super::Deserializer;
+use crate::budget::{Budget, Room};
 use crate::error::{Error, Result};
 use crate::io::item_read::ItemRead;
 use crate::io::source::Read;
-use crate::wire::columns::{Allowance, Column, Items, WantedFields};
+use crate::wire::columns::{Column, Items, WantedFields};
 use crate::wire::reader::{Left, Reader};
 
 impl<'de, R: Read<'de>> Deserializer<R> {
@@ -77,8 +78,10 @@ struct Groups<'a, 'de, R> {
     passed: u64,
     /// The number of the next row.
     at: u64,
-    allowance: &'a Allowance,
+    allowance: &'a Budget,
     current: Option<Current<'de>>,
+    /// The room of the collection that the rows are put into.
+    room: Room,
 }
 
 /// The group that is being read.
@@ -86,22 +89,27 @@ struct Current<'de> {
     column: Column<'de>,
     row: usize,
     rows: usize,
+    /// The bytes that the group has taken from the budget. They are free again after its last row.
+    taken: u64,
 }
 
 impl<'a, 'de, R: Read<'de>> Groups<'a, 'de, R> {
     fn new(
         wire: &'a mut Reader<R>,
         left: &'a mut Left,
-        allowance: &'a Allowance,
+        allowance: &'a Budget,
         wanted: Wanted<'a>,
     ) -> Self {
-        Self { wire, left, wanted, passed: 0, at: 0, allowance, current: None }
+        let (current, room) = (None, Room::NONE);
+        Self { wire, left, wanted, passed: 0, at: 0, allowance, current, room }
     }
 
     /// Reads groups until there is one with rows that are wanted. Returns false after the last one.
     #[cold]
     fn next_group(&mut self) -> Result<bool> {
-        self.current = None;
+        if let Some(Current { taken, .. }) = self.current.take() {
+            self.allowance.refund(taken);
+        }
         self.wire.resume(self.allowance);
         while self.passed < self.wanted.rows.end {
             let first = self.passed;
@@ -148,9 +156,11 @@ impl<'a, 'de, R: Read<'de>> Groups<'a, 'de, R> {
             }
             return Ok(Some(false));
         }
+        let before = self.wire.taken();
         let part = self.wire.column_part(rows, row..end, &self.wanted.fields)?;
+        let taken = self.wire.taken() - before;
         self.at = first + row as u64;
-        self.current = Some(Current { column: part, row: 0, rows: end - row });
+        self.current = Some(Current { column: part, row: 0, rows: end - row, taken });
         Ok(Some(true))
     }
 
@@ -178,15 +188,15 @@ impl<'de, R: Read<'de>> de::SeqAccess<'de> for &mut Groups<'_, 'de, R> {
     #[inline]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
         loop {
-            if let Some(Current { column, row, rows }) = &mut self.current
+            if let Some(Current { column, row, rows, .. }) = &mut self.current
                 && row < rows
             {
                 let number = *row;
                 *row += 1;
                 self.at += 1;
-                if number == 0 {
-                    let counted = self.allowance.take_elements(*rows, size_of::<T::Value>());
-                    counted.map_err(|error| error.at(column.at))?;
+                if self.room.is_used_up() {
+                    let growth = self.room.grow(size_of::<T::Value>(), *rows - number);
+                    self.allowance.grow(growth).map_err(|error| error.at(column.at))?;
                 }
                 // The result of either way is returned at once, because copies of large values take long.
                 let seed = match read_packed(column, number, seed) {
@@ -216,7 +226,7 @@ impl<'de, R: Read<'de>> de::SeqAccess<'de> for &mut Groups<'_, 'de, R> {
 fn with_item<'de, T>(
     items: &mut Items<'de>,
     row: usize,
-    allowance: &Allowance,
+    allowance: &Budget,
     read: impl FnOnce(&mut Deserializer<ItemRead<'de, '_>>) -> Result<T>,
 ) -> Result<T> {
     let levels = items.levels;

@@ -9,24 +9,23 @@ use serde::forward_to_deserialize_any;
 use super::in_row::{nothing_there, read_in_row};
 use super::row::Row;
 use super::{Current, Groups, Wanted};
+use crate::budget::{Budget, Room};
 use crate::de::items::show;
 use crate::de::{Deserializer, bulk};
 use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::handoff::{Held, name};
-use crate::io::source::{Read, SliceRead};
+use crate::io::source::Read;
 use crate::meta::{Order, TensorMeta};
-use crate::options::Limits;
 use crate::shape::Shape;
 use crate::steps::Steps;
 use crate::tensor::ToTensor as _;
 use crate::value::{self, Value};
 use crate::wire::columns::{
-    Allowance, Column, ColumnTensor, Data, Items, Kind, Marks, Optional, Structs, Tensors,
+    Column, ColumnTensor, Data, Items, Kind, Marks, Optional, Structs, Tensors,
     WantedFields, tensor_of_groups,
 };
 use crate::wire::head;
-use crate::wire::reader::Reader;
 
 impl<'de, R: Read<'de>> Deserializer<R> {
     /// Reads a value in a row of columns, which are the next item. The names lead to a field of the row, and the
@@ -137,7 +136,7 @@ fn field_of<'de>(
     mut column: Column<'de>,
     rows: usize,
     names: &[String],
-    allowance: &Allowance,
+    allowance: &Budget,
 ) -> Result<Column<'de>> {
     let Some((name, rest)) = names.split_first() else { return Ok(column) };
     let at = column.at;
@@ -168,8 +167,7 @@ fn field_of<'de>(
                     field = field.and_then(|field| field.get(name.as_str()));
                 }
                 let item = crate::to_vec(field.unwrap_or(&Value::Null))?;
-                allowance.charge(item.len() as u64)?;
-                items.extend_from_slice(&item);
+                allowance.extend(&mut items, &item)?;
             }
             let levels = allowance.limits.max_depth;
             Ok(Column {
@@ -189,7 +187,7 @@ fn spread<'de>(
     marks: Marks<'de>,
     rows: usize,
     column: Column<'de>,
-    allowance: &Allowance,
+    allowance: &Budget,
 ) -> Result<Column<'de>> {
     let kind = match column.kind {
         Kind::Unit => Kind::Unit,
@@ -221,13 +219,12 @@ fn spread_items<'de>(
     mut marks: Marks<'de>,
     rows: usize,
     mut items: Items<'de>,
-    allowance: &Allowance,
+    allowance: &Budget,
 ) -> Result<Items<'de>> {
     let mut all = Vec::new();
     for row in 0..rows {
         let item = marks.inner(row).map_or(&[head::NULL][..], |row| items.item(row));
-        allowance.charge(item.len() as u64)?;
-        all.extend_from_slice(item);
+        allowance.extend(&mut all, item)?;
     }
     Ok(Items::new(Data::Owned(Rc::new(all)), at, items.levels))
 }
@@ -237,31 +234,30 @@ pub struct ColumnOfGroups<'de> {
     groups: Vec<(usize, Column<'de>)>,
     /// The number of the first row, for errors.
     first: u64,
-    allowance: Allowance,
+    allowance: Budget,
 }
 
 impl<'de> ColumnOfGroups<'de> {
-    /// Starts without groups. `limits` limits the memory for the values that are read.
-    pub fn new(limits: Limits) -> Self {
-        Self::starting_at(0, limits)
+    /// Starts without groups.
+    pub fn new(budget: Budget) -> Self {
+        Self::starting_at(0, budget)
     }
 
     /// Like [`new`](Self::new), for rows from row `first` of a table on.
-    pub fn starting_at(first: u64, limits: Limits) -> Self {
-        let wire = Reader::new(SliceRead::new(&[]), limits);
-        Self { groups: Vec::new(), first, allowance: wire.allowance() }
+    pub fn starting_at(first: u64, allowance: Budget) -> Self {
+        Self { groups: Vec::new(), first, allowance }
     }
 
-    /// Adds rows that are not stored as columns.
-    pub fn add_rows(&mut self, rows: &[&Value]) -> Result<()> {
+    /// Adds rows that are not stored as columns. `budget` is what is left after the rows were read.
+    pub fn add_rows(&mut self, rows: &[&Value], budget: &Budget) -> Result<()> {
+        self.allowance.take_over(budget);
         let kind = match self.tensors_of(rows)? {
             Some(tensors) => Kind::Tensors(Box::new(tensors)),
             None => {
                 let mut items = Vec::new();
                 for row in rows {
                     let item = crate::to_vec(row)?;
-                    self.allowance.charge(item.len() as u64)?;
-                    items.extend(item);
+                    self.allowance.extend(&mut items, &item)?;
                 }
                 let levels = self.allowance.limits.max_depth;
                 Kind::Items(Items::new(Data::Owned(Rc::new(items)), 0, levels))
@@ -285,8 +281,7 @@ impl<'de> ColumnOfGroups<'de> {
                         && tensor.meta() == meta
                         && tensor.le_bytes().len() == len =>
                 {
-                    self.allowance.charge(len as u64)?;
-                    data.extend_from_slice(&tensor.le_bytes());
+                    self.allowance.extend(&mut data, &tensor.le_bytes())?;
                 }
                 _ => return Ok(None),
             }
@@ -328,6 +323,7 @@ impl<'de> ColumnOfGroups<'de> {
         let mut values = Vec::new();
         let first = self.first;
         for (rows, column) in &mut self.groups {
+            self.allowance.reserve(&mut values, *rows)?;
             for row in 0..*rows {
                 let value = value::read_row(column, row, &self.allowance);
                 let number = first.saturating_add(values.len() as u64);
@@ -346,7 +342,14 @@ impl<'de> de::Deserializer<'de> for ColumnOfGroups<'de> {
             return vec;
         }
         let rows = self.rows();
-        let mut elements = ColumnElements { columns: &mut self, group: 0, row: 0, taken: 0 };
+        let mut elements = ColumnElements {
+            columns: &mut self,
+            group: 0,
+            row: 0,
+            taken: 0,
+            rows,
+            room: Room::NONE,
+        };
         let value = visitor.visit_seq(&mut elements)?;
         Row::close(value, rows - elements.taken, "an array")
     }
@@ -366,7 +369,12 @@ impl<'de> de::Deserializer<'de> for ColumnOfGroups<'de> {
                 let value = self.value()?;
                 value::offer(value, || visitor.visit_unit())
             }
-            name::RAW => visitor.visit_byte_buf(crate::to_vec(&self.value()?)?),
+            name::RAW => {
+                let budget = self.allowance.clone();
+                let bytes = crate::to_vec(&self.value()?)?;
+                budget.charge(bytes.len() as u64)?;
+                visitor.visit_byte_buf(bytes)
+            }
             _ => visitor.visit_newtype_struct(self),
         }
     }
@@ -388,6 +396,9 @@ struct ColumnElements<'c, 'de> {
     /// The next row of the group.
     row: usize,
     taken: usize,
+    /// The number of rows of all groups.
+    rows: usize,
+    room: Room,
 }
 
 impl<'de> de::SeqAccess<'de> for &mut ColumnElements<'_, 'de> {
@@ -401,6 +412,10 @@ impl<'de> de::SeqAccess<'de> for &mut ColumnElements<'_, 'de> {
             };
             if self.row < *rows {
                 let at = column.at;
+                if self.room.is_used_up() {
+                    let growth = self.room.grow(size_of::<T::Value>(), self.rows - self.taken);
+                    self.columns.allowance.grow(growth).map_err(|error| error.at(at))?;
+                }
                 let value = seed.deserialize(Row::new(column, self.row, &self.columns.allowance));
                 (self.row, self.taken) = (self.row + 1, self.taken + 1);
                 return value.map(Some).map_err(|error| error.at(at).in_index(index));
@@ -410,7 +425,7 @@ impl<'de> de::SeqAccess<'de> for &mut ColumnElements<'_, 'de> {
     }
 
     fn size_hint(&self) -> Option<usize> {
-        Some(self.columns.rows() - self.taken)
+        Some(self.rows - self.taken)
     }
 }
 

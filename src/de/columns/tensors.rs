@@ -4,6 +4,7 @@ use serde::de::{Unexpected, Visitor};
 
 use super::row::Row;
 use super::with_item;
+use crate::budget::Budget;
 use crate::de::bulk;
 use crate::de::items::{show, visit_bytes};
 use crate::de::shown::{Shown, visit_shown};
@@ -48,17 +49,15 @@ impl<'de> Row<'_, 'de> {
                     return show(meta, false, Held::Nothing, bytes, visitor)
                         .map_err(|error| error.at(at));
                 }
-                let mut numbers = Vec::new();
+                let mut numbers = room_for(range.len(), allowance)?;
                 for row in range {
-                    allowance.charge(size_of::<Number>() as u64)?;
                     numbers.push(number(column, row)?);
                 }
                 plain(&numbers, visitor)
             }
             Kind::Tuples(columns) => {
-                let mut numbers = Vec::new();
+                let mut numbers = room_for(columns.len(), allowance)?;
                 for column in columns {
-                    allowance.charge(size_of::<Number>() as u64)?;
                     numbers.push(number(column, row.row)?);
                 }
                 plain(&numbers, visitor)
@@ -122,6 +121,14 @@ impl<'de> Shown<'de> for ShownRow<'_, 'de> {
 
 fn meta_of(tensors: &Tensors<'_>) -> TensorMeta {
     TensorMeta { dtype: tensors.dtype.clone(), shape: tensors.shape.clone(), order: Order::C }
+}
+
+/// Room for numbers, of which a tensor is then made.
+fn room_for(count: usize, allowance: &Budget) -> Result<Vec<Number>> {
+    let mut numbers = Vec::new();
+    allowance.reserve(&mut numbers, count)?;
+    allowance.charge((count as u64).saturating_mul(Elements::MAX_NUMBER))?;
+    Ok(numbers)
 }
 
 /// An element of a plain array of numbers.

@@ -7,7 +7,6 @@
 //! A column that nobody asks for costs nothing. A column does not know which row its parent is at. It is told the row
 //! when it is asked, and then moves over the rows in between.
 
-mod allowance;
 mod blocks;
 mod data;
 mod heads;
@@ -21,7 +20,6 @@ mod structs;
 mod tensor;
 mod wanted;
 
-pub use self::allowance::{Allowance, Scope};
 pub use self::data::{Data, TextData};
 pub use self::interleaved::Names;
 pub use self::numbers::{NumberType, Numbers};

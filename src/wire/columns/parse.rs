@@ -298,7 +298,6 @@ impl<'de, R: Read<'de>> Reader<R> {
         let base = self.offset();
         let items = Data::from(self.capture_run(rows.len())?);
         self.skip_run(rows.all - rows.end)?;
-        self.column_limits().add_bytes(items.len());
         Ok(Kind::Items(Items::new(items, base, self.levels_left())))
     }
 

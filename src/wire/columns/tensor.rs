@@ -1,6 +1,7 @@
 //! A whole column as one tensor.
 
-use super::{Allowance, Column, Cuts, Kind, Numbers};
+use super::{Column, Cuts, Kind, Numbers};
+use crate::budget::Budget;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::source::Bytes;
@@ -176,7 +177,7 @@ impl<'de> Numbers<'de> {
 /// If the rows of all groups are not numbers of one dtype and shape, or memory runs out.
 pub fn tensor_of_groups<'de, 'c>(
     groups: &'c [(usize, Column<'de>)],
-    allowance: &Allowance,
+    allowance: &Budget,
 ) -> Result<ColumnTensor<'de, 'c>> {
     let Some(((rows, column), others)) = groups.split_first() else {
         return Err(Error::data("the column is not a tensor: there are no rows, and so no dtype"));
