@@ -12,6 +12,9 @@ use crate::options::Limits;
 /// What a row that takes no bytes of input costs. It takes time, even if it takes no memory.
 pub const FREE_ROW: u64 = 4;
 
+/// Boxes of at most so many bytes are not counted. An item takes at least one byte of input.
+const SMALL: usize = 32;
+
 /// The most bytes that serde reserves at once for a collection, whatever number of elements it is told.
 const RESERVED: usize = 1 << 20;
 
@@ -25,13 +28,15 @@ pub struct Budget {
     given: Cell<u64>,
     /// The part of `given` that the current input allows.
     allowed: Cell<u64>,
+    /// The size of the place for the next value, if it is not small, and if no value was read into it.
+    place: Cell<usize>,
 }
 
 impl Budget {
     /// The budget for input of which nothing was read yet.
     pub fn new(limits: Limits) -> Self {
         let given = limits.memory(0, 0);
-        Self { limits, left: given.into(), given: given.into(), allowed: 0.into() }
+        Self { limits, left: given.into(), given: given.into(), allowed: 0.into(), place: 0.into() }
     }
 
     /// Copies the state of `other`.
@@ -39,6 +44,7 @@ impl Budget {
         self.left.set(other.left.get());
         self.given.set(other.given.get());
         self.allowed.set(other.allowed.get());
+        self.place.set(other.place.get());
     }
 
     /// Adds what the input allows: `allowed` bytes so far.
@@ -72,7 +78,7 @@ impl Budget {
     /// Like [`take`](Self::take), but too few bytes are an error.
     #[inline(always)]
     pub fn charge(&self, bytes: u64) -> Result<()> {
-        if self.take(bytes) { Ok(()) } else { Err(self.exceeded(bytes)) }
+        if self.take(bytes) { Ok(()) } else { Err(self.exceeded()) }
     }
 
     /// Gives back bytes that were freed.
@@ -83,6 +89,13 @@ impl Budget {
     /// The number of bytes that are taken.
     pub fn taken(&self) -> u64 {
         self.given.get().saturating_sub(self.left.get())
+    }
+
+    /// Makes room for one more element: see [`Room::grow`].
+    #[cold]
+    #[inline(never)]
+    pub fn element(&self, room: &mut Room, kind: Kind, left: usize) -> Result<()> {
+        self.grow(room.grow(kind, left))
     }
 
     /// Takes the bytes of a block that grows. While it is copied, there are both.
@@ -104,13 +117,41 @@ impl Budget {
         Ok(())
     }
 
+    /// Notes that memory was taken for a value of this type, which is read next.
+    #[inline(always)]
+    pub fn place<T>(&self) {
+        if const { size_of::<T>() > SMALL } {
+            self.place.set(size_of::<T>());
+        }
+    }
+
+    /// The bytes that a value of this type takes in addition. It is in a box if it is larger than the place for it.
+    #[inline(always)]
+    pub fn in_box<T>(&self) -> Option<u64> {
+        if const { size_of::<T>() > SMALL } && self.place.take() < size_of::<T>() {
+            return Some(size_of::<T>() as u64);
+        }
+        None
+    }
+
+    /// Takes the bytes of a value of this type, if it is in a box.
+    #[inline(always)]
+    pub fn charge_box<T>(&self) -> Result<()> {
+        match self.in_box::<T>() {
+            Some(bytes) => self.charge(bytes),
+            None => Ok(()),
+        }
+    }
+
     #[cold]
     #[inline(never)]
-    pub fn exceeded(&self, bytes: u64) -> Error {
-        let (left, given) = (self.left.get(), self.given.get());
+    fn exceeded(&self) -> Error {
+        let most = match self.limits.max_alloc() {
+            Some(most) => format!("the limit of {most} bytes"),
+            None => "64 MiB and 64 times its input".to_owned(),
+        };
         Error::limit(format!(
-            "the value needs {bytes} more bytes of memory, {left} of {given} are left; \
-             Limits::with_max_alloc sets another limit"
+            "the value needs more memory than {most}; Limits::with_max_alloc sets another limit"
         ))
     }
 }
@@ -124,7 +165,7 @@ pub struct Growth {
 
 impl Growth {
     fn new(size: usize, old: usize, new: usize) -> Self {
-        let bytes = |count: usize| (count as u64).saturating_mul(size as u64);
+        let bytes = |count: usize| count.saturating_mul(size) as u64;
         Self { old: bytes(old), new: bytes(new) }
     }
 
@@ -154,55 +195,62 @@ impl Growth {
     }
 }
 
-/// The number of elements for which a collection has room that a visitor fills. The visitor is serde's for a `Vec`, or one
-/// that takes as much.
+/// What a [`Room`] has to know of the type of its elements.
 #[derive(Clone, Copy, Debug)]
-pub struct Room {
-    /// The number of further elements that fit.
-    free: usize,
-    capacity: usize,
+pub struct Kind {
+    size: usize,
+    /// The most elements for which serde reserves memory at once. `None` if they take no memory.
+    reserved: Option<usize>,
+    /// The least room of a `Vec` that grows.
+    least: usize,
 }
 
-impl Room {
-    /// Nothing was reserved yet.
-    pub const NONE: Self = Self { free: 0, capacity: 0 };
-    /// The elements are part of a tuple or struct, whose memory is that of an element or field around it.
-    pub const INSIDE: Self = Self { free: usize::MAX, capacity: 0 };
-
-    /// Takes the place of one more element. Returns true if there is none, and [`grow`](Self::grow) has to make room for it.
-    #[inline(always)]
-    pub fn is_used_up(&mut self) -> bool {
-        match self.free.checked_sub(1) {
-            Some(free) => {
-                self.free = free;
-                false
-            }
-            None => true,
-        }
-    }
-
-    /// Makes room for one more element of `size` bytes, as a `Vec` does, and takes its place. Before the first one, serde has
-    /// reserved memory for `left` elements, but not for many.
-    #[cold]
-    #[inline(never)]
-    pub fn grow(&mut self, size: usize, left: usize) -> Growth {
-        let old = self.capacity;
-        let Some(reserved) = RESERVED.checked_div(size) else {
-            self.free = usize::MAX;
-            return Growth { old: 0, new: 0 };
-        };
+impl Kind {
+    pub const fn of<T>() -> Self {
+        let size = size_of::<T>();
         let least = match size {
             1 => 8,
             2..=1024 => 4,
             _ => 1,
         };
-        self.capacity = match (old, left.min(reserved)) {
+        Self { size, reserved: RESERVED.checked_div(size), least }
+    }
+}
+
+/// The number of elements for which a collection has room that a visitor fills. The visitor is serde's for a `Vec`, or one
+/// that takes as much.
+#[derive(Clone, Copy, Debug)]
+pub struct Room(usize);
+
+impl Room {
+    /// Nothing was reserved yet.
+    pub const NONE: Self = Self(0);
+    /// The elements are part of a tuple or struct, whose memory is that of an element or field around it.
+    pub const INSIDE: Self = Self(usize::MAX);
+
+    /// Whether there is room for the element with this number.
+    #[inline(always)]
+    pub fn holds(self, index: usize) -> bool {
+        index < self.0
+    }
+
+    /// Makes room for one more element, as a `Vec` does. Before the first one, serde has reserved memory for `left` elements,
+    /// but not for many.
+    #[cold]
+    #[inline(always)]
+    pub fn grow(&mut self, kind: Kind, left: usize) -> Growth {
+        let Kind { size, reserved, least } = kind;
+        let old = self.0;
+        let Some(reserved) = reserved else {
+            self.0 = usize::MAX;
+            return Growth { old: 0, new: 0 };
+        };
+        self.0 = match (old, left.min(reserved)) {
             (0, 0) => least,
             (0, told) => told,
             _ => old.saturating_mul(2).max(least),
         };
-        self.free = self.capacity - old - 1;
-        Growth::new(size, old, self.capacity)
+        Growth::new(size, old, self.0)
     }
 }
 
@@ -273,13 +321,12 @@ mod tests {
             let told = if size_of::<T>() == 0 { 0 } else { told.min(RESERVED / size_of::<T>()) };
             let (mut values, mut room) = (Vec::with_capacity(told), Room::NONE);
             for index in 0..count {
-                if room.is_used_up() {
-                    room.grow(size_of::<T>(), told);
+                if !room.holds(index) {
+                    room.grow(Kind::of::<T>(), told);
                 }
                 values.push(element.clone());
                 if size_of::<T>() > 0 {
-                    let found = room.capacity;
-                    assert_eq!(values.capacity(), found, "{} {told} {index}", size_of::<T>());
+                    assert_eq!(values.capacity(), room.0, "{} {told} {index}", size_of::<T>());
                 }
             }
         }

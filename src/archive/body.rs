@@ -12,7 +12,7 @@ use crate::io::checksum;
 use crate::io::chunks::{ChunkHasher, Hashes};
 use crate::io::source::{Bytes, IoRead, STEP, Source as _, pass_over};
 use crate::options::{DecodeOptions, Limits};
-use crate::segment::buffers::{Stored, chunk_memory, no_such};
+use crate::segment::buffers::{Stored, check_unpacked, chunk_memory, no_such};
 use crate::segment::format::{PackedPlace, Place};
 use crate::segment::header::Header;
 use crate::segment::path;
@@ -99,6 +99,8 @@ pub struct Body<'a, R> {
     /// compressed buffers. The header may announce more bytes than there are. So only what was reached counts, with the
     /// last buffer, whose memory is allocated as its bytes arrive.
     reached: usize,
+    /// The number of bytes that were decompressed as they arrived.
+    unpacked: u64,
     input: (u64, u64),
     /// The buffer that is being read by the decoder.
     current: Option<Source<'a>>,
@@ -202,6 +204,7 @@ impl<'a, R: io::Read> Body<'a, R> {
             freed: 0,
             chunk: 0,
             reached: 0,
+            unpacked: 0,
             input,
             current: None,
             computed,
@@ -219,6 +222,11 @@ impl<'a, R: io::Read> Body<'a, R> {
             *count = count.saturating_add(place.stored_len());
             self.reached += 1;
         }
+    }
+
+    /// The number of bytes of the segment that were received.
+    fn received(&self) -> u64 {
+        self.read.offset().saturating_sub(self.header.offset)
     }
 
     fn unpacking(&self, number: u64, place: PackedPlace<'a>) -> Result<Box<Unpacking<'a>>> {
@@ -308,7 +316,14 @@ impl<'de, R: io::Read> Buffers<'de> for Body<'_, R> {
 
 impl<R: io::Read> ReadBuffer for Body<'_, R> {
     fn proven(&self) -> usize {
-        received(self.read)
+        match &self.current {
+            // What is decompressed does not grow with what arrives. Its length is within the budget for the stored bytes that
+            // the header announces, but only what was received proves that they are there.
+            Some(Source::Packed { .. }) => {
+                usize::try_from(self.options.limits.memory(0, self.received())).unwrap_or(usize::MAX)
+            }
+            _ => received(self.read),
+        }
     }
 
     fn start(&mut self, number: u64, at: u64) -> Result<()> {
@@ -383,6 +398,9 @@ impl<R: io::Read> ReadBuffer for Body<'_, R> {
                 })?;
             }
             Some(Source::Packed { number, unpacking, kept: None }) => {
+                let received = self.read.offset().saturating_sub(self.header.offset);
+                check_unpacked(self.unpacked, self.options.limits, (0, received))?;
+                self.unpacked = self.unpacked.saturating_add(out.len() as u64);
                 let mut computed = self.checksums.then_some(&mut self.computed);
                 unpacking.read(out, |chunk, stored| {
                     let computed = computed.as_deref_mut();

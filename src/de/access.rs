@@ -1,13 +1,15 @@
 //! serde's access types for arrays, maps and enums. They add the path of the element to errors.
 
+use std::marker::PhantomData;
+
 use serde::Deserializer as _;
 use serde::de::{
-    self, DeserializeSeed, Unexpected, Visitor, value::BorrowedStrDeserializer,
+    self, Deserialize, DeserializeSeed, Unexpected, Visitor, value::BorrowedStrDeserializer,
     value::StrDeserializer,
 };
 
 use super::Deserializer;
-use crate::budget::{MapRoom, Room};
+use crate::budget::{Kind, MapRoom, Room};
 use crate::error::{Error, Result};
 use crate::io::source::Read;
 use crate::serde_model::invalid;
@@ -18,7 +20,7 @@ use crate::wire::reader::Left;
 pub struct Seq<'a, R> {
     de: &'a mut Deserializer<R>,
     left: &'a mut Left,
-    index: u64,
+    index: usize,
     room: Room,
 }
 
@@ -33,8 +35,8 @@ impl<'a, R> Seq<'a, R> {
 impl<'de, R: Read<'de>> Seq<'_, R> {
     #[cold]
     #[inline(never)]
-    fn make_room(&mut self, size: usize) -> Result<()> {
-        self.de.wire.grow(self.room.grow(size, left_with_this(*self.left)))
+    fn make_room(&mut self, kind: Kind) -> Result<()> {
+        self.de.wire.grow(self.room.grow(kind, left_with_this(*self.left)))
     }
 }
 
@@ -47,21 +49,27 @@ fn left_with_this(left: Left) -> usize {
 impl<'de, R: Read<'de>> de::SeqAccess<'de> for Seq<'_, R> {
     type Error = Error;
 
-    #[inline]
+    #[inline(always)]
+    fn next_element<T: Deserialize<'de>>(&mut self) -> Result<Option<T>> {
+        self.next_element_seed(PhantomData)
+    }
+
+    #[inline(always)]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
         if !self.de.wire.more(self.left)? {
             return Ok(None);
         }
-        if self.room.is_used_up() {
-            self.make_room(size_of::<T::Value>())?;
+        if !self.room.holds(self.index) {
+            self.make_room(const { Kind::of::<T::Value>() })?;
         }
+        self.de.wire.place::<T::Value>();
         let at = self.de.wire.offset();
         match seed.deserialize(&mut *self.de) {
             Ok(value) => {
                 self.index += 1;
                 Ok(Some(value))
             }
-            Err(error) => Err(error.at(at).in_index(self.index)),
+            Err(error) => Err(error.at(at).in_index(self.index as u64)),
         }
     }
 
@@ -109,7 +117,9 @@ impl<'de, R: Read<'de>, const COUNTED: bool> de::MapAccess<'de> for Map<'_, 'de,
         if !self.de.wire.any_left(self.left)? {
             return Ok(None);
         }
-        self.room.key::<K::Value>();
+        if COUNTED {
+            self.room.key::<K::Value>();
+        }
         let at = self.de.wire.offset();
         match seed.deserialize(&mut *self.de) {
             Ok(key) => {
@@ -128,6 +138,7 @@ impl<'de, R: Read<'de>, const COUNTED: bool> de::MapAccess<'de> for Map<'_, 'de,
         if COUNTED && self.room.is_used_up() {
             self.make_room(size_of::<V::Value>())?;
         }
+        self.de.wire.place::<V::Value>();
         match seed.deserialize(&mut *self.de) {
             Ok(value) => Ok(value),
             Err(error) => Err(self.locate(error)),
@@ -275,6 +286,7 @@ impl<'de, R: Read<'de>> de::VariantAccess<'de> for EnumAccess<'_, 'de, R> {
 
     #[inline]
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value> {
+        self.de.wire.place::<T::Value>();
         self.content(|de| seed.deserialize(de))
     }
 

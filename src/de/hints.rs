@@ -204,6 +204,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
 
     #[inline]
     fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value> {
+        self.wire.charge_box::<V::Value>()?;
         self.sequence(Room::INSIDE, visitor)
     }
 
@@ -214,6 +215,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         _: usize,
         visitor: V,
     ) -> Result<V::Value> {
+        self.wire.charge_box::<V::Value>()?;
         self.sequence(Room::INSIDE, visitor)
     }
 
@@ -233,6 +235,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value> {
+        self.wire.charge_box::<V::Value>()?;
         let at = self.wire.offset();
         match self.wire.item()? {
             Item::Head(head) if head.major() == head::MAP => self.entries::<false, V>(head, visitor),
@@ -251,6 +254,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value> {
+        self.wire.charge_box::<V::Value>()?;
         if self.wire.peek()? == Some(head::MAP << 5 | 1) {
             let at = self.wire.offset();
             self.wire.src.advance(1);
@@ -301,9 +305,13 @@ impl<'de, R: Read<'de>> Deserializer<R> {
                 }
             }
             Item::Head(head) if head.major() == head::BYTES => {
+                let (budget, before) = (self.wire.allowance(), self.wire.taken());
                 let bytes = self.wire.string(head)?;
-                visit_numbers(&DType::U8, Narrowing::Nearest, bytes.as_slice(), visitor)
-                    .map_err(|error| error.at(at))
+                let (bytes, budget) = (bytes.as_slice(), &budget);
+                let value =
+                    visit_numbers(&DType::U8, Narrowing::Nearest, bytes, Some(budget), visitor);
+                self.wire.charge(budget.taken() - before)?;
+                value.map_err(|error| error.at(at))
             }
             item => self.other_seq(at, item, visitor),
         }

@@ -305,8 +305,11 @@ impl<'de, R: Read<'de>> Deserializer<R> {
             return made.ok_or_else(|| Error::data("expected a vector of numbers").at(at));
         }
         let (unclosed, narrowing) = (item.unclosed(), item.kind.into());
+        let (budget, before) = (self.wire.allowance(), self.wire.taken());
         let (meta, bytes) = self.wire.payload_bytes(item)?;
-        let value = visit_numbers(&meta.dtype, narrowing, bytes.as_slice(), visitor);
+        let bytes = bytes.as_slice();
+        let value = visit_numbers(&meta.dtype, narrowing, bytes, Some(&budget), visitor);
+        self.wire.charge(budget.taken() - before)?;
         let value = value.map_err(|error| error.at(at))?;
         self.wire.close(unclosed)?;
         Ok(value)

@@ -381,7 +381,7 @@ impl<'de, R: io::Read> Source<'de> for IoRead<R> {
         while bytes.len() < len {
             let done = bytes.len();
             let step = (len - done).min(STEP.max(done));
-            reserve(&mut bytes, step)?;
+            reserve_exact(&mut bytes, step)?;
             bytes.resize(done + step, 0);
             // Not empty, because `step` is at least one.
             let result = self.read_exact(bytes.get_mut(done..).unwrap_or_default(), what);
@@ -490,6 +490,15 @@ pub(crate) fn read_all<R: io::Read + ?Sized>(reader: &mut R, out: &mut [u8]) -> 
         }
     }
     Ok(done)
+}
+
+/// Like [`reserve`], without room for more.
+pub(crate) fn reserve_exact<T>(values: &mut Vec<T>, additional: usize) -> Result<()> {
+    match values.try_reserve_exact(additional) {
+        Ok(()) => Ok(()),
+        // Asks for memory again, to fail with the same message as all other reads.
+        Err(_) => reserve(values, additional),
+    }
 }
 
 pub(crate) fn reserve<T>(values: &mut Vec<T>, additional: usize) -> Result<()> {

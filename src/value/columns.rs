@@ -48,7 +48,12 @@ pub(crate) fn read_row(
 
 fn row_of(column: &mut Column<'_>, row: usize, allowance: &Budget) -> Result<Value> {
     if let Some(inner) = column.some(row) {
-        return read_row(column.inside(), inner, allowance).map(Value::some);
+        let value = read_row(column.inside(), inner, allowance)?;
+        if matches!(value, Value::Null | Value::Tag(..)) {
+            // "Some" may be a tag around it.
+            allowance.charge(size_of::<Value>() as u64)?;
+        }
+        return Ok(value.some());
     }
     let bytes = |bytes: &[u8]| -> Result<Vec<u8>> {
         allowance.charge(bytes.len() as u64)?;
@@ -76,7 +81,8 @@ fn row_of(column: &mut Column<'_>, row: usize, allowance: &Budget) -> Result<Val
         }
         Kind::Tensors(tensors) => {
             let payload = tensors.row(row);
-            allowance.charge((size_of::<DynTensor>() + payload.as_slice().len()) as u64)?;
+            let own = size_of::<DynTensor>() + tensors.shape.allocated();
+            allowance.charge((own + payload.as_slice().len()) as u64)?;
             let elements = Elements::copied_from_le(&tensors.dtype, payload.as_slice())?;
             let (dtype, shape) = (tensors.dtype.clone(), tensors.shape.clone());
             let meta = TensorMeta { dtype, shape, order: Order::C };

@@ -26,6 +26,10 @@ impl<'de> Reader<SliceRead<'de>> {
     }
 }
 
+/// A `Vec` that grows byte by byte takes so many times its length: its room is up to twice as long, and while it grows,
+/// there is the block before it, too.
+pub const GROWING: u64 = 3;
+
 /// A source of CBOR items, and how much of the limits is left.
 #[derive(Debug)]
 pub struct Reader<R> {
@@ -37,6 +41,8 @@ pub struct Reader<R> {
     hinted: Cell<u64>,
     /// Whether the source stores the bytes of skipped items, so that they count as allocated.
     recording: bool,
+    /// What rows have cost that take no bytes.
+    free_rows: u64,
 }
 
 /// The start of the next item, as a typed reader needs it.
@@ -94,13 +100,13 @@ impl<'de, R: Read<'de>> Reader<R> {
         let budget = Budget::new(limits);
         budget.allow(src.allowed());
         let (depth, hinted) = (limits.max_depth, Cell::new(0));
-        Self { src, depth, budget, hinted, recording: false }
+        Self { src, depth, budget, hinted, recording: false, free_rows: 0 }
     }
 
     /// A reader of an item inside another document, with what is left of the limits of that document.
     pub fn inside(src: R, levels: usize, allowance: &Budget) -> Self {
         let (budget, hinted) = (allowance.clone(), Cell::new(0));
-        Self { src, depth: levels, budget, hinted, recording: false }
+        Self { src, depth: levels, budget, hinted, recording: false, free_rows: 0 }
     }
 
     /// What is left of the budget, with all that the input allows so far.
@@ -211,7 +217,33 @@ impl<'de, R: Read<'de>> Reader<R> {
         self.budget.charge(bytes).map_err(|error| error.at(self.offset()))
     }
 
+    /// Like [`charge`](Self::charge), for memory that grows with the next `len` bytes of the input, which are read into it.
+    /// So these count as input.
+    #[inline(always)]
+    pub fn charge_input(&mut self, len: u64) -> Result<()> {
+        if self.budget.take(len) { Ok(()) } else { self.charge_more_input(len) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn charge_more_input(&mut self, len: u64) -> Result<()> {
+        self.budget.allow(self.src.allowed().saturating_add(Limits::allowed(len, 0)));
+        self.budget.charge(len).map_err(|error| error.at(self.offset()))
+    }
+
+    /// Takes memory for the next `len` bytes of the input, which arrive step by step, so that `len` may be false. If they do
+    /// not fit in the first step, the block grows, and there are two blocks for a while. `first` is the length of that step.
+    pub fn charge_steps(&mut self, len: usize, first: usize) -> Result<()> {
+        if len <= first {
+            return self.charge_input(len as u64);
+        }
+        self.charge_input((len as u64).saturating_mul(2))?;
+        self.refund(len as u64);
+        Ok(())
+    }
+
     /// Takes the bytes of a block that grows: see [`Budget::grow`].
+    #[inline]
     pub fn grow(&mut self, growth: Growth) -> Result<()> {
         self.charge(growth.new)?;
         self.budget.refund(growth.old);
@@ -225,12 +257,30 @@ impl<'de, R: Read<'de>> Reader<R> {
 
     /// Takes what rows cost that take no bytes of input.
     pub fn free_rows(&mut self, rows: impl Into<usize>) -> Result<()> {
-        self.charge((rows.into() as u64).saturating_mul(FREE_ROW))
+        let cost = (rows.into() as u64).saturating_mul(FREE_ROW);
+        self.charge(cost)?;
+        self.free_rows = self.free_rows.saturating_add(cost);
+        Ok(())
     }
 
-    /// The number of bytes that are taken from the budget.
+    /// The number of bytes of memory that are taken from the budget, without the cost of rows that take no bytes.
     pub fn taken(&self) -> u64 {
-        self.budget.taken()
+        self.budget.taken().saturating_sub(self.free_rows)
+    }
+
+    /// Notes that memory was taken for a value of this type, which is read next: see [`Budget::in_box`].
+    #[inline(always)]
+    pub fn place<T>(&self) {
+        self.budget.place::<T>();
+    }
+
+    /// Takes the bytes of a value of this type, if it is in a box.
+    #[inline(always)]
+    pub fn charge_box<T>(&mut self) -> Result<()> {
+        match self.budget.in_box::<T>() {
+            Some(bytes) => self.charge(bytes),
+            None => Ok(()),
+        }
     }
 
     /// Gives back bytes of the budget that were freed.
@@ -487,14 +537,19 @@ impl<'de, R: Read<'de>> Reader<R> {
         let at = self.offset();
         let head = self.head()?;
         if self.recording {
-            self.charge(self.offset() - at)?;
+            self.charge_input(GROWING * (self.offset() - at))?;
         }
         match head.major() {
             head::UNSIGNED | head::NEGATIVE => Ok(()),
             head::BYTES if head.is_indefinite() => self.skip_chunks(head),
             head::BYTES => self.discard(head.arg),
             head::TEXT if head.is_indefinite() => self.skip_chunks(head),
-            head::TEXT => self.text(head).map(drop),
+            head::TEXT => {
+                if self.recording {
+                    self.charge_input(head.arg.saturating_mul(GROWING))?;
+                }
+                self.text(head).map(drop)
+            }
             head::ARRAY | head::MAP => {
                 self.enter()?;
                 let mut left = Left::of(head);
@@ -544,7 +599,7 @@ impl<'de, R: Read<'de>> Reader<R> {
 
     fn discard(&mut self, len: u64) -> Result<()> {
         if self.recording {
-            self.charge(len)?;
+            self.charge_input(len.saturating_mul(GROWING))?;
         }
         let missing = pass_over(&mut self.src, len)?;
         if missing > 0 {

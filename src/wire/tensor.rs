@@ -301,6 +301,7 @@ impl<'de, R: Read<'de>> Reader<R> {
             Err(error) => Some(Err(error)),
         });
         let shape = dims.collect::<Result<Shape>>()?;
+        self.charge(shape.allocated() as u64)?;
         match shape.element_count() {
             Some(count) => Ok((shape, count)),
             None => {

@@ -7,7 +7,7 @@ use serde::de::{self, DeserializeSeed, Visitor};
 
 use super::packed::read_packed;
 use super::row::Row;
-use crate::budget::{Budget, MapRoom, Room};
+use crate::budget::{self, Budget, MapRoom, Room};
 use crate::de::access::key_text;
 use crate::error::{Error, Result};
 use crate::wire::columns::{Column, Cuts, Enum, Field, Kind, Lengths, Maps, TextData};
@@ -43,10 +43,12 @@ impl<'de> de::SeqAccess<'de> for &mut ListItems<'_, 'de> {
     #[inline]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
         let Some(row) = self.rows.next() else { return Ok(None) };
-        if self.room.is_used_up() {
-            let growth = self.room.grow(size_of::<T::Value>(), self.rows.len() + 1);
-            self.allowance.grow(growth).map_err(|error| error.at(self.column.at))?;
+        if !self.room.holds(row - self.start) {
+            let (kind, left) = (const { budget::Kind::of::<T::Value>() }, self.rows.len() + 1);
+            let room = self.allowance.element(&mut self.room, kind, left);
+            room.map_err(|error| error.at(self.column.at))?;
         }
+        self.allowance.place::<T::Value>();
         let seed = match read_packed(self.column, row, seed) {
             Ok(value) => return Ok(Some(value)),
             Err(seed) => seed,
@@ -70,7 +72,7 @@ impl<'de> de::SeqAccess<'de> for &mut ListItems<'_, 'de> {
 pub struct TupleItems<'c, 'de> {
     columns: std::slice::IterMut<'c, Column<'de>>,
     row: usize,
-    index: u64,
+    index: usize,
     allowance: &'c Budget,
     room: Room,
 }
@@ -97,14 +99,16 @@ impl<'de> de::SeqAccess<'de> for &mut TupleItems<'_, 'de> {
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
         let Some(column) = self.columns.next() else { return Ok(None) };
         let at = column.at;
-        self.index += 1;
-        if self.room.is_used_up() {
-            let growth = self.room.grow(size_of::<T::Value>(), self.columns.len() + 1);
-            self.allowance.grow(growth).map_err(|error| error.at(at))?;
+        if !self.room.holds(self.index) {
+            let (kind, left) = (const { budget::Kind::of::<T::Value>() }, self.columns.len() + 1);
+            let room = self.allowance.element(&mut self.room, kind, left);
+            room.map_err(|error| error.at(at))?;
         }
+        self.index += 1;
+        self.allowance.place::<T::Value>();
         match seed.deserialize(Row::new(column, self.row, self.allowance)) {
             Ok(value) => Ok(Some(value)),
-            Err(error) => Err(error.at(at).in_index(self.index - 1)),
+            Err(error) => Err(error.at(at).in_index(self.index as u64 - 1)),
         }
     }
 
@@ -140,6 +144,7 @@ impl<'de> de::SeqAccess<'de> for &mut InOrder<'_, 'de> {
     #[inline(always)]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
         let Some(field) = self.fields.next() else { return Ok(None) };
+        self.allowance.place::<T::Value>();
         match seed.deserialize(Row::new(&mut field.column, self.row, self.allowance)) {
             Ok(value) => Ok(Some(value)),
             Err(error) => Err(in_field(error, field)),
@@ -211,6 +216,7 @@ impl<'de> de::MapAccess<'de> for &mut Fields<'_, 'de> {
             self.allowance.charge(bytes).map_err(|error| error.at(field.column.at))?;
         }
         let row = field.inner(self.row);
+        self.allowance.place::<V::Value>();
         match seed.deserialize(Row::new(&mut field.column, row, self.allowance)) {
             Ok(value) => Ok(value),
             Err(error) => Err(in_field(error, field)),
@@ -274,6 +280,7 @@ impl<'de> de::MapAccess<'de> for &mut Entries<'_, 'de> {
             let bytes = self.room.grow(size_of::<V::Value>(), self.rows.len() + 1);
             self.allowance.charge(bytes).map_err(|error| error.at(self.maps.values.at))?;
         }
+        self.allowance.place::<V::Value>();
         match seed.deserialize(Row::new(&mut self.maps.values, row, self.allowance)) {
             Ok(value) => Ok(value),
             Err(error) => {
@@ -372,6 +379,7 @@ impl<'de> de::MapAccess<'de> for &mut OneEntry<'_, 'de> {
         }
         let Content { column, row, allowance } = &mut self.content;
         allowance.charge(self.room.grow(size_of::<V::Value>(), 1))?;
+        allowance.place::<V::Value>();
         let value = seed.deserialize(Row::new(column, *row, allowance));
         value.map_err(|error| error.at(self.content.column.at).in_field(&**self.name))
     }
@@ -449,6 +457,7 @@ impl<'de> de::VariantAccess<'de> for Variant<'_, 'de> {
 
     #[inline]
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value> {
+        self.content.allowance.place::<T::Value>();
         self.read(|row| seed.deserialize(row))
     }
 

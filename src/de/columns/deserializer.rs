@@ -223,6 +223,7 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
 
     #[inline]
     fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value> {
+        self.allowance.charge_box::<V::Value>()?;
         self.sequence(Room::INSIDE, visitor)
     }
 
@@ -233,6 +234,7 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
         _: usize,
         visitor: V,
     ) -> Result<V::Value> {
+        self.allowance.charge_box::<V::Value>()?;
         self.sequence(Room::INSIDE, visitor)
     }
 
@@ -256,6 +258,7 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
         if let Kind::Structs(structs) = &mut self.column.kind
             && structs.match_visitor::<V>(fields)
         {
+            self.allowance.charge_box::<V::Value>()?;
             let mut fields = InOrder::new(&mut structs.fields, self.row, self.allowance);
             // The value is made where it is returned, because a copy of it would wait until it is written.
             let mut value = visitor.visit_seq(&mut fields);
@@ -277,6 +280,7 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
     ) -> Result<V::Value> {
         let row = self.inner();
         or_item!(row, de => de.deserialize_enum(name, variants, visitor));
+        row.allowance.charge_box::<V::Value>()?;
         let Row { column, row, allowance, .. } = row;
         let at = column.at;
         let result = match &mut column.kind {

@@ -22,7 +22,7 @@ use self::packed::read_packed;
 pub(crate) use self::place::ColumnOfGroups;
 use self::row::Row;
 use super::Deserializer;
-use crate::budget::{Budget, Room};
+use crate::budget::{Budget, Kind, Room};
 use crate::error::{Error, Result};
 use crate::io::item_read::ItemRead;
 use crate::io::source::Read;
@@ -80,8 +80,9 @@ struct Groups<'a, 'de, R> {
     at: u64,
     allowance: &'a Budget,
     current: Option<Current<'de>>,
-    /// The room of the collection that the rows are put into.
+    /// The room of the collection that the rows are put into, and the number of rows in it.
     room: Room,
+    taken: usize,
 }
 
 /// The group that is being read.
@@ -100,8 +101,8 @@ impl<'a, 'de, R: Read<'de>> Groups<'a, 'de, R> {
         allowance: &'a Budget,
         wanted: Wanted<'a>,
     ) -> Self {
-        let (current, room) = (None, Room::NONE);
-        Self { wire, left, wanted, passed: 0, at: 0, allowance, current, room }
+        let (current, room, taken) = (None, Room::NONE, 0);
+        Self { wire, left, wanted, passed: 0, at: 0, allowance, current, room, taken }
     }
 
     /// Reads groups until there is one with rows that are wanted. Returns false after the last one.
@@ -194,10 +195,13 @@ impl<'de, R: Read<'de>> de::SeqAccess<'de> for &mut Groups<'_, 'de, R> {
                 let number = *row;
                 *row += 1;
                 self.at += 1;
-                if self.room.is_used_up() {
-                    let growth = self.room.grow(size_of::<T::Value>(), *rows - number);
-                    self.allowance.grow(growth).map_err(|error| error.at(column.at))?;
+                if !self.room.holds(self.taken) {
+                    let (kind, left) = (const { Kind::of::<T::Value>() }, *rows - number);
+                    let room = self.allowance.element(&mut self.room, kind, left);
+                    room.map_err(|error| error.at(column.at))?;
                 }
+                self.taken += 1;
+                self.allowance.place::<T::Value>();
                 // The result of either way is returned at once, because copies of large values take long.
                 let seed = match read_packed(column, number, seed) {
                     Ok(value) => return Ok(Some(value)),

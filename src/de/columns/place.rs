@@ -9,7 +9,7 @@ use serde::forward_to_deserialize_any;
 use super::in_row::{nothing_there, read_in_row};
 use super::row::Row;
 use super::{Current, Groups, Wanted};
-use crate::budget::{Budget, Room};
+use crate::budget::{self, Budget, Room};
 use crate::de::items::show;
 use crate::de::{Deserializer, bulk};
 use crate::elements::Elements;
@@ -412,10 +412,13 @@ impl<'de> de::SeqAccess<'de> for &mut ColumnElements<'_, 'de> {
             };
             if self.row < *rows {
                 let at = column.at;
-                if self.room.is_used_up() {
-                    let growth = self.room.grow(size_of::<T::Value>(), self.rows - self.taken);
-                    self.columns.allowance.grow(growth).map_err(|error| error.at(at))?;
+                if !self.room.holds(self.taken) {
+                    let (kind, left) =
+                        (const { budget::Kind::of::<T::Value>() }, self.rows - self.taken);
+                    let room = self.columns.allowance.element(&mut self.room, kind, left);
+                    room.map_err(|error| error.at(at))?;
                 }
+                self.columns.allowance.place::<T::Value>();
                 let value = seed.deserialize(Row::new(column, self.row, &self.columns.allowance));
                 (self.row, self.taken) = (self.row + 1, self.taken + 1);
                 return value.map(Some).map_err(|error| error.at(at).in_index(index));

@@ -14,7 +14,7 @@ use crate::de::items::visit_bytes;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::serde_model::{Narrowing, invalid, visit_numbers, wrong_number};
-use crate::wire::columns::{Column, Cuts, Data, Kind, Structs, TextData};
+use crate::wire::columns::{Column, Cuts, Kind, Structs, TextData};
 use crate::wire::number::Numeric;
 
 /// A row of a column.
@@ -197,7 +197,7 @@ impl<'c, 'de> Row<'c, 'de> {
             return Err(self.wrong(&visitor));
         };
         let range = cuts.range(self.row);
-        if let Data::Owned(_) = bytes {
+        if !bytes.is_borrowed() {
             self.allowance.charge(range.len() as u64)?;
         }
         visit_bytes(bytes.part(range), visitor)
@@ -320,6 +320,7 @@ impl<'de> Row<'_, 'de> {
     ) -> Result<V::Value> {
         let row = self.inner();
         or_item!(row, de => de::Deserializer::deserialize_struct(de, name, fields, visitor));
+        row.allowance.charge_box::<V::Value>()?;
         match &row.column.kind {
             // Some other encoders write structs as arrays.
             Kind::Lists(_) | Kind::Tuples(_) => row.seq(Room::INSIDE, visitor),
@@ -349,7 +350,8 @@ impl<'de> Row<'_, 'de> {
             Kind::Tensors(_) => row.tensor_seq(visitor),
             Kind::Bytes(cuts, bytes) => {
                 let bytes = bytes.part(cuts.range(row.row));
-                visit_numbers(&DType::U8, Narrowing::Nearest, bytes.as_slice(), visitor)
+                let (bytes, budget) = (bytes.as_slice(), Some(row.allowance));
+                visit_numbers(&DType::U8, Narrowing::Nearest, bytes, budget, visitor)
                     .map_err(|error| error.at(row.column.at))
             }
             _ => row.seq(room, visitor),

@@ -31,6 +31,9 @@ impl<'de> Row<'_, 'de> {
             Kind::Tensors(tensors) => {
                 let meta = meta_of(tensors);
                 let held = tensors.shared_row(row.row).map_or(Held::Nothing, Held::Shared);
+                let copied = if tensors.data.is_borrowed() { 0 } else { tensors.len };
+                let bytes = copied.saturating_add(tensors.shape.allocated()) as u64;
+                allowance.charge(bytes).map_err(|error| error.at(at))?;
                 show(meta, true, held, tensors.row(row.row), visitor)
             }
             // The form that other serde formats write for a tensor.
@@ -82,7 +85,7 @@ impl<'de> Row<'_, 'de> {
             let made = Elements::copied_from_le(&tensors.dtype, bytes)?.into_vec_as();
             made.ok_or_else(|| Error::data("expected a vector of numbers"))
         } else {
-            visit_numbers(&tensors.dtype, Narrowing::Exact, bytes, visitor)
+            visit_numbers(&tensors.dtype, Narrowing::Exact, bytes, Some(self.allowance), visitor)
         };
         value.map_err(|error| error.at(self.column.at))
     }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::blocks::check_c_order;
 use super::heads::{definite, wrong};
+use super::parse::COLUMN;
 use super::range::Rows;
 use super::{Column, Data, Field, Kind, NumberType, Numbers, Packed, Structs};
 use crate::error::{Error, Result};
@@ -56,7 +57,7 @@ impl<'de, R: Read<'de>> Reader<R> {
     }
 
     pub fn interleaved_names(&mut self, rows: usize) -> Result<Names<'de>> {
-        self.charge(size_of::<Column>() as u64)?;
+        self.charge(COLUMN)?;
         let at = self.offset();
         let head = self.head()?;
         if head.initial == head::NULL {
