@@ -169,6 +169,12 @@ impl Growth {
         Self { old: bytes(old), new: bytes(new) }
     }
 
+    /// What `values` needs for exactly `more` elements.
+    pub fn by<T>(values: &Vec<T>, more: usize) -> Self {
+        let (old, wanted) = (values.capacity(), values.len().saturating_add(more));
+        Self::new(size_of::<T>(), old, wanted.max(old))
+    }
+
     /// What `values` needs for `more` elements. It at least doubles, if it has too little room.
     pub fn of<T>(values: &Vec<T>, more: usize) -> Self {
         let (old, wanted) = (values.capacity(), values.len().saturating_add(more));

@@ -23,6 +23,7 @@ pub(crate) use offer::{encode, offer};
 pub use ser::to_value;
 pub(crate) use ser::{key_text, tensor_of};
 
+use crate::budget::Growth;
 use crate::elements::Elements;
 use crate::error::Result;
 use crate::handoff::{self, Slot, name};
@@ -172,12 +173,17 @@ fn make_more_room<'de, R: Read<'de>, T>(
     items: &mut Vec<T>,
     left: Left,
 ) -> Result<()> {
-    let known = left.known().map_or(0, |left| usize::try_from(left).unwrap_or(usize::MAX));
+    // While a block grows, there are two. Items can take a single byte, so a long array grows by less than its length: it has
+    // to stay within the budget.
+    const LONG: usize = 1 << 20;
     let more = match items.len() {
-        0 => wire.size_hint(left).unwrap_or(0).saturating_add(1),
-        len => known.saturating_add(1).min(len),
+        0 => wire.size_hint(left).map_or(4, |hint| hint.saturating_add(1)),
+        len => {
+            let most = left.known().map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
+            (if len < LONG { len } else { len / 8 }).min(most.saturating_add(1))
+        }
     };
-    wire.reserve(items, more)
+    Growth::by(items, more).reserve(items, |growth| wire.grow(growth))
 }
 
 fn read_array<'de, R: Read<'de>>(wire: &mut Reader<R>, head: head::Head) -> Result<Value> {

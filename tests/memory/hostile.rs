@@ -287,19 +287,21 @@ fn archives_stay_within_the_budget() {
     let compressed = SaveOptions::default().with_compression(Compression::zstd(0));
     let tied: Tensors = vec![Tensor(vec![7; 100_000]); 1500];
     let dedup = SaveOptions::default().with_dedup(true);
-    let rows: Vec<BTreeMap<&str, bool>> = vec![BTreeMap::from([("a", true)]); 1 << 20];
     let save = |options: SaveOptions, value: &dyn Fn(&mut OArchive<Vec<u8>>)| {
         let mut out = OArchive::with_options(Vec::new(), options).unwrap();
         value(&mut out);
         out.finish().unwrap()
     };
-    let bomb = save(compressed, &|out| out.save(&zeros).unwrap());
-    let again = save(dedup, &|out| out.save(&tied).unwrap());
+    let bomb = save(compressed, &|out| {
+        out.save(&zeros).unwrap();
+    });
+    let again = save(dedup, &|out| {
+        out.save(&tied).unwrap();
+    });
     let flags = save(SaveOptions::default(), &|out| {
         let rows = groups(16, &map(&[("a", bits(1 << 16))]));
         out.save(RawValue::from_bytes(&rows).unwrap()).unwrap();
     });
-    drop(rows);
     for (name, bytes, stored) in
         [("bomb", &bomb, true), ("copies", &again, false), ("flags", &flags, false)]
     {
