@@ -151,7 +151,9 @@ impl<'a, 'de, R: Read<'de>> Groups<'a, 'de, R> {
         let end = usize::try_from(end.saturating_sub(first)).unwrap_or(usize::MAX).min(rows);
         if row >= end {
             if rows == 0 {
+                let before = self.wire.taken();
                 self.wire.column_part(0, 0..0, &self.wanted.fields)?;
+                self.wire.refund(self.wire.taken() - before);
             } else {
                 self.wire.skip()?;
             }

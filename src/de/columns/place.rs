@@ -264,6 +264,7 @@ impl<'de> ColumnOfGroups<'de> {
             }
         };
         self.groups.push((rows.len(), Column { at: 0, kind }));
+        budget.take_over(&self.allowance);
         Ok(())
     }
 
