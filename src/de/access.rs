@@ -1,5 +1,6 @@
 //! serde's access types for arrays, maps and enums. They add the path of the element to errors.
 
+use std::cell::Cell;
 use std::marker::PhantomData;
 
 use serde::Deserializer as _;
@@ -22,13 +23,15 @@ pub struct Seq<'a, R> {
     left: &'a mut Left,
     index: usize,
     room: Room,
+    /// The number of elements that the visitor was told of.
+    told: Cell<usize>,
 }
 
 impl<'a, R> Seq<'a, R> {
     /// `room` is that of the elements.
     #[inline(always)]
     pub fn new(de: &'a mut Deserializer<R>, left: &'a mut Left, room: Room) -> Self {
-        Self { de, left, index: 0, room }
+        Self { de, left, index: 0, room, told: Cell::new(0) }
     }
 }
 
@@ -36,7 +39,7 @@ impl<'de, R: Read<'de>> Seq<'_, R> {
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, kind: Kind) -> Result<()> {
-        self.de.wire.grow(self.room.grow(kind, left_with_this(*self.left)))
+        self.de.wire.grow(self.room.grow(kind, self.told.get()))
     }
 }
 
@@ -75,7 +78,9 @@ impl<'de, R: Read<'de>> de::SeqAccess<'de> for Seq<'_, R> {
 
     #[inline]
     fn size_hint(&self) -> Option<usize> {
-        self.de.wire.size_hint(*self.left)
+        let hint = self.de.wire.size_hint(*self.left);
+        self.told.set(hint.unwrap_or_default());
+        hint
     }
 }
 

@@ -93,7 +93,8 @@ fn options(levels: usize, rows: usize) -> Vec<u8> {
     (0..levels).fold(inner, |inner, _| kind("option", &[bytes(&some), inner]))
 }
 
-/// Messages of which each is a small file and a large value.
+/// Messages of which each is a small file and a large value. The number of rows that take no bytes is limited, too: see
+/// `tests/columns/limits.rs`.
 fn messages() -> Vec<(&'static str, Vec<u8>)> {
     const ROWS: usize = 1 << 16;
     const MANY: u64 = 1 << 40;
@@ -111,21 +112,21 @@ fn messages() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         ("25 bytes", unhex("da54434f4c821a0001000083646c69737418fe8164756e6974")),
         ("bools", groups(8, &map(&[("a", bits(ROWS))]))),
-        ("many bools", groups(128, &map(&[("a", bits(ROWS))]))),
-        ("list of bools", list(8 << 20, bits(8 << 20))),
-        ("units", groups(300, &unit())),
-        ("empty structs", groups(300, &map(&[]))),
-        ("unknown fields", groups(300, &map(&[("unknown", unit())]))),
-        ("empty tuples", groups(300, &kind("tuple", &[array(&[])]))),
+        ("many bools", groups(32, &map(&[("a", bits(ROWS))]))),
+        ("list of bools", list(2 << 20, bits(2 << 20))),
+        ("units", groups(16, &unit())),
+        ("empty structs", groups(16, &map(&[]))),
+        ("unknown fields", groups(16, &map(&[("unknown", unit())]))),
+        ("empty tuples", groups(16, &kind("tuple", &[array(&[])]))),
         ("list of units", list(MANY, unit())),
         ("lists of units", groups(4, &kind("list", &[unsigned(255), unit()]))),
         ("lists in lists", list(1 << 12, kind("list", &[unsigned(1 << 12), kind("list", &[unsigned(8), unit()])]))),
-        ("empty lists", groups(300, &kind("list", &[unsigned(0), u8s(&[])]))),
+        ("empty lists", groups(16, &kind("list", &[unsigned(0), u8s(&[])]))),
         ("lists of one", groups(4, &kind("list", &[unsigned(1), bits(ROWS)]))),
-        ("empty maps", groups(300, &kind("map", &[unsigned(0), u8s(&[]), u8s(&[])]))),
+        ("empty maps", groups(16, &kind("map", &[unsigned(0), u8s(&[]), u8s(&[])]))),
         ("maps of one", groups(4, &kind("map", &[unsigned(1), codes.clone(), unit()]))),
-        ("empty texts", groups(300, &kind("text", &[unsigned(0), text("")]))),
-        ("empty byte strings", groups(300, &kind("bytes", &[unsigned(0), bytes(&[])]))),
+        ("empty texts", groups(16, &kind("text", &[unsigned(0), text("")]))),
+        ("empty byte strings", groups(16, &kind("bytes", &[unsigned(0), bytes(&[])]))),
         ("long names", groups(1, &map(&[(&name, bits(ROWS))]))),
         ("long names of units", groups(1, &map(&[(&name, unit())]))),
         ("long variants", groups(1, &kind("enum", &[codes.clone(), array(&[text(&name)])]))),
@@ -136,7 +137,7 @@ fn messages() -> Vec<(&'static str, Vec<u8>)> {
         ("wide structs", groups(1, &wide(&unit()))),
         ("wide structs of bools", columns(&[(512, wide(&bits(512)))])),
         ("tensors without elements", list(MANY, empty_tensor(&[MANY, 0]))),
-        ("groups of empty tensors", groups(300, &empty_tensor(&[1 << 16, 0, 3]))),
+        ("groups of empty tensors", groups(16, &empty_tensor(&[1 << 16, 0, 3]))),
         (
             "tensors of many dimensions",
             list(1 << 16, {
@@ -150,11 +151,11 @@ fn messages() -> Vec<(&'static str, Vec<u8>)> {
         ("items in rows", groups(1, &kind("rows", &[array(&vec![vec![0xa0]; ROWS])]))),
         ("columns in rows", columns(&[(16, kind("rows", &[array(&vec![list(1 << 20, unit()); 16])]))])),
         ("empty maps in an array", [head(4, 1 << 16), vec![0xa0; ROWS]].concat()),
-        ("many empty maps", [head(4, 1 << 20), vec![0xa0; MIB]].concat()),
-        ("many nulls", [head(4, 1 << 20), vec![0xf6; MIB]].concat()),
-        ("nulls of unknown number", [vec![0x9f], vec![0xf6; MIB], vec![0xff]].concat()),
-        ("many small maps", [head(4, 1 << 18), [0xa1, 0x60, 0xa0].repeat(1 << 18)].concat()),
-        ("a map of nulls", [head(5, 1 << 19), vec![0xf6; MIB]].concat()),
+        ("many empty maps", [head(4, 1 << 18), vec![0xa0; 1 << 18]].concat()),
+        ("many nulls", [head(4, 1 << 19), vec![0xf6; 1 << 19]].concat()),
+        ("nulls of unknown number", [vec![0x9f], vec![0xf6; 1 << 19], vec![0xff]].concat()),
+        ("many small maps", [head(4, 1 << 17), [0xa1, 0x60, 0xa0].repeat(1 << 17)].concat()),
+        ("a map of nulls", [head(5, 1 << 18), vec![0xf6; 1 << 19]].concat()),
         ("deep maps", [head(4, 1 << 10), maps.repeat(1 << 10)].concat()),
         ("numbers", u8s(&vec![0; MIB])),
         ("a byte string", bytes(&vec![0; MIB])),
@@ -221,9 +222,6 @@ fn message<T: DeserializeOwned>(name: &str, message: &[u8]) {
         bounded(&what("from an archive"), budget(archive.len()), &|| {
             Archive::new(At(&archive))?.with_options(options).load::<T>().map(drop)
         });
-        bounded(&what("by a path"), budget(archive.len()), &|| {
-            Archive::new(&archive[..])?.with_options(options).get::<T>("").map(drop)
-        });
     }
 }
 
@@ -244,14 +242,12 @@ fn rows_without_memory_take_little_time() {
     every_message::<IgnoredAny>();
     every_message::<Vec<()>>();
     every_message::<Vec<Vec<()>>>();
-    every_message::<Vec<IgnoredAny>>();
 }
 
 #[test]
 fn large_structs_with_defaults_stay_within_the_budget() {
     every_message::<Vec<Big>>();
     every_message::<Vec<Vec<Big>>>();
-    every_message::<Vec<Option<Big>>>();
 }
 
 #[test]
@@ -264,7 +260,6 @@ fn boxes_stay_within_the_budget() {
 fn maps_stay_within_the_budget() {
     every_message::<Vec<HashMap<String, u64>>>();
     every_message::<Vec<BTreeMap<u64, Big>>>();
-    every_message::<Vec<HashMap<String, Option<bool>>>>();
     every_message::<Vec<BTreeMap<String, IgnoredAny>>>();
 }
 
@@ -274,7 +269,6 @@ fn lists_of_texts_and_tensors_stay_within_the_budget() {
     every_message::<Vec<Vec<String>>>();
     every_message::<Vec<Tensor<DynTensor>>>();
     every_message::<Nest>();
-    every_message::<Vec<Option<u64>>>();
 }
 
 /// Few bytes that are compressed, or that are referred to many times.
@@ -322,6 +316,7 @@ fn archives_stay_within_the_budget() {
             bounded(name, budget, &|| archive.load::<Value>().map(drop));
             bounded(name, budget, &|| archive.load::<Vec<Big>>().map(drop));
             bounded(name, budget, &|| archive.get::<Tensor<DynTensor>>("1").map(drop));
+            bounded(name, budget, &|| archive.get::<Value>("0").map(drop));
             if name == "flags" {
                 let segment = archive.only().unwrap();
                 let table = segment.table("").unwrap();
