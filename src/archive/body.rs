@@ -320,7 +320,8 @@ impl<R: io::Read> ReadBuffer for Body<'_, R> {
             // What is decompressed does not grow with what arrives. Its length is within the budget for the stored bytes that
             // the header announces, but only what was received proves that they are there.
             Some(Source::Packed { .. }) => {
-                usize::try_from(self.options.limits.memory(0, self.received())).unwrap_or(usize::MAX)
+                usize::try_from(self.options.limits.memory(0, self.received()))
+                    .unwrap_or(usize::MAX)
             }
             _ => received(self.read),
         }

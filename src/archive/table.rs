@@ -527,7 +527,8 @@ impl<S: ReadAt + ?Sized, T: DeserializeOwned> Iterator for Rows<'_, '_, S, T> {
             self.ready = Vec::new().into_iter();
             let group = part.group(self.next);
             self.next = group.end;
-            match part.rows(group, part.segment.options, &Budget::new(part.segment.options.limits)) {
+            match part.rows(group, part.segment.options, &Budget::new(part.segment.options.limits))
+            {
                 Ok(rows) => self.ready = rows.into_iter(),
                 Err(error) => {
                     // Nothing is known about the rows that follow, so the iterator ends.

@@ -238,7 +238,9 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         self.wire.charge_box::<V::Value>()?;
         let at = self.wire.offset();
         match self.wire.item()? {
-            Item::Head(head) if head.major() == head::MAP => self.entries::<false, V>(head, visitor),
+            Item::Head(head) if head.major() == head::MAP => {
+                self.entries::<false, V>(head, visitor)
+            }
             // Some other encoders write structs as arrays.
             Item::Head(head) if head.major() == head::ARRAY => {
                 self.seq(head, Room::INSIDE, visitor)

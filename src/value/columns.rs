@@ -37,11 +37,7 @@ pub(super) fn read_columns<'de, R: Read<'de>>(wire: &mut Reader<R>) -> Result<Va
 }
 
 /// Reads a row of a column.
-pub(crate) fn read_row(
-    column: &mut Column<'_>,
-    row: usize,
-    allowance: &Budget,
-) -> Result<Value> {
+pub(crate) fn read_row(column: &mut Column<'_>, row: usize, allowance: &Budget) -> Result<Value> {
     let at = column.at;
     row_of(column, row, allowance).map_err(|error| error.at(at))
 }
@@ -110,7 +106,10 @@ fn row_of(column: &mut Column<'_>, row: usize, allowance: &Budget) -> Result<Val
         }
         Kind::Structs(Structs { fields, .. }) => {
             let mut entries = Vec::new();
-            allowance.reserve(&mut entries, fields.iter().filter(|field| field.is_present(row)).count())?;
+            allowance.reserve(
+                &mut entries,
+                fields.iter().filter(|field| field.is_present(row)).count(),
+            )?;
             for field in fields.iter_mut().filter(|field| field.is_present(row)) {
                 let row = field.inner(row);
                 let value = read_row(&mut field.column, row, allowance);

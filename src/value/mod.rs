@@ -179,7 +179,8 @@ fn make_more_room<'de, R: Read<'de>, T>(
     let more = match items.len() {
         0 => wire.size_hint(left).map_or(4, |hint| hint.saturating_add(1)),
         len => {
-            let most = left.known().map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
+            let most =
+                left.known().map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
             (if len < LONG { len } else { len / 8 }).min(most.saturating_add(1))
         }
     };

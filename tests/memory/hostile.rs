@@ -120,7 +120,10 @@ fn messages() -> Vec<(&'static str, Vec<u8>)> {
         ("empty tuples", groups(16, &kind("tuple", &[array(&[])]))),
         ("list of units", list(MANY, unit())),
         ("lists of units", groups(4, &kind("list", &[unsigned(255), unit()]))),
-        ("lists in lists", list(1 << 12, kind("list", &[unsigned(1 << 12), kind("list", &[unsigned(8), unit()])]))),
+        (
+            "lists in lists",
+            list(1 << 12, kind("list", &[unsigned(1 << 12), kind("list", &[unsigned(8), unit()])])),
+        ),
         ("empty lists", groups(16, &kind("list", &[unsigned(0), u8s(&[])]))),
         ("lists of one", groups(4, &kind("list", &[unsigned(1), bits(ROWS)]))),
         ("empty maps", groups(16, &kind("map", &[unsigned(0), u8s(&[]), u8s(&[])]))),
@@ -149,7 +152,10 @@ fn messages() -> Vec<(&'static str, Vec<u8>)> {
         ("deep options", groups(2, &options(50, ROWS))),
         ("deep options of few rows", columns(&vec![(8, options(50, 8)); 300])),
         ("items in rows", groups(1, &kind("rows", &[array(&vec![vec![0xa0]; ROWS])]))),
-        ("columns in rows", columns(&[(16, kind("rows", &[array(&vec![list(1 << 20, unit()); 16])]))])),
+        (
+            "columns in rows",
+            columns(&[(16, kind("rows", &[array(&vec![list(1 << 20, unit()); 16])]))]),
+        ),
         ("empty maps in an array", [head(4, 1 << 16), vec![0xa0; ROWS]].concat()),
         ("many empty maps", [head(4, 1 << 18), vec![0xa0; 1 << 18]].concat()),
         ("many nulls", [head(4, 1 << 19), vec![0xf6; 1 << 19]].concat()),

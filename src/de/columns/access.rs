@@ -244,12 +244,7 @@ pub struct Entries<'c, 'de> {
 }
 
 impl<'c, 'de> Entries<'c, 'de> {
-    pub fn new(
-        maps: &'c mut Maps<'de>,
-        row: usize,
-        allowance: &'c Budget,
-        room: MapRoom,
-    ) -> Self {
+    pub fn new(maps: &'c mut Maps<'de>, row: usize, allowance: &'c Budget, room: MapRoom) -> Self {
         let rows = maps.cuts.range(row);
         Self { maps, rows, room, current: None, allowance }
     }

@@ -22,8 +22,8 @@ use crate::steps::Steps;
 use crate::tensor::ToTensor as _;
 use crate::value::{self, Value};
 use crate::wire::columns::{
-    Column, ColumnTensor, Data, Items, Kind, Marks, Optional, Structs, Tensors,
-    WantedFields, tensor_of_groups,
+    Column, ColumnTensor, Data, Items, Kind, Marks, Optional, Structs, Tensors, WantedFields,
+    tensor_of_groups,
 };
 use crate::wire::head;
 

@@ -108,11 +108,7 @@ fn converted<A: TryFrom<i64>>(
 }
 
 #[inline(always)]
-fn bools(
-    column: &Column<'_>,
-    rows: Range<usize>,
-    allowance: &Budget,
-) -> Option<Result<Vec<bool>>> {
+fn bools(column: &Column<'_>, rows: Range<usize>, allowance: &Budget) -> Option<Result<Vec<bool>>> {
     let Kind::Bools(bits) = &column.kind else { return None };
     Some(match charge::<bool>(rows.len(), allowance) {
         Ok(()) => Ok(rows.map(|row| bits.get(row)).collect()),
