@@ -205,8 +205,8 @@ impl Growth {
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
     size: usize,
-    /// The most elements for which serde reserves memory at once. `None` if they take no memory.
-    reserved: Option<usize>,
+    /// The most elements for which serde reserves memory at once. None, if they take no memory.
+    reserved: usize,
     /// The least room of a `Vec` that grows.
     least: usize,
 }
@@ -219,7 +219,8 @@ impl Kind {
             2..=1024 => 4,
             _ => 1,
         };
-        Self { size, reserved: RESERVED.checked_div(size), least }
+        let reserved = if size == 0 { 0 } else { RESERVED / size };
+        Self { size, reserved, least }
     }
 }
 
@@ -242,20 +243,23 @@ impl Room {
 
     /// Makes room for one more element, as a `Vec` does. Before the first one, serde has reserved memory for `left` elements,
     /// but not for many.
-    #[cold]
     #[inline(always)]
     pub fn grow(&mut self, kind: Kind, left: usize) -> Growth {
-        let Kind { size, reserved, least } = kind;
+        let Kind { size, reserved, .. } = kind;
+        let first = left.min(reserved);
+        if self.0 == 0 && first > 0 {
+            // At most `RESERVED` bytes.
+            self.0 = first;
+            return Growth { old: 0, new: (first * size) as u64 };
+        }
+        self.grow_again(kind)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow_again(&mut self, Kind { size, least, .. }: Kind) -> Growth {
         let old = self.0;
-        let Some(reserved) = reserved else {
-            self.0 = usize::MAX;
-            return Growth { old: 0, new: 0 };
-        };
-        self.0 = match (old, left.min(reserved)) {
-            (0, 0) => least,
-            (0, told) => told,
-            _ => old.saturating_mul(2).max(least),
-        };
+        self.0 = if size == 0 { usize::MAX } else { old.saturating_mul(2).max(least) };
         Growth::new(size, old, self.0)
     }
 }
