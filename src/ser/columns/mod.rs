@@ -58,7 +58,7 @@ const SMALL_TENSOR: usize = 16 << 10;
 #[inline(always)]
 pub fn are_possible<O: Target>(writer: &mut Writer<O>, len: Option<usize>) -> bool {
     writer.options.columns != ColumnChoice::None
-        && (len.is_none_or(|len| len >= MIN_INNER_ROWS || len >= MIN_ROWS && is_main(writer))
+        && (len.is_none_or(|len| len >= MIN_INNER_ROWS || len >= MIN_ROWS && is_wanted(writer))
             || len != Some(0) && is_table(writer))
         && (writer.options.columns == ColumnChoice::All || is_chosen(writer))
 }
@@ -70,9 +70,12 @@ fn is_chosen<O: Target>(writer: &mut Writer<O>) -> bool {
     target.apart().is_none_or(|apart| apart.takes_columns(written, position))
 }
 
+/// Whether a sequence is the whole value, or a field that asks for columns, or in an archive whose options ask for them: then
+/// each column has a path.
 #[inline(always)]
-fn is_main<O: Target>(writer: &Writer<O>) -> bool {
-    writer.depth == writer.options.main_depth.unwrap_or(writer.options.max_depth)
+fn is_wanted<O: Target>(writer: &Writer<O>) -> bool {
+    let EncodeOptions { main_depth, max_depth, tables, columns, .. } = writer.options;
+    writer.depth == main_depth.unwrap_or(max_depth) || tables && columns == ColumnChoice::All
 }
 
 #[inline(never)]
