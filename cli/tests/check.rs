@@ -601,6 +601,7 @@ fn verify_decode_reads_the_values() {
     run(&dir, &["verify", "bad.tenarc", "good.tenarc"]).good();
     run(&dir, &["verify", "--decode", "good.tenarc"]).good();
     let bad = run(&dir, &["verify", "--decode", "bad.tenarc", "--json"]).json();
+    let bad = &bad[0];
     let error = bad["error"].as_str().unwrap();
     assert!(error.contains("a bool is stored as the byte 2"), "{error}");
     assert_eq!((&bad["good"], &bad["path"]), (&json!(false), &json!("flags")));
