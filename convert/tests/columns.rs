@@ -53,7 +53,7 @@ fn archive() -> Archive<Vec<u8>> {
         name: "run".into(),
         weight: Array2::eye(2).into(),
         log: (0..300).map(row).collect(),
-        ids: vec![(1, 2); 20],
+        ids: vec![(1, 2); 150],
     };
     let mut out = OArchive::new(Vec::new()).unwrap();
     out.save(&run).unwrap();
