@@ -175,18 +175,25 @@ impl Block {
         }
         let ext = take_ext(wire, offset)?;
         if block.with_ext(level, offset, &ext)? != record {
-            return Err(fault("the block is not encoded as it must be"));
+            return Err(fault("the bytes of the block are not the one encoding of its content"));
         }
         Ok((block, ext))
     }
 
-    /// Whether both have the same entries, as far as they are known.
-    pub fn agrees(&self, other: &Self) -> bool {
-        match (self, other) {
+    /// Compares the record of the block at `offset` with this content, as far as that is known. Returns where the block is,
+    /// and its extensions.
+    pub fn compare(&self, record: &[u8], level: usize, offset: u64) -> Result<(BlockAt, Ext)> {
+        let (found, ext) = Self::open(record, level, offset)?;
+        let agrees = match (self, &found) {
             (Self::Segments(a), Self::Segments(b)) => agree(a, b),
             (Self::Blocks(a), Self::Blocks(b)) => a == b,
             _ => false,
+        };
+        if !agrees {
+            let what = "a block of the directory does not match the segments before it";
+            return Err(Error::damaged(what).at(offset));
         }
+        Ok((BlockAt { offset, len: record.len() as u64 }, ext))
     }
 }
 
@@ -249,12 +256,12 @@ impl Directory {
         }
     }
 
-    /// Writes the blocks that are full, from `position` on. Returns the position after them.
+    /// Writes the blocks that are full, from `position` on.
     pub fn write_full(
         &mut self,
         mut position: u64,
         mut write: impl FnMut(&[u8]) -> Result<()>,
-    ) -> Result<u64> {
+    ) -> Result<()> {
         while let Some((level, block)) = self.take_full() {
             let record = block.record(level, position)?;
             write(&record)?;
@@ -262,7 +269,7 @@ impl Directory {
             self.filed(level, BlockAt { offset: position, len });
             position += len;
         }
-        Ok(position)
+        Ok(())
     }
 
     /// The record of the end mark, to be written at `offset`.
@@ -278,9 +285,27 @@ impl Directory {
         format::sealed(&items.into_bytes(), offset)
     }
 
-    /// The end mark with the padding behind it, to be written at `offset`, and the tail, to be written after them.
-    pub fn end_mark(&self, offset: u64) -> Result<EndMark> {
-        EndMark::new(self.record(offset, &Ext::default())?, offset)
+    /// The record of the end mark with the padding behind it, to be written at `offset`, and the tail, to be written after
+    /// these are durable.
+    pub fn end_mark(&self, offset: u64) -> Result<(Vec<u8>, [u8; format::TAIL])> {
+        let mut mark = self.record(offset, &Ext::default())?;
+        let Behind { padding, tail } = Behind::of(offset, mark.len() as u64)?;
+        mark.extend(padding);
+        Ok((mark, tail))
+    }
+
+    /// Compares the record of the end mark at `offset` with this directory, as far as that is known. Returns what must follow
+    /// the record, and its extensions.
+    pub fn compare(&self, record: &[u8], offset: u64) -> Result<(Behind, Ext)> {
+        let (found, ext) = Self::open(record, offset)?;
+        let agrees = self.count == found.count
+            && agree(&self.entries, &found.entries)
+            && self.levels == found.levels;
+        if !agrees {
+            let what = "the end mark does not match the segments before it";
+            return Err(Error::damaged(what).at(offset));
+        }
+        Ok((Behind::of(offset, record.len() as u64)?, ext))
     }
 
     /// Reads the record of the end mark at `offset`. Also returns its extensions.
@@ -288,7 +313,8 @@ impl Directory {
         let mut opened = format::open_record(record, offset)?;
         let parsed = Self::parse(&mut opened, offset).map_err(|error| error.at(offset))?;
         if parsed.0.record(offset, &parsed.1)? != record {
-            return Err(Error::data("end mark: it is not encoded as it must be").at(offset));
+            let what = "end mark: its bytes are not the one encoding of its content";
+            return Err(Error::data(what).at(offset));
         }
         Ok(parsed)
     }
@@ -334,13 +360,6 @@ impl Directory {
         Ok((directory, ext))
     }
 
-    /// Whether both lead to the same segments, as far as these are known.
-    pub fn agrees(&self, other: &Self) -> bool {
-        self.count == other.count
-            && agree(&self.entries, &other.entries)
-            && self.levels == other.levels
-    }
-
     /// Finds the place of the entry of segment `index`.
     pub fn find(&self, index: u64) -> Option<Place<'_>> {
         let mut rest = index;
@@ -384,23 +403,20 @@ impl Directory {
     }
 }
 
-/// An end mark and what follows it.
-pub struct EndMark {
-    /// The record and the padding. They must be durable before the tail is written.
-    pub mark: Vec<u8>,
+/// What follows the record of an end mark.
+pub struct Behind {
+    pub padding: Vec<u8>,
     /// What makes the end mark count.
     pub tail: [u8; format::TAIL],
 }
 
-impl EndMark {
-    /// The end mark at `offset` with this record.
-    pub fn new(mut record: Vec<u8>, offset: u64) -> Result<Self> {
-        let len = record.len() as u64;
+impl Behind {
+    /// Behind the record at `offset` with this length.
+    fn of(offset: u64, len: u64) -> Result<Self> {
         let end = offset.saturating_add(len);
         let at = format::tail_at(end);
         let at = at.ok_or_else(|| Error::limit("the archive would be longer than 2^63 bytes"))?;
-        record.extend(format::padding(at - end)?);
-        Ok(Self { mark: record, tail: format::tail(offset, len, at) })
+        Ok(Self { padding: format::padding(at - end)?, tail: format::tail(offset, len, at) })
     }
 }
 
@@ -646,11 +662,12 @@ mod tests {
         for &count in counts {
             let (mut file, directory) = written(count);
             let at = file.len() as u64;
-            let mark = directory.end_mark(at).unwrap();
-            file.extend(&mark.mark);
-            assert!(mark.mark.len() < 3000, "the root stays small");
+            let (mark, _) = directory.end_mark(at).unwrap();
+            file.extend(&mark);
+            assert!(mark.len() < 3000, "the root stays small");
             let (found, ext) = Directory::open(record(&file, at), at).unwrap();
-            assert!(found.agrees(&directory) && directory.agrees(&found));
+            directory.compare(record(&file, at), at).unwrap();
+            found.compare(record(&file, at), at).unwrap();
             assert_eq!((found.count(), ext), (count, Ext::default()));
             for index in 0..count {
                 let found = look_up(&file, &found, index).unwrap();
@@ -669,11 +686,10 @@ mod tests {
             let name = Some(if offset % 2 == 0 { "first".into() } else { "second".into() });
             directory.push(Entry { name, ..entry(0, offset) });
         }
-        let mark = directory.end_mark(1000).unwrap().mark;
+        let (mark, _) = directory.end_mark(1000).unwrap();
         let count = |name: &[u8]| mark.windows(name.len()).filter(|part| *part == name).count();
         assert_eq!((count(b"first"), count(b"second")), (1, 1));
-        let (found, _) = Directory::open(record(&mark, 0), 1000).unwrap();
-        assert!(found.agrees(&directory));
+        directory.compare(record(&mark, 0), 1000).unwrap();
     }
 
     #[test]
@@ -681,7 +697,7 @@ mod tests {
         let mut directory = Directory::default();
         directory.push(entry(1, 500));
         for (at, fits) in [(400, false), (500, false), (501, true)] {
-            let mark = directory.end_mark(at).unwrap().mark;
+            let (mark, _) = directory.end_mark(at).unwrap();
             let found = Directory::open(record(&mark, 0), at);
             assert_eq!(found.is_ok(), fits, "{at}");
         }

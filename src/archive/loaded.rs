@@ -11,7 +11,7 @@ use crate::io::at::ReadAt;
 use crate::io::chunks::Hashes;
 use crate::options::{DecodeOptions, Limits};
 use crate::segment::buffers::{Checker, Stored, no_such};
-use crate::segment::format::{self, Place, RecordKind};
+use crate::segment::format::{self, Check, Place, RecordKind};
 use crate::segment::header::{self, Header};
 use crate::segment::path;
 
@@ -123,7 +123,7 @@ impl Loaded {
     /// The bytes of the hashes of all chunks, verified against the header, also if this version does not know the hash.
     pub fn hash_bytes<S: ReadAt + ?Sized>(&self, source: &S) -> Result<Vec<u8>> {
         let header = &self.header;
-        if header.is_checked() || header.count() == 0 {
+        if !matches!(header.check, Check::Unknown { .. }) {
             return Ok(self.hashes(source)?.bytes());
         }
         let trailer = self.trailer(source)?;

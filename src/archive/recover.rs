@@ -5,7 +5,7 @@ use std::io::{self, Seek as _, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::directory::{EndMark, Entry};
+use super::directory::Entry;
 use super::file::{Archive, Opened};
 use super::loaded::Loaded;
 use super::mend::{Lost, Mended, damaged_chunks, mend};
@@ -20,6 +20,7 @@ use crate::io::at::{ReadAt, open_file};
 use crate::io::atomic::{AtomicFile, SyncLevel};
 use crate::io::lock::is_at;
 use crate::options::DecodeOptions;
+use crate::segment::format::TAIL;
 
 /// The result of recovering an archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,7 +71,7 @@ pub fn recover_with(path: impl AsRef<Path>, options: DecodeOptions) -> Result<Re
     let (repair, len) = repair_of(&*file, options).map_err(|error| error.in_file(path))?;
     repair.check_keeps_something().map_err(|error| error.in_file(path))?;
     let Some(mut scan) = repair.scan else { return Ok(repair.result) };
-    let EndMark { mark, tail } = end(&mut scan, &*file, len)?;
+    let (mark, tail) = end(&mut scan, &*file, len)?;
     let failed = |error| Error::io_at(error, "cannot recover", path);
     // If the process is killed from here on, the archive is torn as before.
     if scan.end < len {
@@ -364,7 +365,7 @@ fn nothing_left(dropped: u64) -> Error {
 }
 
 /// The end mark to write after the missing blocks.
-fn end<S: ReadAt>(scan: &mut Scan, file: &S, len: u64) -> Result<EndMark> {
+fn end<S: ReadAt>(scan: &mut Scan, file: &S, len: u64) -> Result<(Vec<u8>, [u8; TAIL])> {
     scan::complete(file, len, scan.directory.entries_mut())?;
     scan.directory.end_mark(scan.mark())
 }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::directory::{self, Block, BlockAt, Directory, EndMark, Entry, Fact};
+use super::directory::{self, Behind, Block, BlockAt, Directory, Entry, Fact};
 use super::loaded::Loaded;
 use super::message;
 use super::source;
@@ -144,16 +144,8 @@ impl Scan {
         let at = self.end;
         let record = source::record(source, at, len, directory::MAX_RECORD)?;
         // The segments before it determine it.
-        let (found, _) = Directory::open(&record, at)?;
-        if !found.agrees(&self.directory) {
-            let what = "the end mark does not match the segments before it";
-            return Err(Error::damaged(what).at(at));
-        }
-        let mark_len = record.len() as u64;
-        let EndMark { mark, tail } = EndMark::new(record.into_owned(), at)?;
-        let padding = mark.get(usize::try_from(mark_len).unwrap_or(usize::MAX)..);
-        let padding = padding.unwrap_or_default();
-        let behind = at + mark_len;
+        let (Behind { padding, tail }, _) = self.directory.compare(&record, at)?;
+        let behind = at + record.len() as u64;
         let tail_at = behind + padding.len() as u64;
         let end = tail_at + TAIL as u64;
         let there = source::bytes(source, behind, (len - behind).min(end - behind))?;
@@ -169,7 +161,7 @@ impl Scan {
             Some(Error::damaged("an end mark has a wrong tail").at(from + differs as u64))
         };
         let wrong = differs(found_tail, &tail, tail_at);
-        if let Some(error) = wrong.or_else(|| differs(found_padding, padding, behind)) {
+        if let Some(error) = wrong.or_else(|| differs(found_padding, &padding, behind)) {
             self.damaged_tail = true;
             return Err(error);
         }
@@ -223,38 +215,23 @@ fn same_block<S: ReadAt + ?Sized>(
     if offset >= len {
         return Err(Error::torn("a block of the directory is missing").at(offset));
     }
+    // A later version is said also of a record that is cut off.
     kind(source, offset, len)?;
     let record = source::record(source, offset, len, directory::MAX_RECORD)?;
-    let (found, _) = Block::open(&record, level, offset)?;
-    if !found.agrees(expected) {
-        let what = "a block of the directory does not match the segments before it";
-        return Err(Error::damaged(what).at(offset));
-    }
-    Ok(BlockAt { offset, len: record.len() as u64 })
+    expected.compare(&record, level, offset).map(|(at, _)| at)
 }
 
-/// Adds what a scan does not say of segments. A segment that cannot be read has no digest.
+/// Adds what neither a scan nor an end mark says of segments that end before `len`. A segment that is damaged has no digest.
 pub fn complete<S: ReadAt + ?Sized>(source: &S, len: u64, entries: &mut [Entry]) -> Result<()> {
     for entry in entries.iter_mut().filter(|entry| entry.digest == Fact::Unknown) {
-        if let Some(full) = full_entry(source, len, entry)? {
-            *entry = full;
+        let loaded = Loaded::read(source, entry.offset, len, Limits::default());
+        match loaded.and_then(|loaded| loaded.full_entry(source)) {
+            Ok(full) => *entry = full,
+            Err(error) if error.category() == Category::Io => return Err(error),
+            Err(_) => {}
         }
     }
     Ok(())
-}
-
-/// Reads what the directory says of a segment that ends before `len`. `None` if the segment is damaged.
-pub fn full_entry<S: ReadAt + ?Sized>(
-    source: &S,
-    len: u64,
-    entry: &Entry,
-) -> Result<Option<Entry>> {
-    let loaded = Loaded::read(source, entry.offset, len, Limits::default());
-    match loaded.and_then(|loaded| loaded.full_entry(source)) {
-        Ok(full) => Ok(Some(full)),
-        Err(error) if error.category() == Category::Io => Err(error),
-        Err(_) => Ok(None),
-    }
 }
 
 /// Verifies the auxiliary record at `at`, which means nothing to this version. Returns its length.
@@ -320,13 +297,18 @@ fn search<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Committed> {
         return Err(torn(&scan, len));
     }
     if let Some(tail) = scan.tail_behind(source, len, scan.end)? {
-        let what = format!(
-            "the archive is damaged at byte {}{}, and has a later end mark at byte {}; open_torn reads the \
-             segments before the damage",
-            scan.end,
-            scan.why(),
-            tail.mark
-        );
+        let (end, why) = (scan.end, scan.why());
+        let what = if tail.mark == end {
+            format!(
+                "the end mark at byte {end} is damaged{why}, but its tail is intact: recover writes the end mark again"
+            )
+        } else {
+            format!(
+                "the archive is damaged at byte {end}{why}, and has a later end mark at byte {}; open_torn reads the \
+                 segments before the damage",
+                tail.mark
+            )
+        };
         return Err(Error::damaged(what).at(scan.end));
     }
     let Some(end) = scan.vouched else { return Err(torn(&scan, len)) };
@@ -372,11 +354,7 @@ fn check_magic_of<S: ReadAt + ?Sized>(source: &S, known: u64, len: u64) -> Resul
 fn kind<S: ReadAt + ?Sized>(source: &S, at: u64, len: u64) -> Result<RecordKind> {
     let start = source::bytes(source, at, (len - at).min(32))?;
     format::known_version(&start, at)?;
-    let found = format::record_len(&start).and_then(|lengths| {
-        let tag = start.get(lengths.head..)?.first_chunk::<5>()?;
-        RecordKind::ALL.into_iter().find(|kind| kind.starts_with(*tag))
-    });
-    Ok(found.unwrap_or(RecordKind::Segment))
+    Ok(RecordKind::of(&start).unwrap_or(RecordKind::Segment))
 }
 
 /// Reads the end mark that ends at `len`. Returns the directory and the offset of the end mark, or `None` if
@@ -417,7 +395,6 @@ pub fn read_end_in<S: ReadAt + ?Sized>(
         Some(mark) => Cow::Borrowed(mark),
         None => source::bytes(source, mark_at, mark_len)?,
     };
-    // If the version is another one, this is not the place to say it: nothing was compared yet.
     match Directory::open(&mark, mark_at) {
         Ok((directory, ext)) => {
             ext.check("the end mark", mark_at)?;

@@ -12,7 +12,7 @@ use serde::de::{DeserializeOwned, DeserializeSeed};
 use super::body::{
     Body, Computed, cut, discard, last_uses, read_stored_chunk, received, skip_to_body, take,
 };
-use super::directory::{self, Block, BlockAt, Directory, EndMark, Entry};
+use super::directory::{self, Behind, Directory, Entry};
 use super::unpack::{Chunks, Unpacking};
 use crate::error::{Category, Error, Result};
 use crate::io::chunks::{ChunkHasher, Hashes};
@@ -325,24 +325,24 @@ impl<R: io::Read> IArchive<R> {
         }
         let limit = self.options.limits.alloc_budget(false);
         let record = self.take_record(limit, "a header")?;
-        let opened = format::open_record(&record, at)?;
-        match opened.kind {
-            RecordKind::Segment => {
-                let header = Header::parse(opened, record.len() as u64, at)?;
-                self.finished = None;
-                Ok(Found::Segment(Box::new(Next { record, header })))
-            }
-            RecordKind::End => {
-                self.finished = Some((at, self.end_mark(record, at)?));
+        match RecordKind::of(&record) {
+            Some(RecordKind::End) => {
+                self.finished = Some((at, self.end_mark(&record, at)?));
                 Ok(Found::EndMark)
             }
-            RecordKind::Auxiliary if at > MAGIC.len() as u64 => {
+            Some(RecordKind::Auxiliary) if at > MAGIC.len() as u64 => {
                 format::check_auxiliary(&record, at)?;
                 self.finished = None;
                 Ok(Found::Auxiliary)
             }
-            kind @ (RecordKind::Directory | RecordKind::Auxiliary) => {
-                Err(format::misplaced(kind).at(at))
+            kind => {
+                let opened = format::open_record(&record, at)?;
+                if let Some(kind @ (RecordKind::Directory | RecordKind::Auxiliary)) = kind {
+                    return Err(format::misplaced(kind).at(at));
+                }
+                let header = Header::parse(opened, record.len() as u64, at)?;
+                self.finished = None;
+                Ok(Found::Segment(Box::new(Next { record, header })))
             }
         }
     }
@@ -369,15 +369,8 @@ impl<R: io::Read> IArchive<R> {
     }
 
     /// Compares an end mark with the segments before it, and reads what follows it. Returns its extensions.
-    fn end_mark(&mut self, record: Vec<u8>, at: u64) -> Result<Ext> {
-        let (found, ext) = Directory::open(&record, at)?;
-        if !found.agrees(&self.directory) {
-            let what = "the end mark does not match the segments before it";
-            return Err(Error::damaged(what).at(at));
-        }
-        let mark_end = record.len();
-        let EndMark { mark, tail } = EndMark::new(record, at)?;
-        let padding = mark.get(mark_end..).unwrap_or_default();
+    fn end_mark(&mut self, record: &[u8], at: u64) -> Result<Ext> {
+        let (Behind { padding, tail }, ext) = self.directory.compare(record, at)?;
         let behind = self.read.offset();
         let rest = take(&mut self.read, padding.len() + tail.len(), "an end mark")?;
         let expected = padding.iter().chain(&tail);
@@ -549,13 +542,9 @@ impl<R: io::Read> IArchive<R> {
         while let Some((level, expected)) = self.directory.take_full() {
             let offset = self.read.offset();
             let record = self.take_record(directory::MAX_RECORD, "a block of the directory")?;
-            let (found, ext) = Block::open(&record, level, offset)?;
+            let (at, ext) = expected.compare(&record, level, offset)?;
             ext.check("a block of the directory", offset)?;
-            if !found.agrees(&expected) {
-                let what = "a block of the directory does not match the segments before it";
-                return Err(Error::damaged(what).at(offset));
-            }
-            self.directory.filed(level, BlockAt { offset, len: record.len() as u64 });
+            self.directory.filed(level, at);
         }
         Ok(())
     }

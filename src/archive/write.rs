@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::digest::Digest;
-use super::directory::{Directory, EndMark, Entry, Fact};
+use super::directory::{Directory, Entry, Fact};
 use super::scan::{self, Committed};
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt as _;
@@ -67,8 +67,8 @@ struct Hooks<W> {
     commit: fn(&mut W, u64, Then) -> Result<()>,
     /// Removes everything that was written from this position on. `false` if that is not possible.
     undo: fn(&mut W, u64) -> io::Result<bool>,
-    /// Reads what the directory says of an earlier segment. `None` if the segment is damaged, or cannot be read again.
-    entry: fn(&W, &Entry) -> Result<Option<Entry>>,
+    /// Adds what an end mark does not say of earlier segments, if these can be read again.
+    complete: fn(&W, &mut [Entry]) -> Result<()>,
 }
 
 impl<W> Hooks<W> {
@@ -77,7 +77,7 @@ impl<W> Hooks<W> {
             prepare: |_| Ok(()),
             commit: |_, _, _| Ok(()),
             undo: |_, _| Ok(false),
-            entry: |_, _| Ok(None),
+            complete: |_, _| Ok(()),
         }
     }
 }
@@ -199,7 +199,8 @@ impl<W: Write> OArchive<W> {
         })
     }
 
-    /// Writes a whole segment. `emit` writes the buffers, and returns the bytes of the hashes of their chunks. After an error, removes what was written of it, if the writer can do that.
+    /// Writes a whole segment. `emit` writes the buffers, and returns the bytes of the hashes of their chunks. After an error,
+    /// removes what was written of it, if the writer can do that.
     pub(super) fn whole_segment(
         &mut self,
         content: &Content<'_>,
@@ -244,13 +245,7 @@ impl<W: Write> OArchive<W> {
         if self.directory.is_nearly_full() {
             // The block has digests, which end marks leave out.
             let writer = self.sink.overflow_ref().get_ref();
-            for entry in self.directory.entries_mut() {
-                if entry.digest == Fact::Unknown
-                    && let Some(full) = (self.hooks.entry)(writer, entry)?
-                {
-                    *entry = full;
-                }
-            }
+            (self.hooks.complete)(writer, self.directory.entries_mut())?;
         }
         let rows = Fact::Known(header::rows(content.metadata));
         let digest = Fact::Known(Digest::of_segment(content, &hashes)?);
@@ -301,7 +296,7 @@ impl<W: Write> OArchive<W> {
     fn end(&mut self, then: Then) -> Result<()> {
         self.check()?;
         self.broken = true;
-        let EndMark { mark, tail } = self.directory.end_mark(self.position())?;
+        let (mark, tail) = self.directory.end_mark(self.position())?;
         self.sink.put_block(&mark)?;
         self.sink.flush()?;
         // The tail commits everything before it: SPEC 5.7.
@@ -407,7 +402,7 @@ impl ArchiveFile {
         prepare: Self::prepare,
         commit: Self::commit,
         undo: Self::undo,
-        entry: Self::entry,
+        complete: Self::complete,
     };
 
     fn prepare(&mut self) -> Result<()> {
@@ -453,12 +448,12 @@ impl ArchiveFile {
         Ok(())
     }
 
-    fn entry(&self, entry: &Entry) -> Result<Option<Entry>> {
+    fn complete(&self, entries: &mut [Entry]) -> Result<()> {
         match &self.target {
-            Target::New(new) => scan::full_entry(new.file(), self.committed, entry),
-            Target::Locked(locked) => scan::full_entry(&locked.file, self.committed, entry)
+            Target::Locked(locked) => scan::complete(&locked.file, self.committed, entries)
                 .map_err(|error| error.in_file(locked.path())),
-            Target::Finished => Ok(None),
+            // All segments of a new file were written by this writer, which has computed everything.
+            Target::New(_) | Target::Finished => Ok(()),
         }
     }
 

@@ -10,8 +10,9 @@ use crate::error::{Error, Result};
 use crate::handoff::name;
 use crate::io::source::Read;
 use crate::serde_model::{
-    Collect, Narrowing, invalid, takes_elements, visit_collected, visit_numbers, wrong_number,
+    Collect, Narrowing, invalid, visit_collected, visit_numbers, wrong_number,
 };
+use crate::tensor::takes_elements;
 use crate::value;
 use crate::wire::head;
 use crate::wire::number::Numeric;
@@ -117,7 +118,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         let at = self.wire.offset();
         match self.wire.item()? {
             Item::Head(head) if head.major() == head::BYTES => self.bytes(head, visitor),
-            Item::Head(head) if head.major() == head::ARRAY && takes_elements(&visitor) => {
+            Item::Head(head) if head.major() == head::ARRAY && takes_elements::<V>() => {
                 self.seq(head, visitor)
             }
             Item::Head(head) if head.major() == head::ARRAY => {

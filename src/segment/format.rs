@@ -103,7 +103,7 @@ pub enum RecordKind {
 }
 
 impl RecordKind {
-    pub const ALL: [Self; 4] = [Self::Segment, Self::Directory, Self::End, Self::Auxiliary];
+    const ALL: [Self; 4] = [Self::Segment, Self::Directory, Self::End, Self::Auxiliary];
 
     pub fn tag(self) -> u64 {
         u64::from(u32::from_be_bytes(match self {
@@ -114,10 +114,12 @@ impl RecordKind {
         }))
     }
 
-    /// Whether `start`, the first bytes of a record's content, is the tag of this kind.
-    pub fn starts_with(self, start: [u8; 5]) -> bool {
-        let [head, tag @ ..] = start;
-        head == head::TAG << 5 | 0x1a && u64::from(u32::from_be_bytes(tag)) == self.tag()
+    /// The kind of a record by its first bytes, which are not verified. `None` if they are those of no record.
+    pub fn of(record: &[u8]) -> Option<Self> {
+        let content = record.get(record_len(record)?.head..)?;
+        let [head, tag @ ..] = *content.first_chunk::<5>()?;
+        let kind = Self::of_tag(u32::from_be_bytes(tag).into());
+        kind.filter(|_| head == head::TAG << 5 | 0x1a)
     }
 
     fn of_tag(tag: u64) -> Option<Self> {

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use serde::de::{Expected, SeqAccess, Visitor};
+use serde::de::{SeqAccess, Visitor};
 
 use crate::error::Result;
 
@@ -27,14 +27,6 @@ impl<'de> Visitor<'de> for Collect {
         }
         Ok(bytes)
     }
-}
-
-/// What the visitor of a tensor's elements expects. It asks for bytes, but takes sequences of any numbers, too.
-pub const ELEMENTS: &str = "the elements of a tensor";
-
-/// Whether a visitor that asks for bytes takes the elements of a sequence by itself.
-pub fn takes_elements<'de, V: Visitor<'de>>(visitor: &V) -> bool {
-    (visitor as &dyn Expected).to_string() == ELEMENTS
 }
 
 /// Passes collected bytes to a visitor. An empty slice needs no memory to borrow from.

@@ -8,7 +8,7 @@ mod typed;
 
 use serde::de::{Expected, Unexpected};
 
-pub use self::bytes::{Collect, ELEMENTS, takes_elements, visit_collected};
+pub use self::bytes::{Collect, visit_collected};
 pub(crate) use self::capture::refuse;
 pub use self::capture::{Capture, PutWhole, blocks, serialize_blocks, stored_blocks};
 pub(crate) use self::numbers::for_each_number;

@@ -18,7 +18,6 @@ use crate::elements::Elements;
 use crate::error::Result;
 use crate::number::Number;
 use crate::options::Limits;
-use crate::serde_model::ELEMENTS;
 
 /// The fields of a tensor in other formats, and with `deserialize_any`.
 pub const FIELDS: &[&str] = &["dtype", "shape", "order", "data"];
@@ -307,6 +306,13 @@ enum FieldData<'de, 'a> {
     Numbers(Vec<Number>),
 }
 
+/// Whether this visitor asks for bytes, because formats that do not describe themselves have nothing else for it, but takes the
+/// elements of a sequence, too.
+pub fn takes_elements<V>() -> bool {
+    let visitor = typeid::of::<V>();
+    visitor == typeid::of::<DataSeed>() || visitor == typeid::of::<MakeSeed<'_, '_, '_>>()
+}
+
 /// Reads the data of a tensor whose dtype and shape are not known yet.
 struct DataSeed;
 
@@ -326,7 +332,7 @@ impl<'de> Visitor<'de> for DataSeed {
     type Value = FieldData<'de, 'static>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(ELEMENTS)
+        f.write_str("the elements of a tensor")
     }
 
     fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<Self::Value, E> {

@@ -77,7 +77,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub use deferred::Deferred;
 pub use dyn_tensor::DynTensor;
 pub use dyn_view::DynView;
-pub(crate) use fields::FIELDS;
+pub(crate) use fields::{FIELDS, takes_elements};
 pub use from_tensor::FromTensor;
 pub use raw_tensor::RawTensor;
 pub use rows::Rows;

@@ -14,10 +14,11 @@ use crate::error::{Error, Result};
 use crate::handoff::{self, Held, Slot, name};
 use crate::meta::{Order, TensorMeta};
 use crate::serde_model::{
-    Collect, Narrowing, invalid, keeps_any_key, one_more, takes_elements, visit_collected,
-    visit_numbers, wrong_number,
+    Collect, Narrowing, invalid, keeps_any_key, one_more, visit_collected, visit_numbers,
+    wrong_number,
 };
 use crate::shape::Shape;
+use crate::tensor::takes_elements;
 use crate::wire::number::Numeric;
 use crate::wire::tag;
 
@@ -318,7 +319,7 @@ impl<'de> de::Deserializer<'de> for Node<'de> {
                 (Self::Borrowed(Value::Numbers(numbers)), _) if numbers.dtype() == DType::U8 => {
                     visitor.visit_borrowed_bytes(numbers.as_slice().unwrap_or_default())
                 }
-                (_, Value::Array(_)) if takes_elements(&visitor) => other.seq(visitor),
+                (_, Value::Array(_)) if takes_elements::<V>() => other.seq(visitor),
                 (_, Value::Array(_) | Value::Numbers(_)) => {
                     visit_collected(other.seq(Collect)?, visitor)
                 }

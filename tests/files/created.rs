@@ -9,7 +9,7 @@ use tenarc::error::Category;
 
 use crate::child;
 use crate::killed::{numbers_at, strikes};
-use crate::processes::{reported, start};
+use crate::processes::append_at_once;
 use crate::support::{Dir, append, create, read, record, unsynced};
 use crate::trace;
 
@@ -65,21 +65,8 @@ fn nothing_is_created_where_no_file_can_be() {
 
 #[test]
 fn nothing_is_lost_of_processes_that_create_the_archive_at_once() {
-    const COUNT: u32 = 5;
     for _ in 0..15 {
-        let dir = Dir::new();
-        let mut children =
-            [0, 1000, 2000].map(|from| start(&format!("append_loop {from} {COUNT}"), &dir));
-        for child in &mut children {
-            let (numbers, said) = reported(child);
-            assert!(child.wait().unwrap().success(), "{said}");
-            assert_eq!(numbers.len() as u32, COUNT, "{said}");
-        }
-        let mut found = read(&dir.at(NAME));
-        found.sort_unstable();
-        let expected = [0, 1000, 2000].into_iter().flat_map(|from| from..from + COUNT);
-        assert_eq!(found, expected.collect::<Vec<u32>>());
-        dir.holds_only(NAME);
+        append_at_once(&Dir::new(), [0, 1000, 2000], 5, &[]);
     }
 }
 

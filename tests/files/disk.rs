@@ -180,6 +180,18 @@ fn session(path: &Path, new: Range<u32>, len: usize, long: bool) -> (Vec<u8>, us
     (fs::read(path).unwrap(), start, ops)
 }
 
+/// The states in which a crash may leave an archive of `old` segments during an append of `new` more. Also returns the
+/// numbers of all.
+fn crashed(
+    path: &Path,
+    (old, new, len, long): (u32, u32, usize, bool),
+    chance: &mut Chance,
+) -> (Vec<u32>, Vec<Vec<u8>>) {
+    before(path, old, long);
+    let (full, start, ops) = session(path, old..old + new, len, long);
+    ((0..old + new).collect(), crashes(start, &full, &ops, chance))
+}
+
 /// Lengths and numbers of segments. The third has an end mark of many blocks, of which the first may be lost and the last not.
 const SESSIONS: [(u32, u32, usize, bool); 3] =
     [(2, 2, 600, false), (62, 3, 700, false), (40, 3, 4, true)];
@@ -189,12 +201,10 @@ fn an_append_survives_the_loss_of_any_blocks_that_were_not_synced() {
     let dir = Dir::new();
     let path = dir.at(NAME);
     let mut chance = Chance::new(1);
-    for (old, new, len, long) in SESSIONS {
-        before(&path, old, long);
-        let (full, start, ops) = session(&path, old..old + new, len, long);
-        let all: Vec<u32> = (0..old + new).collect();
-        for image in crashes(start, &full, &ops, &mut chance) {
-            check(&path, &image, &all[..old as usize], &all);
+    for sizes in SESSIONS {
+        let (all, images) = crashed(&path, sizes, &mut chance);
+        for image in images {
+            check(&path, &image, &all[..sizes.0 as usize], &all);
         }
     }
 }
@@ -204,11 +214,8 @@ fn two_crashes_in_a_row_lose_nothing_that_was_acknowledged() {
     let dir = Dir::new();
     let path = dir.at(NAME);
     let mut chance = Chance::new(3);
-    for (old, new, len, long) in SESSIONS {
-        before(&path, old, long);
-        let (full, start, ops) = session(&path, old..old + new, len, long);
-        let all: Vec<u32> = (0..old + new).collect();
-        let images = crashes(start, &full, &ops, &mut chance);
+    for sizes @ (old, _, _, long) in SESSIONS {
+        let (all, images) = crashed(&path, sizes, &mut chance);
         let step = images.len().div_ceil(12);
         for image in images.iter().step_by(step) {
             let there = opens(image, &all[..old as usize], &all).len() as u32;
@@ -227,10 +234,8 @@ fn a_crash_during_recovery_loses_nothing_that_was_acknowledged() {
     let dir = Dir::new();
     let path = dir.at(NAME);
     let mut chance = Chance::new(4);
-    for (old, new, len, long) in SESSIONS {
-        before(&path, old, long);
-        let (full, start, ops) = session(&path, old..old + new, len, long);
-        let images = crashes(start, &full, &ops, &mut chance);
+    for sizes @ (old, ..) in SESSIONS {
+        let (_, images) = crashed(&path, sizes, &mut chance);
         let step = images.len().div_ceil(12);
         for image in images.iter().step_by(step) {
             fs::write(&path, image).unwrap();
@@ -262,10 +267,8 @@ fn many_appends_survive_the_loss_of_any_blocks_that_were_not_synced() {
     for round in 0..15 {
         let (old, new) = (chance.below(70) as u32, chance.below(6) as u32 + 1);
         let len = chance.below(3000);
-        before(&path, old, round % 3 == 0);
-        let (full, start, ops) = session(&path, old..old + new, len, round % 3 == 0);
-        let all: Vec<u32> = (0..old + new).collect();
-        for image in crashes(start, &full, &ops, &mut chance) {
+        let (all, images) = crashed(&path, (old, new, len, round % 3 == 0), &mut chance);
+        for image in images {
             check(&path, &image, &all[..old as usize], &all);
         }
     }

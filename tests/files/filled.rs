@@ -418,3 +418,18 @@ fn what_is_good_stays_the_same() {
         assert!(!files.dir.at("none").exists());
     }
 }
+
+#[test]
+fn without_checksums_a_damaged_list_of_them_loses_nothing() {
+    let files = Files::new();
+    let value = Tensor(vec![7u8; 5000]);
+    let options = unsynced().with_checksums(false);
+    tenarc::archive::save_with(&files.path, &value, options).unwrap();
+    let mut bytes = fs::read(&files.path).unwrap();
+    let segment = tenarc::open(&files.path).unwrap().only().unwrap().byte_len();
+    // The hash of the list, which has no hashes.
+    flip(&mut bytes, 12 + segment - 1);
+    let recovered = files.recover(&bytes);
+    assert_eq!((recovered.segments, recovered.mended, recovered.lost), (1, vec![], vec![]));
+    assert_eq!(tenarc::load::<Tensor<Vec<u8>>>(&files.new).unwrap(), value);
+}

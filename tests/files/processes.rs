@@ -33,22 +33,27 @@ pub fn reported(child: &mut Child) -> (Vec<u32>, String) {
     (numbers, others)
 }
 
-#[test]
-fn nothing_is_lost_that_one_of_two_appending_processes_reported() {
-    const COUNT: u32 = 60;
-    let dir = Dir::new();
-    create(&dir.at(NAME), [9999], 600);
-    let mut children = [0, 1000].map(|from| start(&format!("append_loop {from} {COUNT}"), &dir));
+/// Starts a process for each of these numbers, which appends `count` records from there on. All of them are in the archive
+/// at the end, beside what was in it `before`.
+pub fn append_at_once<const N: usize>(dir: &Dir, from: [u32; N], count: u32, before: &[u32]) {
+    let mut children = from.map(|from| start(&format!("append_loop {from} {count}"), dir));
     for child in &mut children {
         let (numbers, said) = reported(child);
         assert!(child.wait().unwrap().success(), "{said}");
-        assert_eq!(numbers.len() as u32, COUNT, "{said}");
+        assert_eq!(numbers.len() as u32, count, "{said}");
     }
     let mut found = read(&dir.at(NAME));
     found.sort_unstable();
-    let expected = (0..COUNT).chain(1000..1000 + COUNT).chain([9999]);
-    assert_eq!(found, expected.collect::<Vec<u32>>());
+    let expected = from.into_iter().flat_map(|from| from..from + count);
+    assert_eq!(found, expected.chain(before.iter().copied()).collect::<Vec<u32>>());
     dir.holds_only(NAME);
+}
+
+#[test]
+fn nothing_is_lost_that_one_of_two_appending_processes_reported() {
+    let dir = Dir::new();
+    create(&dir.at(NAME), [9999], 600);
+    append_at_once(&dir, [0, 1000], 60, &[9999]);
 }
 
 fn all_are_in(expected: &[u32], found: &[u32]) -> bool {

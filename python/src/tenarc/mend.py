@@ -176,9 +176,7 @@ def _plan(source: Source) -> tuple[Scan | None, Recovered]:
     end = read_end(source, source.length)
     if end is not None:
         return None, Recovered(end[0].count, 0, 0)
-    whole = scan(source, DEFAULT_LIMITS)
-    whole.check_nothing_follows(source)
-    vouched = whole.vouched
+    vouched = scan(source, DEFAULT_LIMITS).vouched
     last, damaged, behind = -1, 0, 0
 
     def look(segment: Segment) -> None:
@@ -199,5 +197,7 @@ def _plan(source: Source) -> tuple[Scan | None, Recovered]:
 
     scan(source, DEFAULT_LIMITS, look)
     found = scan(source, DEFAULT_LIMITS, check)
+    # The cut may be at a damaged body: what a later tail commits must not be cut off.
+    found.check_nothing_follows(source)
     found.check_readable()
     return found, Recovered(len(found.entries), damaged, source.length - found.keep)
