@@ -602,8 +602,8 @@ mod tests {
     use super::*;
 
     fn entry(index: u64, offset: u64) -> Entry {
-        let name = (index % 3 == 0).then(|| format!("s{index}").into());
-        let rows = Fact::Known((index % 2 == 0).then_some(index));
+        let name = index.is_multiple_of(3).then(|| format!("s{index}").into());
+        let rows = Fact::Known(index.is_multiple_of(2).then_some(index));
         let digest = Fact::Known(Digest::from_bytes(&[7; 16]));
         Entry { offset, header_len: MIN_SEGMENT.into(), name, rows, digest }
     }
@@ -673,7 +673,7 @@ mod tests {
                 let found = look_up(&file, &found, index).unwrap();
                 assert_eq!(file[usize::try_from(found.offset).unwrap()], 0xff);
                 assert!(found.agrees(&entry(index, found.offset)));
-                assert_eq!(found.rows(), (index % 2 == 0).then_some(index));
+                assert_eq!(found.rows(), index.is_multiple_of(2).then_some(index));
             }
             assert!(look_up(&file, &found, count).is_none());
         }
@@ -682,7 +682,7 @@ mod tests {
     #[test]
     fn names_are_written_once() {
         let mut directory = Directory::default();
-        for offset in 12..22 {
+        for offset in 12..22u64 {
             let name = Some(if offset % 2 == 0 { "first".into() } else { "second".into() });
             directory.push(Entry { name, ..entry(0, offset) });
         }

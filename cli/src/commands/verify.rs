@@ -126,9 +126,11 @@ fn check(document: &Document, decode: bool, report: &mut Report) -> Result<()> {
         let len = archive.byte_len();
         let progress = Progress::new(len, what);
         let verified = archive.verify_with(|done, _| progress.set(done));
-        let decoded = |()| match decode {
-            true => archive.segments().try_for_each(|segment| segment?.verify_decoded()),
-            false => Ok(()),
+        let decoded = |()| {
+            if !decode {
+                return Ok(());
+            }
+            archive.segments().try_for_each(|segment| segment?.verify_decoded())
         };
         if let Err(error) = verified.and_then(decoded) {
             let path = Some(error.path()).filter(|path| !path.is_empty());

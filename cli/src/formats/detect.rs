@@ -72,12 +72,10 @@ pub fn detect(path: &Path, input: &Input) -> Result<Format> {
         None => {}
     }
     let named = by_name(path);
-    match named {
-        // These formats have no magic bytes, so only the name identifies them.
-        Some(format @ (Format::Message | Format::Json | Format::Msgpack | Format::Onnx)) => {
-            return Ok(format);
-        }
-        _ => {}
+    // These formats have no magic bytes, so only the name identifies them.
+    if let Some(format @ (Format::Message | Format::Json | Format::Msgpack | Format::Onnx)) = named
+    {
+        return Ok(format);
     }
     if matches!(start[..], [0x80, 2..=5, ..]) {
         if distributed_metadata(path).is_some() {

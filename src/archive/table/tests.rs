@@ -102,9 +102,9 @@ fn steps(form: Form, rows: u16) -> Vec<(&'static str, usize)> {
     let viewed = in_memory.table("t").unwrap();
     let each = || (0..u64::from(rows)).rev();
     count("len", &mut || assert_eq!((table.len(), table.is_empty()), (rows.into(), false)));
-    count("iter", &mut || assert_eq!(table.iter::<Row>().filter(Result::is_ok).count(), all));
+    count("iter", &mut || assert_eq!(table.iter::<Row>().map(Result::unwrap).count(), all));
     count("rows", &mut || assert_eq!(table.rows::<Row>(..).unwrap().len(), all));
-    count("each row", &mut || each().for_each(|row| drop(table.row::<Row>(row).unwrap())));
+    count("each row", &mut || each().for_each(|row| assert!(table.row::<Row>(row).is_ok())));
     count("each range", &mut || {
         each().for_each(|row| drop(table.rows::<Row>(row..=row).unwrap()));
     });

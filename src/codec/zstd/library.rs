@@ -120,7 +120,7 @@ mod tests {
             let (frame, len) = &frames[random(&mut state) % frames.len()];
             let mut frame = frame.clone();
             for _ in 0..=random(&mut state) % 2 {
-                let end = if random(&mut state) % 2 == 0 { 40 } else { frame.len() };
+                let end = if random(&mut state).is_multiple_of(2) { 40 } else { frame.len() };
                 let at = random(&mut state) % end.min(frame.len()).max(1);
                 match random(&mut state) % 4 {
                     0 => frame[at] ^= 1 << (random(&mut state) % 8),

@@ -26,7 +26,7 @@ fn unverified() -> DecodeOptions {
 /// Extensions with these keys, whose values are one number each.
 fn ext(keys: &[u8]) -> Vec<u8> {
     let mut ext = vec![0xa0 + u8::try_from(keys.len()).unwrap()];
-    keys.iter().for_each(|&key| ext.extend([key, 7]));
+    ext.extend(keys.iter().flat_map(|&key| [key, 7]));
     ext
 }
 
@@ -99,7 +99,7 @@ fn an_unknown_odd_extension_of_the_last_end_mark_refuses_the_archive() {
     verify(&built.bytes).unwrap();
     assert_eq!(Archive::new(&built.bytes[..]).unwrap().len(), 2);
     let mut input = IArchive::new(&built.bytes[..]).unwrap();
-    assert_eq!(input.records::<Tensor<Array1<u8>>>().filter(Result::is_ok).count(), 2);
+    assert_eq!(input.records::<Tensor<Array1<u8>>>().map(Result::unwrap).count(), 2);
     // Also by a walk, because something follows the last one.
     let bytes = built.raw(b"unfinished").bytes;
     assert_eq!(Archive::new(&bytes[..]).unwrap().unfinished_bytes(), 10);
@@ -168,7 +168,7 @@ fn auxiliary_records_are_passed_over() {
     let archive = Archive::new(&bytes[..]).unwrap();
     assert_eq!(archive.len(), 3);
     let mut input = IArchive::new(&bytes[..]).unwrap();
-    assert_eq!(input.records::<Tensor<Array1<u8>>>().filter(Result::is_ok).count(), 3);
+    assert_eq!(input.records::<Tensor<Array1<u8>>>().map(Result::unwrap).count(), 3);
     // Behind the last tail, it is unfinished; so is one that is cut off.
     let behind = with(built, &text("more")).bytes;
     for end in bytes.len() + 1..=behind.len() {
