@@ -259,11 +259,11 @@ fn a_table_counts_with_its_size_in_shards() {
         first: tensor(25_000),
         log: log(2000).log,
         second: tensor(20_000),
-        small: (0..40).map(|n| (n, format!("row {n}"))).collect(),
+        small: (0..200).map(|n| (n, format!("row {n}"))).collect(),
         third: tensor(5_001),
     };
     save(&dir, "a.tenarc", &value, options());
-    // 100,000 bytes; a table of more than 100,000; 80,000 with a table of less than 1,000; 20,004.
+    // 100,000 bytes; a table of more than 100,000; 80,000 with a table of less than 10,000; 20,004.
     let split = run(&dir, &["split", "a.tenarc", "--max-size", "100k", "-d", "."]);
     let shards: Vec<&str> = split.good().lines().collect();
     let held: Vec<Vec<&str>> = shards
