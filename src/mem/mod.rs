@@ -11,10 +11,8 @@ mod arena;
 mod huge;
 mod lend;
 mod map;
-mod phantom;
 mod prefetch;
 mod raw_value;
-mod rows;
 pub mod shared_bytes;
 mod stream;
 
@@ -30,10 +28,8 @@ pub use arena::Arena;
 pub use huge::{LARGE, prefer_large_pages};
 pub use lend::{Lent, LentRef};
 pub use map::MappedFile;
-pub use phantom::phantom;
 pub use prefetch::prefetch;
 pub use raw_value::{RawValue, boxed_raw_value, raw_value};
-pub use rows::{NewRow, append_rows};
 pub use stream::append_block;
 
 use crate::dtype::for_each_dtype;

@@ -75,6 +75,8 @@ pub struct Piece {
     pub buffer: u64,
     /// The rows of all groups that are in it.
     pub rows: Range<u64>,
+    /// The dtype of these rows.
+    pub dtype: Option<DType>,
 }
 
 /// The place of a column in one group, or of the whole group.
@@ -432,7 +434,8 @@ impl<'m> Outline<'m> {
         let rows = self.rows_of_group();
         let Some(column) = self.columns.get_mut(number) else { return };
         if let Some((buffer, _)) = form.buffer {
-            column.pieces.push(Piece { buffer, rows: rows.clone() });
+            let dtype = form.tensor.as_ref().map(|(dtype, _)| dtype.clone());
+            column.pieces.push(Piece { buffer, rows: rows.clone(), dtype });
         }
         if let Some(item) = &form.item {
             column.spans.push(Span { item: item.clone(), rows });

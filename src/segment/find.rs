@@ -253,6 +253,12 @@ impl<'a, 'p> Search<'a, '_, 'p> {
                     self.step(steps, depth, last && left.known() == Some(0))?;
                 }
             }
+            head::TAG if head.arg == tag::TYPE => {
+                let mut wire = Reader::new(SliceRead::new(self.rest()), self.limits);
+                wire.type_head().map_err(|error| error.moved_by(self.at as u64))?;
+                self.at += usize::try_from(wire.offset()).unwrap_or(usize::MAX);
+                self.descend(steps, depth.saturating_sub(1), last)?;
+            }
             // A tensor is a leaf. Any other tag has the same path as the item inside it.
             head::TAG if !tag::is_leaf(head.arg) => self.descend(steps, depth, last)?,
             head::TAG if head.arg == tag::COLUMNS => {

@@ -8,7 +8,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::item_read::ItemRead;
 use crate::io::source::Read;
-use crate::wire::columns::{Names, check_items, check_names};
+use crate::wire::columns::{check_items, check_names, holding};
 use crate::wire::head;
 use crate::wire::reader::{Item, Left, Reader};
 use crate::wire::tag;
@@ -47,7 +47,9 @@ impl Present {
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Unknown, known) | (known, Self::Unknown) => known,
-            (Self::Tensor(tensor), Self::Tensor(other)) if tensor == other => Self::Tensor(tensor),
+            (Self::Tensor(tensor), Self::Tensor(other)) => {
+                both(tensor, &other).map_or(Self::Other, Self::Tensor)
+            }
             _ => Self::Other,
         }
     }
@@ -197,6 +199,28 @@ fn named<'m, R: Read<'m>>(
         Err(Error::data(format!("a column of kind {kind:?} is too short")).at(at))
     };
     Ok(match kind {
+        "dict" => {
+            for _ in ["codes", "the number of rows"] {
+                more(wire)?;
+                wire.skip()?;
+            }
+            more(wire)?;
+            let form = column(wire, None)?;
+            Form {
+                tensor: None,
+                optional: form.optional.map(|_| Present::Other),
+                buffer: None,
+                ..form
+            }
+        }
+        "type" => {
+            for _ in ["name", "parameters"] {
+                more(wire)?;
+            }
+            wire.type_name()?;
+            more(wire)?;
+            column(wire, fields)?
+        }
         "bool" => Form { tensor: Some((DType::Bool, Vec::new())), ..Form::other("booleans") },
         "text" => Form::other("texts"),
         "bytes" => Form::other("bytes"),
@@ -228,20 +252,25 @@ fn named<'m, R: Read<'m>>(
         }
         "list" => {
             more(wire)?;
-            let len = match wire.peek_head()? {
-                Some((head, _)) if head.major() == head::UNSIGNED => usize::try_from(head.arg).ok(),
-                _ => None,
-            };
             wire.skip()?;
             more(wire)?;
             let form = column(wire, None)?;
-            let (tensor, buffer) = match (form.tensor, len) {
-                (Some((dtype, mut dims)), Some(len)) => {
+            Form { kind: "sequences", tensor: None, optional: None, buffer: None, ..form }
+        }
+        "array" => {
+            more(wire)?;
+            let at = wire.offset();
+            let len = wire
+                .unsigned()?
+                .ok_or_else(|| Error::data("expected the length of the arrays").at(at))?;
+            more(wire)?;
+            let form = column(wire, None)?;
+            let tensor =
+                form.tensor.zip(usize::try_from(len).ok()).map(|((dtype, mut dims), len)| {
                     dims.insert(0, len);
-                    (Some((dtype, dims)), form.buffer)
-                }
-                _ => (None, None),
-            };
+                    (dtype, dims)
+                });
+            let buffer = form.buffer.filter(|_| tensor.is_some());
             Form { kind: "sequences", tensor, optional: None, buffer, ..form }
         }
         "tuple" => {
@@ -259,18 +288,7 @@ fn named<'m, R: Read<'m>>(
                 }
                 Ok(())
             })?;
-            Form { tensor: same(&items), ..form }
-        }
-        "interleaved" => {
-            more(wire)?;
-            let names = wire.interleaved_names(0)?;
-            more(wire)?;
-            let Form { tensor, buffer, all_tensors, .. } = column(wire, None)?;
-            let dtype = tensor.map(|(dtype, _)| dtype);
-            let form = interleaved(&names, dtype.as_ref(), fields)?;
-            // The rows are the whole content of the buffer only if they are tuples of numbers.
-            let buffer = buffer.filter(|_| form.tensor.is_some());
-            Form { buffer, all_tensors, ..form }
+            Form { tensor: same(items), ..form }
         }
         "rows" => {
             more(wire)?;
@@ -286,39 +304,20 @@ fn named<'m, R: Read<'m>>(
     })
 }
 
-/// The form of a column of interleaved rows.
-fn interleaved<'m>(
-    names: &Names<'m>,
-    dtype: Option<&DType>,
-    fields: Option<Fields<'_, 'm>>,
-) -> Result<Form> {
-    Ok(match names {
-        Names::Number => {
-            let tensor = dtype.map(|dtype| (dtype.clone(), Vec::new()));
-            Form { tensor, ..Form::other("numbers") }
-        }
-        Names::Tuple(items) => {
-            let form = |names| Ok(interleaved(names, dtype, None)?.tensor);
-            let forms = items.iter().map(form).collect::<Result<Vec<_>>>()?;
-            Form { tensor: same(&forms), ..Form::other("tuples") }
-        }
-        Names::Struct(entries) => {
-            if let Some(mut fields) = fields {
-                for (name, names) in entries {
-                    fields.add(name.clone(), |fields| interleaved(names, dtype, Some(fields)))?;
-                }
-            }
-            Form::other("structs")
-        }
-    })
+/// The dtype and shape of tuples whose columns have these dtypes and shapes.
+fn same(forms: Vec<Option<(DType, Vec<usize>)>>) -> Option<(DType, Vec<usize>)> {
+    let len = forms.len();
+    let mut forms = forms.into_iter();
+    let first = forms.next()??;
+    let (dtype, mut dims) = forms.try_fold(first, |all, form| both(all, &form?))?;
+    dims.insert(0, len);
+    Some((dtype, dims))
 }
 
-/// The dtype and shape of tuples whose columns have these dtypes and shapes.
-fn same(forms: &[Option<(DType, Vec<usize>)>]) -> Option<(DType, Vec<usize>)> {
-    let (first, others) = forms.split_first()?;
-    let (dtype, dims) = first.as_ref()?;
-    let dims: Vec<usize> = std::iter::once(forms.len()).chain(dims.iter().copied()).collect();
-    others.iter().all(|other| other == first).then(|| (dtype.clone(), dims))
+/// The dtype and shape that rows of two have together: they have one shape, and the dtype holds the elements of both.
+fn both(one: (DType, Vec<usize>), other: &(DType, Vec<usize>)) -> Option<(DType, Vec<usize>)> {
+    let dtype = holding(&one.0, &other.0).filter(|_| one.1 == other.1)?;
+    Some((dtype, one.1))
 }
 
 /// Reads the names of the variants of an enum.

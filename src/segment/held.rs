@@ -57,7 +57,11 @@ pub fn held(
             let item = metadata.get(start..).unwrap_or_default();
             let outline = Outline::of_groups(item, at, buffers, limits)?;
             for (number, column) in outline.columns.iter().enumerate() {
+                // A group whose numbers are narrower than the tensor is not a part of it as it is.
+                let dtype = outline.tensor(column).map(|(dtype, _)| dtype);
                 let pieces = column.pieces.iter().filter(|piece| asked(piece.buffer));
+                let pieces =
+                    pieces.filter(|piece| dtype.is_some() && piece.dtype.as_ref() == dtype);
                 for piece in pieces.filter(|_| outline.is_tensor(number)) {
                     let info = describe(Some((&outline, number)))?.info;
                     let held = found.entry(piece.buffer).or_default();

@@ -94,7 +94,8 @@ pub fn in_columns<'de, T: Deserialize<'de>>(
         Target::InRow { row, .. } if inside.is_packed => deserializer.in_packed(*row, PhantomData),
         Target::InRow { names, row, rest } => deserializer.in_row(*row, names, *rest, PhantomData),
         Target::Column(whole) => {
-            let mut column = ColumnOfGroups::new(options.limits);
+            let dtype = whole.meta.as_ref().map(|meta| meta.dtype.clone());
+            let mut column = ColumnOfGroups::new(options.limits).with_dtype(dtype);
             deserializer.column(&whole.names, inside.rows.clone(), &mut column)?;
             Ok(T::deserialize(column))
         }

@@ -280,7 +280,7 @@ fn hash_paths<H: Hasher + Clone>(
         form.extend(around.len() <= 1, component, &mut |part| path.write(part.as_bytes()));
     };
     let mut digits = String::new();
-    let mut walk = Walk::default();
+    let mut walk = Walk::with_items_of_types();
     while let Some(event) = walk.next(wire)? {
         match event {
             Event::Element(index) => {

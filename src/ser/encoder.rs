@@ -199,8 +199,7 @@ impl<O: Target> Writer<O> {
             && columns::is_record(first)
             && let Some(mut columns) = Columns::new(self.options, len).first(self, first)?
         {
-            let next = columns.extend(self, &mut iter)?;
-            columns.push_all(self, next.into_iter().chain(iter))?;
+            columns.push_all(self, iter)?;
             return columns.finish(self);
         }
         let items = first.into_iter().chain(iter);

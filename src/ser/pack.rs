@@ -300,6 +300,13 @@ macro_rules! numbers {
                 }
             }
 
+            pub fn of(dtype: &DType) -> Option<Self> {
+                match dtype {
+                    $(DType::$kind => Some(Self::$kind),)*
+                    _ => None,
+                }
+            }
+
             #[inline(always)]
             pub fn size(self) -> usize {
                 match self {

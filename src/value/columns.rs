@@ -43,6 +43,10 @@ pub(crate) fn read_row(
 }
 
 fn row_of(column: &mut Column<'_>, row: usize, allowance: &Allowance) -> Result<Value> {
+    if let Kind::Dict(_) = column.kind {
+        let (column, row) = column.distinct(row);
+        return read_row(column, row, allowance);
+    }
     if let Some(inner) = column.some(row) {
         return read_row(column.inside(), inner, allowance).map(Value::some);
     }
@@ -62,7 +66,7 @@ fn row_of(column: &mut Column<'_>, row: usize, allowance: &Allowance) -> Result<
             integer @ Numeric::Int { .. } => Value::Integer(integer.as_int().unwrap_or_default()),
         },
         Kind::Bools(bits) => Value::Bool(bits.get(row)),
-        Kind::Unit | Kind::Optional(_) => Value::Null,
+        Kind::Unit | Kind::Optional(_) | Kind::Dict(_) => Value::Null,
         Kind::Texts(cuts, texts) => {
             let range = cuts.range(row);
             Value::Text(text(texts.as_str().get(range).unwrap_or_default())?)

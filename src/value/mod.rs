@@ -184,6 +184,16 @@ fn read_map<'de, R: Read<'de>>(wire: &mut Reader<R>, head: head::Head) -> Result
 fn read_tagged<'de, R: Read<'de>>(wire: &mut Reader<R>, tag: u64, at: u64) -> Result<Value> {
     match tag {
         array if tag::is_array(array) => read_tensor(wire, tag, at),
+        // The item stands for itself.
+        tag::TYPE => {
+            wire.enter()?;
+            wire.enter()?;
+            wire.type_head()?;
+            let inner = read(wire)?;
+            wire.leave();
+            wire.leave();
+            Ok(inner)
+        }
         tag::COLUMNS => columns::read_columns(wire).map_err(|error| error.at(at)),
         _ => {
             wire.enter()?;

@@ -12,5 +12,6 @@ pub mod reader;
 pub mod strings;
 pub mod tag;
 pub mod tensor;
+mod typed;
 pub mod walk;
 pub mod writer;

@@ -394,8 +394,15 @@ impl<'de, R: Read<'de>> Reader<R> {
         if tag::has_meaning(head.arg) {
             return Ok(Item::Tag(head.arg));
         }
-        let more = self.within(1, |wire| wire.pass_tags(|tag| !tag::has_meaning(tag)))?;
-        Ok(Item::Within(1 + more))
+        let is_type = head.arg == tag::TYPE;
+        let levels = 1 + usize::from(is_type);
+        let more = self.within(levels, |wire| {
+            if is_type {
+                wire.type_head()?;
+            }
+            wire.pass_tags(|tag| !tag::has_meaning(tag))
+        })?;
+        Ok(Item::Within(levels + more))
     }
 
     /// Passes over the tags before an item as long as `passes` is true for them. Returns their number. Each counts as
@@ -412,6 +419,14 @@ impl<'de, R: Read<'de>> Reader<R> {
             }
             levels += 1;
             self.src.advance(len);
+            if head.arg == tag::TYPE {
+                // The array in the tag.
+                levels += 1;
+                if levels > self.depth {
+                    return Err(self.too_deep());
+                }
+                self.type_head()?;
+            }
         }
         Ok(levels)
     }

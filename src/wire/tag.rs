@@ -28,6 +28,9 @@ pub const BUFFER: u64 = own(*b"TBUF");
 /// A sequence written as columns: `[rows, column, ...]`. See `SPEC.md`, section 3.1.
 pub const COLUMNS: u64 = own(*b"TCOL");
 
+/// A value of a type that is named: `[name, parameters, item]`. See `SPEC.md`, section 3.2.
+pub const TYPE: u64 = own(*b"TTYP");
+
 /// Whether the tag marks a tensor, a sequence of numbers or a reference to a buffer. Of the tags of
 /// RFC 8746 for typed arrays, 76 is reserved and has no meaning.
 pub const fn is_array(tag: u64) -> bool {

@@ -2,6 +2,7 @@
 
 use super::head::{self, Head};
 use super::reader::{Item, Left, Reader, unexpected_break};
+use super::tag;
 use crate::error::Result;
 use crate::io::source::Read;
 
@@ -37,6 +38,7 @@ pub struct Walk {
     /// Those around `inner`, outermost first.
     outer: Vec<Frame>,
     known_tags: bool,
+    passes_types: bool,
 }
 
 /// An array, map or tag that the walk is inside of. The outermost frame contains the outermost item, like a tag.
@@ -79,6 +81,11 @@ impl Walk {
     /// tensors does not need that value.
     pub fn with_known_tags() -> Self {
         Self { known_tags: true, ..Self::default() }
+    }
+
+    /// A walk in which the tag of a type has nothing but its item.
+    pub fn with_items_of_types() -> Self {
+        Self { passes_types: true, ..Self::default() }
     }
 
     /// The number of arrays, maps and tags around the next item.
@@ -141,6 +148,9 @@ impl Walk {
                 Item::Tag(arg) => Head { initial: head::TAG << 5, arg },
                 Item::Within(_) => wire.head()?,
             };
+        }
+        if self.passes_types && head.major() == head::TAG && head.arg == tag::TYPE {
+            wire.within(2, Reader::type_head)?;
         }
         self.pass();
         let (event, next, left) = match head.major() {

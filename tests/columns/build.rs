@@ -68,7 +68,7 @@ pub fn null() -> Vec<u8> {
 pub struct Style {
     /// Lengths, integers and codes of enums in wider types.
     pub wide: bool,
-    /// Arrays of one length as tuples.
+    /// Arrays of one length as tuples, where that is allowed.
     pub tuples: bool,
     /// Groups of this many rows. 0 for one group.
     pub group: usize,
@@ -76,8 +76,8 @@ pub struct Style {
     pub indefinite: bool,
     /// Payloads are in buffers.
     pub buffers: bool,
-    /// Numbers that are alike are interleaved.
-    pub interleaved: bool,
+    /// Equal rows are stored once, and every column has a type.
+    pub rich: bool,
 }
 
 /// Writes columns of any values.
@@ -173,6 +173,38 @@ impl Writer {
 
     /// A column of the kind that fits the rows.
     fn column(&mut self, rows: &[&Value]) -> Vec<u8> {
+        if !self.style.rich || rows.is_empty() {
+            return self.plain(rows);
+        }
+        let mut distinct: Vec<&Value> = Vec::new();
+        let mut codes = Vec::new();
+        for row in rows {
+            // By their bytes, as a NaN equals nothing.
+            let is_row =
+                |known: &&Value| tenarc::to_vec(*known).unwrap() == tenarc::to_vec(*row).unwrap();
+            let code = distinct.iter().position(is_row).unwrap_or(distinct.len());
+            if code == distinct.len() {
+                distinct.push(row);
+            }
+            codes.push(u16::try_from(code).unwrap());
+        }
+        let parameters = array(&[text("s"), unsigned(1)]);
+        let count = distinct.len();
+        if count == rows.len() {
+            return kind("type", &[text("example.com/x"), parameters, self.plain(rows)]);
+        }
+        let codes = if count > 256 {
+            let codes: Vec<u8> = codes.iter().flat_map(|code| code.to_le_bytes()).collect();
+            self.typed("u16", &codes)
+        } else {
+            let codes: Vec<u8> = codes.iter().map(|&code| u8::try_from(code).unwrap()).collect();
+            self.typed("u8", &codes)
+        };
+        let dict = kind("dict", &[codes, unsigned(count as u64), self.plain(&distinct)]);
+        kind("type", &[text("category"), array(&[unsigned(0)]), dict])
+    }
+
+    fn plain(&mut self, rows: &[&Value]) -> Vec<u8> {
         let is_some = |row: &Value| matches!(row, Value::Tag(0x5453_4f4d, _));
         if rows.is_empty() || rows.iter().all(|row| row.is_null()) {
             return kind("unit", &[]);
@@ -288,41 +320,22 @@ impl Writer {
 
     fn arrays(&mut self, rows: &[&[Value]]) -> Vec<u8> {
         let len = rows[0].len();
-        if self.style.tuples && rows.iter().all(|row| row.len() == len) {
-            let all: Vec<&Value> = rows.iter().flat_map(|row| row.iter()).collect();
-            if self.style.interleaved
-                && len > 0
-                && let Some((dtype, content)) = self.payload(&all)
-            {
-                let names = array(&vec![null(); len]);
-                return self.interleave(names, rows.len(), len, dtype, &content);
-            }
+        let is_same = rows.iter().all(|row| row.len() == len);
+        let may_be_numbers =
+            |value: &Value| value.is_number() || value.is_bool() || value.as_array().is_some();
+        if self.style.tuples && is_same && !rows[0].iter().all(may_be_numbers) {
             let columns: Vec<_> = (0..len)
                 .map(|at| self.column(&rows.iter().map(|row| &row[at]).collect::<Vec<_>>()))
                 .collect();
             return kind("tuple", &[array(&columns)]);
         }
-        let lengths = self.lengths(&rows.iter().map(|row| row.len()).collect::<Vec<_>>());
+        let lengths = rows.iter().map(|row| row.len()).collect::<Vec<_>>();
         let all: Vec<&Value> = rows.iter().flat_map(|row| row.iter()).collect();
-        let column = self.column(&all);
+        if is_same {
+            return kind("array", &[unsigned(len as u64), self.column(&all)]);
+        }
+        let (lengths, column) = (self.lengths(&lengths), self.column(&all));
         kind("list", &[lengths, column])
-    }
-
-    fn interleave(
-        &mut self,
-        names: Vec<u8>,
-        rows: usize,
-        len: usize,
-        dtype: &str,
-        content: &[u8],
-    ) -> Vec<u8> {
-        let shape = [rows as u64, len as u64];
-        let tensor = if self.style.buffers {
-            tensor_ref(dtype, &shape, self.buffer(content))
-        } else {
-            tensor(&shape, self.typed(dtype, content))
-        };
-        kind("interleaved", &[names, tensor])
     }
 
     fn tensors(&mut self, rows: &[&Value]) -> Option<Vec<u8>> {
@@ -405,13 +418,6 @@ impl Writer {
             let values: Vec<_> = entries.iter().map(|(_, value)| value).collect();
             let (keys, values) = (self.column(&keys), self.column(&values));
             return kind("map", &[lengths, keys, values]);
-        }
-        if self.style.interleaved && rows.iter().all(|row| row.len() == names.len()) {
-            let all: Vec<&Value> = rows.iter().flat_map(|row| row.iter().map(|(_, v)| v)).collect();
-            if let Some((dtype, content)) = self.payload(&all) {
-                let entries: Vec<_> = names.iter().map(|name| (*name, null())).collect();
-                return self.interleave(map(&entries), rows.len(), names.len(), dtype, &content);
-            }
         }
         let mut fields = Vec::new();
         for name in names {

@@ -9,7 +9,7 @@ use tenarc::error::Category;
 use tenarc::{DynTensor, Tensor, Value};
 use tenarc_test_support::alloc::{Counting, refusing_above};
 use tenarc_test_support::builder::{array, bytes, head, map, own, raw_text, tag, text, unsigned};
-use tenarc_test_support::{everywhere, hex, refuse};
+use tenarc_test_support::{decode, everywhere, hex, refuse};
 
 use crate::build::{Style, Writer, columns, f32s, kind, null, one, tensor, texts, u8s, u16s, u64s};
 
@@ -123,11 +123,6 @@ fn indefinite_lengths() {
     let open =
         tag(40, &[vec![0x9f], array(&[unsigned(1), unsigned(1)]), u8s(&[1]), vec![0xff]].concat());
     refused_column(1, open, what);
-    refused_column(
-        1,
-        kind("interleaved", &[vec![0x9f, 0xf6, 0xff], tensor(&[1, 1], u8s(&[1]))]),
-        what,
-    );
 }
 
 #[test]
@@ -250,15 +245,16 @@ fn sums_that_overflow() {
     let half = 1 << 63;
     for name in ["text", "bytes", "list"] {
         let content = if name == "list" { u8s(&[]) } else { head(3, 0) };
-        refused_column(2, kind(name, &[u64s(&[half, half]), content.clone()]), what);
+        refused_column(2, kind(name, &[u64s(&[half, half + 1]), content.clone()]), what);
         refused_column(2, kind(name, &[u64s(&[u64::MAX, 1]), content.clone()]), what);
+        let name = if name == "list" { "array" } else { name };
         refused_column(2, kind(name, &[unsigned(half), content.clone()]), what);
         refused_column(1, kind(name, &[unsigned(u64::MAX), content]), what);
     }
     refused_column(3, kind("map", &[u64s(&[half, half, 5]), u8s(&[]), u8s(&[])]), what);
     refused_column(
         2,
-        kind("list", &[unsigned(1 << 40), u8s(&[1])]),
+        kind("array", &[unsigned(1 << 40), u8s(&[1])]),
         "expected a column of 2199023255552 rows, found one of 1",
     );
 }
@@ -280,7 +276,7 @@ fn optional_values_and_fields() {
     let present = || kind("present", &[bytes(&[1]), u8s(&[1])]);
     refused_column(1, present(), what);
     refused(&one(1, kind("tuple", &[array(&[present()])])), "0.0", what);
-    refused_column(1, kind("list", &[unsigned(1), present()]), what);
+    refused_column(1, kind("array", &[unsigned(1), present()]), what);
     for outer in ["option", "present"] {
         let outer = kind(outer, &[bytes(&[1]), present()]);
         refused(&one(1, map(&[("a", outer)])), "0.a", what);
@@ -320,6 +316,166 @@ fn lists_tuples_maps_and_structs() {
         "expected a name in columns, found unsigned integer",
     );
     refused_column(1, [vec![0xa1], raw_text(&[0xff]), u8s(&[1])].concat(), "text is not UTF-8");
+}
+
+#[test]
+fn lists_of_one_length_are_arrays() {
+    let what =
+        "expected the lengths of lists: a typed array of unsigned integers, found unsigned integer";
+    refused_column(2, kind("list", &[unsigned(2), u8s(&[1, 2, 3, 4])]), what);
+    refused_column(0, kind("list", &[unsigned(2), u8s(&[])]), what);
+    for (lengths, len) in [(u8s(&[2, 2]), 2), (u64s(&[0, 0, 0]), 0), (u16s(&[1]), 1)] {
+        let rows = [2, 0, 1].iter().position(|&known| known == len).map_or(0, |at| [2, 3, 1][at]);
+        let what =
+            format!("all lists have the length {len}, which must be a column of kind \"array\"");
+        refused_column(rows, kind("list", &[lengths, u8s(&[1, 2, 3, 4])]), &what);
+    }
+    let signed = tag(72, &bytes(&[1, 2]));
+    let what = "expected the lengths of lists as a typed array of unsigned integers";
+    refused_column(2, kind("list", &[signed, u8s(&[1, 2, 3])]), what);
+    refused_column(
+        2,
+        kind("array", &[u8s(&[1, 1]), u8s(&[1, 2])]),
+        "expected the length of the arrays in a column, found tag",
+    );
+    refused_column(
+        2,
+        kind("array", &[unsigned(3), u8s(&[1, 2])]),
+        "expected a column of 6 rows, found one of 2",
+    );
+}
+
+#[test]
+fn tuples_of_numbers_are_arrays() {
+    let pair = |one: Vec<u8>, other: Vec<u8>| kind("tuple", &[array(&[one, other])]);
+    let i8s = || tag(72, &bytes(&[1, 255]));
+    let bools = || kind("bool", &[bytes(&[1])]);
+    let arrays = |of: Vec<u8>| kind("array", &[unsigned(1), of]);
+    for (one, other, what) in [
+        (u8s(&[1, 2]), u8s(&[1, 2]), "numbers that one type holds, u8"),
+        (u8s(&[1, 2]), u16s(&[1, 2]), "numbers that one type holds, u16"),
+        (u16s(&[1, 2]), i8s(), "numbers that one type holds, i32"),
+        (f32s(&[1.0, 2.0]), f32s(&[1.0, 2.0]), "numbers that one type holds, f32"),
+        (bools(), bools(), "bools"),
+        (
+            arrays(u8s(&[1, 2])),
+            arrays(i8s()),
+            "arrays of one shape of numbers that one type holds, i16",
+        ),
+    ] {
+        let what = format!(
+            "a tuple has only {what}, which must be one column of kind \"array\", not 2 columns"
+        );
+        refused_column(2, pair(one, other), &what);
+    }
+    let alone = kind("tuple", &[array(&[u8s(&[1])])]);
+    refused_column(1, alone, "a tuple has only numbers that one type holds, u8");
+    refused_column(1, kind("tuple", &[array(&[])]), "a tuple has at least one column");
+    // What is not of one type and shape is a tuple.
+    for (one, other) in [
+        (u8s(&[1, 2]), f32s(&[1.0, 2.0])),
+        (u64s(&[1, 2]), i8s()),
+        (u8s(&[1, 2]), bools()),
+        (u8s(&[1, 2]), arrays(u8s(&[1, 2]))),
+    ] {
+        decode::<Vec<Value>>(&self::one(2, pair(one, other)));
+    }
+}
+
+#[test]
+fn dicts() {
+    let dict = |codes: Vec<u8>, count: u64, column: Vec<u8>| {
+        kind("dict", &[codes, unsigned(count), column])
+    };
+    let two = || texts(unsigned(1), "ab");
+    let fine = one(3, dict(u8s(&[0, 1, 0]), 2, two()));
+    assert_eq!(decode::<Vec<String>>(&fine), ["a", "b", "a"]);
+    refused_column(
+        2,
+        dict(u8s(&[0, 1, 0]), 2, two()),
+        "expected a column of 2 rows, found one of 3",
+    );
+    let refused_at = |row: &str, codes: Vec<u8>, count, what: &str| {
+        refused(&one(2, dict(codes, count, two())), row, what);
+    };
+    refused_at("0.1", u8s(&[0, 2]), 2, "a dict with 2 rows has no row 2");
+    refused_at("0.0", u8s(&[1, 0]), 2, "code 1 of a dict occurs before code 0");
+    refused_at("0.0", u8s(&[0, 0]), 0, "a dict with 0 rows has no row 0");
+    refused_at("0", u8s(&[0, 0]), 2, "row 1 of a dict with 2 rows does not occur");
+    refused_at("0", u16s(&[0, 1]), 2, "the codes of a dict with 2 rows must have the type u8");
+    refused_at("0", u8s(&[0, 1]), 257, "the codes of a dict with 257 rows must have the type u16");
+    refused_at("0", u8s(&[0, 1]), 1 << 17, "expected at most 65536 rows in a dict, found 131072");
+    let typed = "expected the codes of a dict as a typed array of u8 or u16";
+    refused_at("0", u64s(&[0, 1]), 2, typed);
+    refused_at("0", bytes(&[0, 1]), 2, typed);
+    refused_at("0", null(), 2, "expected the codes of a dict, found null");
+    let count = kind("dict", &[u8s(&[0, 1]), text("x"), two()]);
+    refused_column(2, count, "expected the number of rows in a dict, found text string");
+    let short = dict(u8s(&[0, 1]), 2, u8s(&[1]));
+    refused_column(2, short, "expected a column of 2 rows, found one of 1");
+    let itself = "the column in a dict is a dict itself";
+    let inner = || dict(u8s(&[0]), 1, u8s(&[7]));
+    refused_column(1, dict(u8s(&[0]), 1, inner()), itself);
+    let typed = kind("type", &[text("a.b"), array(&[]), inner()]);
+    refused_column(1, dict(u8s(&[0]), 1, typed), itself);
+    refused_column(
+        1,
+        kind("dict", &[u8s(&[0]), inner()]),
+        "expected an array of 4 for a column of kind \"dict\", found one of 3",
+    );
+    // Deeper, it is a column like any other.
+    let deeper = dict(u8s(&[0]), 1, kind("array", &[unsigned(1), inner()]));
+    assert_eq!(decode::<Vec<Vec<u8>>>(&one(1, deeper)), [[7]]);
+}
+
+#[test]
+fn repeated_rows_are_limited() {
+    let all = "x".repeat(1 << 20);
+    for column in [
+        texts(unsigned(1 << 20), &all),
+        kind("bytes", &[unsigned(1 << 20), bytes(all.as_bytes())]),
+        kind("array", &[unsigned(1 << 20), texts(u8s(&[1; 1 << 20]), &all)]),
+        kind("rows", &[array(&[bytes(all.as_bytes())])]),
+        tensor(&[1, 1 << 20], u8s(all.as_bytes())),
+        map(&[("a", kind("option", &[bytes(&[1]), texts(unsigned(1 << 20), &all)]))]),
+        kind("enum", &[u8s(&[0]), array(&[text("A")]), array(&[texts(unsigned(1 << 20), &all)])]),
+    ] {
+        let codes = u8s(&[0; 1 << 16]);
+        let document = one(1 << 16, kind("dict", &[codes, unsigned(1), column]));
+        let error = tenarc_test_support::refuse::<Vec<IgnoredAny>>(&document);
+        assert_eq!(error.category(), Category::Limit, "{error}");
+        assert!(error.to_string().contains("the rows of dicts take"), "{error}");
+    }
+}
+
+#[test]
+fn types_of_columns() {
+    let of =
+        |name: Vec<u8>, parameters: Vec<u8>| one(1, kind("type", &[name, parameters, u8s(&[7])]));
+    let zone = [text("s"), text("Europe/Berlin"), unsigned(1 << 40), vec![0x38, 99]];
+    assert_eq!(decode::<Vec<u8>>(&of(text("a.b"), array(&zone))), [7]);
+    let refused_type = |name, parameters, what: &str| refused(&of(name, parameters), "0", what);
+    let name = "expected the name of a type, a text of 1 to 64 bytes, found";
+    refused_type(text(""), array(&[]), name);
+    refused_type(text(&"x".repeat(65)), array(&[]), name);
+    refused_type(unsigned(1), array(&[]), name);
+    refused_type(vec![0x7f, 0x61, b'a', 0xff], array(&[]), name);
+    let parameters = "expected the parameters of a type, an array of at most 16, found";
+    refused_type(text("a"), array(&vec![unsigned(1); 17]), parameters);
+    refused_type(text("a"), null(), parameters);
+    refused_type(text("a"), vec![0x9f, 0xff], parameters);
+    let parameter =
+        "expected a parameter of a type, an integer or a text of at most 64 bytes, found";
+    for bad in [null(), bytes(&[1]), array(&[]), text(&"x".repeat(65)), tag(1, &unsigned(1))] {
+        refused_type(text("a"), array(&[bad]), parameter);
+    }
+    let present = kind("present", &[bytes(&[1]), u8s(&[1])]);
+    let typed = kind("type", &[text("a"), array(&[]), present]);
+    refused(
+        &one(1, map(&[("a", typed)])),
+        "0.a",
+        "only a value of a struct can be missing in some rows",
+    );
 }
 
 #[test]
@@ -366,48 +522,6 @@ fn enums() {
         "0.A",
         "expected a column of 2 rows, found one of 1",
     );
-}
-
-#[test]
-fn interleaved_columns() {
-    let two = || array(&[null(), null()]);
-    refused_column(
-        2,
-        kind("interleaved", &[two(), tensor(&[2, 3], u8s(&[0; 6]))]),
-        "expected a tensor of shape [2, 2] for interleaved columns, found [2, 3]",
-    );
-    refused_column(
-        2,
-        kind("interleaved", &[two(), tensor(&[4], u8s(&[0; 4]))]),
-        "expected a tensor of shape [2, 2]",
-    );
-    refused_column(
-        2,
-        kind("interleaved", &[two(), u8s(&[0; 4])]),
-        "expected a tensor of numbers for interleaved columns, found u8",
-    );
-    refused_column(
-        2,
-        kind("interleaved", &[two(), null()]),
-        "expected the tensor of interleaved columns, found null",
-    );
-    refused_column(
-        2,
-        kind("interleaved", &[unsigned(1), tensor(&[2, 1], u8s(&[0; 2]))]),
-        "expected the names of interleaved columns, found unsigned integer",
-    );
-    let bools = own(
-        *b"TENS",
-        &array(&[text("bool"), array(&[unsigned(1), unsigned(1)]), text("C"), bytes(&[1])]),
-    );
-    refused_column(
-        1,
-        kind("interleaved", &[null(), bools]),
-        "expected a tensor of numbers for interleaved columns, found bool",
-    );
-    let dims = array(&[unsigned(2), unsigned(2)]);
-    let fortran = tag(1040, &array(&[dims, u8s(&[0; 4])]));
-    refused_column(2, kind("interleaved", &[two(), fortran]), "must have order C, found F");
 }
 
 #[test]
@@ -484,8 +598,9 @@ fn samples() -> Vec<Vec<u8>> {
     let style = Style::default();
     [
         style,
-        Style { tuples: true, interleaved: true, group: 4, ..style },
+        Style { tuples: true, group: 4, ..style },
         Style { wide: true, indefinite: true, ..style },
+        Style { rich: true, ..style },
     ]
     .map(|style| Writer::new(style).document(&rows))
     .into()

@@ -10,7 +10,7 @@ use crate::hostile::rows;
 // 121
 #[test]
 fn buffers_of_another_length_than_their_column() {
-    let list = |len: u64, number| kind("list", &[unsigned(len), numbers_ref("u8", number)]);
+    let list = |len: u64, number| kind("array", &[unsigned(len), numbers_ref("u8", number)]);
     let cases: [(u64, Vec<u8>, &[u8]); 6] = [
         (3, numbers_ref("f32", 0), &[1; 4]),
         (3, numbers_ref("f32", 0), &[1; 16]),
@@ -79,14 +79,7 @@ fn try_table(bytes: &[u8], paths: &[String]) {
 fn flipped_bits_in_buffers_are_no_danger() {
     let styles = [
         Style { buffers: true, ..Style::default() },
-        Style {
-            buffers: true,
-            wide: true,
-            tuples: true,
-            interleaved: true,
-            group: 4,
-            ..Style::default()
-        },
+        Style { buffers: true, wide: true, tuples: true, group: 4, ..Style::default() },
     ];
     for style in styles {
         let mut writer = Writer::new(style);

@@ -6,7 +6,7 @@ use tenarc::Value;
 use tenarc_test_support::builder::{array, bytes, map, own, simple, tag, text, unsigned};
 use tenarc_test_support::{decode, hex, unhex};
 
-use crate::build::{columns, f32s, f64s, kind, null, one, tensor, texts, u8s, u16s, u64s};
+use crate::build::{columns, f32s, f64s, kind, null, one, texts, u8s, u16s, u64s};
 
 /// The rows as values, which tell every difference.
 #[track_caller]
@@ -135,21 +135,27 @@ fn fields_that_some_rows_do_not_have() {
 #[test]
 fn lists_tuples_and_maps() {
     rows(&one(3, kind("list", &[u8s(&[2, 0, 1]), u8s(&[1, 2, 3])])), "[[1, 2], [], [3]]");
-    rows(&one(2, kind("list", &[unsigned(2), u8s(&[1, 2, 3, 4])])), "[[1, 2], [3, 4]]");
-    rows(&one(2, kind("list", &[unsigned(0), kind("unit", &[])])), "[[], []]");
+    rows(&one(2, kind("array", &[unsigned(2), u8s(&[1, 2, 3, 4])])), "[[1, 2], [3, 4]]");
+    rows(&one(2, kind("array", &[unsigned(0), kind("unit", &[])])), "[[], []]");
+    let pairs = kind("array", &[unsigned(1), kind("array", &[unsigned(2), u8s(&[1, 2, 3, 4])])]);
+    rows(&one(2, pairs), "[[[1, 2]], [[3, 4]]]");
     let nested = kind("list", &[u8s(&[1, 2]), u8s(&[1, 2, 3])]);
     rows(&one(2, kind("list", &[u8s(&[2, 0]), nested])), "[[[1], [2, 3]], []]");
     rows(
         &one(2, kind("tuple", &[array(&[u8s(&[1, 2]), f32s(&[0.5, 1.5])])])),
         "[[1, 0.5_2], [2, 1.5_2]]",
     );
-    rows(&one(2, kind("tuple", &[array(&[])])), "[[], []]");
+    // No integer type holds both types.
+    let wide = [u64s(&[u64::MAX, 2]), tag(72, &bytes(&[255, 1]))];
+    rows(&one(2, kind("tuple", &[array(&wide)])), "[[18446744073709551615, -1], [2, 1]]");
+    // Of no rows, any kind can say anything.
+    rows(&one(0, kind("list", &[u8s(&[]), u8s(&[])])), "[]");
+    rows(&one(0, kind("array", &[unsigned(7), u8s(&[])])), "[]");
     rows(&one(2, map(&[])), "[{}, {}]");
     let entries = [u8s(&[1, 0, 2]), texts(u8s(&[1, 1, 1]), "abc"), u8s(&[1, 2, 3])];
     rows(&one(3, kind("map", &entries)), r#"[{"a": 1}, {}, {"b": 2, "c": 3}]"#);
     // A unit is read from an empty array, too.
-    assert_eq!(decode::<Vec<()>>(&one(2, kind("tuple", &[array(&[])]))), [(); 2]);
-    assert_eq!(decode::<Vec<()>>(&one(1, kind("list", &[unsigned(0), u8s(&[])]))), [()]);
+    assert_eq!(decode::<Vec<()>>(&one(2, kind("array", &[unsigned(0), u8s(&[])]))), [(); 2]);
 }
 
 #[test]
@@ -190,28 +196,13 @@ fn enums() {
 }
 
 #[test]
-fn interleaved_columns() {
-    let names = map(&[("x", null()), ("yz", array(&[null(), array(&[]), null()]))]);
-    let values = tensor(&[2, 3], f32s(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));
-    let document = one(2, kind("interleaved", &[names, values]));
-    rows(
-        &document,
-        r#"[{"x": 1.0_2, "yz": [2.0_2, [], 3.0_2]}, {"x": 4.0_2, "yz": [5.0_2, [], 6.0_2]}]"#,
-    );
-    let alone = kind("interleaved", &[null(), tensor(&[2, 1], u8s(&[7, 8]))]);
-    rows(&one(2, alone), "[7, 8]");
-    let empty = kind("interleaved", &[array(&[]), tensor(&[2, 0], u8s(&[]))]);
-    rows(&one(2, empty), "[[], []]");
-}
-
-#[test]
 fn anything() {
     let items = [unsigned(1), text("x"), null(), unhex("9f01ff"), unhex("c101"), map(&[])];
     rows(&one(6, kind("rows", &[array(&items)])), r#"[1, "x", null, [1], 1(1), {}]"#);
     // Columns in the items, in a list.
     let inner = one(2, u8s(&[1, 2]));
     let items = kind("rows", &[array(&[inner.clone(), array(&[unsigned(3)])])]);
-    rows(&one(1, kind("list", &[unsigned(2), items])), "[[[1, 2], [3]]]");
+    rows(&one(1, kind("array", &[unsigned(2), items])), "[[[1, 2], [3]]]");
     // Columns as an ordinary value.
     let document = map(&[("a", inner)]);
     let value: Value = tenarc::from_slice(&document).unwrap();

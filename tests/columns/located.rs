@@ -227,9 +227,8 @@ fn changed_parts_are_named_by_column_and_rows() {
     }
 }
 
-/// Fields of one type are interleaved in one buffer, which has the rows of all of them.
 #[test]
-fn verify_at_covers_interleaved_and_optional_columns() {
+fn verify_at_covers_nested_and_optional_columns() {
     #[derive(Serialize)]
     struct Outer {
         at: Option<(f32, Vec<u8>)>,

@@ -7,6 +7,7 @@
 mod blocks;
 mod build;
 mod default;
+mod dicts;
 mod evolution;
 mod hostile;
 mod hostile_buffers;
@@ -20,5 +21,7 @@ mod rows;
 mod same_as_rows;
 mod tables;
 mod tensors;
+mod typed;
 mod types;
+mod widths;
 mod written;

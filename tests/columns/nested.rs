@@ -269,7 +269,7 @@ const ROWS: u16 = 4000;
 fn damaged() -> Vec<u8> {
     let part = |row: u16| Part {
         x: f64::from(row) + 0.5,
-        body: "b".repeat(100),
+        body: format!("{row:0100}"),
         y: [f32::from(row); 16],
         deep: Deep { z: u64::from(row) << 40, w: vec![row.into(); usize::from(row) % 4] },
     };

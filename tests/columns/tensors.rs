@@ -146,7 +146,7 @@ fn rows_are_views_of_aligned_slices() {
     type Views<'a> = Vec<Tensor<ArrayView1<'a, f32>>>;
     let vectors = one(2, tensor(&[2, 2], f32s(&[1.0, 2.0, 3.0, 4.0])));
     // Floats of lists can be viewed, too.
-    let lists = one(2, kind("list", &[unsigned(2), f32s(&[1.0, 2.0, 3.0, 4.0])]));
+    let lists = one(2, kind("array", &[unsigned(2), f32s(&[1.0, 2.0, 3.0, 4.0])]));
     for document in [vectors, lists] {
         with_aligned_end(&document, 0, |document| {
             let views: Views<'_> = tenarc::from_slice(document).unwrap();
@@ -162,19 +162,19 @@ fn rows_are_views_of_aligned_slices() {
 
 #[test]
 fn lists_and_tuples_of_numbers_are_tensors() {
-    let lists = one(2, kind("list", &[unsigned(2), f32s(&[1.0, 2.0, 3.0, 4.0])]));
+    let lists = one(2, kind("array", &[unsigned(2), f32s(&[1.0, 2.0, 3.0, 4.0])]));
     assert_eq!(decode::<Vec<Tensor<Array1<f32>>>>(&lists)[1].0, array![3.0, 4.0]);
     assert_eq!(decode::<Vec<Tensor<Array1<f64>>>>(&lists)[1].0, array![3.0, 4.0]);
     assert_eq!(decode::<Vec<Tensor<DynTensor>>>(&lists)[1].0.dtype(), &DType::F32);
     // Integers are as in a plain array, because their type depends on the other rows.
-    let lists = one(2, kind("list", &[unsigned(2), u8s(&[1, 2, 3, 4])]));
+    let lists = one(2, kind("array", &[unsigned(2), u8s(&[1, 2, 3, 4])]));
     assert_eq!(decode::<Vec<Tensor<Array1<u16>>>>(&lists)[1].0, array![3, 4]);
     assert_eq!(decode::<Vec<Tensor<DynTensor>>>(&lists)[1].0.dtype(), &DType::I64);
     let tuples = kind("tuple", &[items(&[u8s(&[1, 2]), f64s(&[0.5, 1.5])])]);
     assert_eq!(decode::<Vec<Tensor<Array1<f64>>>>(&one(2, tuples))[1].0, array![2.0, 1.5]);
-    let bools = kind("list", &[unsigned(3), kind("bool", &[bytes(&[0b101])])]);
+    let bools = kind("array", &[unsigned(3), kind("bool", &[bytes(&[0b101])])]);
     assert_eq!(decode::<Vec<Tensor<Array1<bool>>>>(&one(1, bools))[0].0, array![true, false, true]);
-    let nested = kind("list", &[unsigned(1), kind("list", &[unsigned(1), u8s(&[1])])]);
+    let nested = kind("array", &[unsigned(1), kind("array", &[unsigned(1), u8s(&[1])])]);
     let error = refuse::<Vec<Tensor<Array1<u8>>>>(&one(1, nested));
     assert!(error.to_string().contains("expected a number of at most 64 bits"), "{error}");
     let error = refuse::<Vec<Tensor<Array1<u8>>>>(&one(1, kind("unit", &[])));

@@ -236,7 +236,7 @@ fn structs_are_read_from_arrays_and_tuples_from_lists() {
     }
     let tuple = kind("tuple", &[array(&[u8s(&[1, 2]), f64s(&[0.5, 1.5])])]);
     assert_eq!(decode::<Vec<Pair>>(&one(2, tuple))[1], Pair { a: 2, b: 1.5 });
-    let list = kind("list", &[unsigned(2), u8s(&[1, 2, 3, 4])]);
+    let list = kind("array", &[unsigned(2), u8s(&[1, 2, 3, 4])]);
     assert_eq!(decode::<Vec<Pair>>(&one(2, list.clone()))[1], Pair { a: 3, b: 4.0 });
     assert_eq!(decode::<Vec<(u8, i32)>>(&one(2, list.clone()))[1], (3, 4));
     assert_eq!(decode::<Vec<[u64; 2]>>(&one(2, list.clone())), [[1, 2], [3, 4]]);
@@ -261,7 +261,7 @@ fn numbers_are_exact_or_refused() {
     assert_eq!(decode::<Vec<f32>>(&one(1, f64s(&[0.1]))), [0.1]);
     let error = refuse::<Vec<f32>>(&one(1, f64s(&[1e39])));
     assert!(error.to_string().contains("double-precision float"), "{error}");
-    let list = kind("list", &[unsigned(1), f64s(&[0.1])]);
+    let list = kind("array", &[unsigned(1), f64s(&[0.1])]);
     assert_eq!(decode::<Vec<Vec<f32>>>(&one(1, list)), [[0.1]]);
     let error = refuse::<Vec<bool>>(&one(1, u8s(&[1])));
     assert!(error.to_string().contains("expected a boolean, found integer 1"), "{error}");
@@ -273,7 +273,7 @@ fn numbers_are_exact_or_refused() {
 
 #[test]
 fn errors_name_row_and_field() {
-    let inner = map(&[("b", kind("list", &[unsigned(2), u8s(&[1, 2, 3, 4])]))]);
+    let inner = map(&[("b", kind("array", &[unsigned(2), u8s(&[1, 2, 3, 4])]))]);
     let document = one(2, map(&[("a", inner)]));
     let error = refuse::<Vec<BTreeMap<String, BTreeMap<String, (u8, bool)>>>>(&document);
     assert_eq!(error.path(), "0.a.b.1");
@@ -288,7 +288,7 @@ fn errors_name_row_and_field() {
     let variants = [u8s(&[0]), array(&[text("A")]), array(&[u8s(&[1])])];
     let error = refuse::<Vec<Any>>(&one(1, kind("enum", &variants)));
     assert_eq!(error.path(), "0.A");
-    let tuple = kind("tuple", &[array(&[u8s(&[1]), u8s(&[2])])]);
+    let tuple = kind("tuple", &[array(&[u8s(&[1]), f64s(&[2.0])])]);
     assert_eq!(refuse::<Vec<(u8, bool)>>(&one(1, tuple)).path(), "0.1");
     let items = kind("rows", &[array(&[unsigned(1), array(&[text("x")])])]);
     let error = refuse::<Vec<IsNumber>>(&one(2, items));
@@ -347,8 +347,8 @@ fn visitors_that_do_not_take_everything_are_refused() {
     }
     for document in [
         one(2, u8s(&[1, 2])),
-        one(1, kind("list", &[unsigned(2), u8s(&[1, 2])])),
-        one(1, kind("tuple", &[array(&[u8s(&[1]), u8s(&[1])])])),
+        one(1, kind("array", &[unsigned(2), u8s(&[1, 2])])),
+        one(1, kind("tuple", &[array(&[u8s(&[1]), f64s(&[1.0])])])),
     ] {
         let error = refuse::<First>(&one(2, u8s(&[1, 2])));
         assert!(error.to_string().contains("expected the end of an array"), "{error}");
@@ -361,7 +361,7 @@ fn visitors_that_do_not_take_everything_are_refused() {
         let error = refuse::<Vec<First>>(&one(1, document));
         assert!(error.to_string().contains("expected the end of a map, found 1 more"), "{error}");
     }
-    let list = one(1, kind("list", &[unsigned(2), u8s(&[1, 2])]));
+    let list = one(1, kind("array", &[unsigned(2), u8s(&[1, 2])]));
     assert!(refuse::<Vec<First>>(&list).to_string().contains("end of an array, found 1 more"));
 }
 

@@ -15,7 +15,7 @@ fn examples() -> Vec<Vec<u8>> {
         };
         // Two spaces separate the bytes from what they mean.
         let bytes = line.trim_start().split("  ").next().unwrap_or_default();
-        if bytes == "da 54434f4c" {
+        if bytes == "da 54434f4c" || bytes == "da 54545950" {
             found.push(Vec::new());
             is_inside = true;
         }
@@ -51,7 +51,7 @@ enum Kind {
 
 #[test]
 fn examples_of_columns() {
-    let [tagged, scored] = &examples()[..] else { panic!("two examples") };
+    let [tagged, scored, arrays, date, dates] = &examples()[..] else { panic!("five examples") };
     let tag = |id, tag: &str| Tagged { id, tag: tag.to_owned() };
     let rows: Vec<Tagged> = tenarc::from_slice(tagged).unwrap();
     assert_eq!(rows, [tag(7, "ab"), tag(9, "c")]);
@@ -63,4 +63,17 @@ fn examples_of_columns() {
     let value: Value = tenarc::from_slice(scored).unwrap();
     let shown = r#"[{"score": 1.5_2, "tags": [1], "kind": "A"}, {"score": null, "note": 5, "tags": [2, 3], "kind": {"B": 7}}]"#;
     assert_eq!(value.to_string(), shown);
+
+    let rows: Vec<([u8; 2], Vec<u8>, &str)> = tenarc::from_slice(arrays).unwrap();
+    let expected = [
+        ([1, 2], vec![], "yes"),
+        ([3, 4], vec![7, 8], "no"),
+        ([5, 6], vec![9], "yes"),
+        ([1, 2], vec![3, 4, 5], "yes"),
+    ];
+    assert_eq!(rows, expected);
+
+    let day = 20_783;
+    assert_eq!(tenarc::from_slice::<u16>(date).unwrap(), day);
+    assert_eq!(tenarc::from_slice::<Vec<u16>>(dates).unwrap(), [day]);
 }

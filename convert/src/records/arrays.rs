@@ -61,6 +61,14 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
                 let some = self.array(column, bits.count_set_bits(), inner)?;
                 return if some.is_empty() { nulls(inner, rows) } else { spread(&bits, &some) };
             }
+            (Column::Dict { codes, count, column }, _) => {
+                let distinct = self.array(column, *count, inner)?;
+                let codes = UInt32Array::from(self.codes::<u32>(codes, rows)?);
+                if codes.values().iter().any(|&code| code as usize >= *count) {
+                    return Err(Error::damaged("a code of a dict has no row"));
+                }
+                arrow_select::take::take(&distinct, &codes, None).map_err(damaged)?
+            }
             (Column::Unit, _) => nulls(inner, rows)?,
             (Column::Bools(bits), Type::Bool) => {
                 Arc::new(BooleanArray::new(self.bits(bits, rows)?, None))

@@ -43,8 +43,12 @@ pub enum Column {
     },
     /// Rows that do not fit any other kind of column. Each is stored as an item.
     Rows,
-    /// Numbers of one type that are stored row by row. tenarc writes them only in messages.
-    Interleaved,
+    /// Distinct rows, and a code for each row, which is an index into them.
+    Dict {
+        codes: Range<usize>,
+        count: usize,
+        column: Box<Column>,
+    },
 }
 
 /// The length of each row: the same for all, or the range of an array of lengths.
@@ -195,7 +199,7 @@ impl<'m> Walk<'m> {
                 let column = Box::new(self.column()?);
                 Column::Optional { bits, column, is_missing: kind == "present" }
             }
-            "list" => Column::List(self.lengths()?, Box::new(self.column()?)),
+            "list" | "array" => Column::List(self.lengths()?, Box::new(self.column()?)),
             "map" => Column::Map(self.lengths()?, Box::new((self.column()?, self.column()?))),
             "tuple" => {
                 self.expect(|event| matches!(event, Event::Array), "an array of columns")?;
@@ -225,9 +229,22 @@ impl<'m> Walk<'m> {
                 }
                 return Ok(Column::Enum { codes, names, has_content });
             }
-            "rows" | "interleaved" => {
+            "rows" => {
                 self.items.leave()?;
-                return Ok(if kind == "rows" { Column::Rows } else { Column::Interleaved });
+                return Ok(Column::Rows);
+            }
+            "dict" => {
+                let codes = self.numbers()?;
+                let item = self.next()?;
+                let count = self.number(&item)?;
+                Column::Dict { codes, count, column: Box::new(self.column()?) }
+            }
+            // Whatever the type says, the values are those of the column.
+            "type" => {
+                self.text()?;
+                self.expect(|event| matches!(event, Event::Array), "an array of parameters")?;
+                self.items.leave()?;
+                self.column()?
             }
             _ => {
                 let what = format!("columns: unknown kind `{}`", kind.escape_debug());

@@ -109,7 +109,7 @@ impl Inner {
             }
             Column::Enum { names, .. } => Type::Enum(names.clone()),
             Column::Rows => return lost("its rows have different forms"),
-            Column::Interleaved => return lost("interleaved columns are written in messages only"),
+            Column::Dict { column, .. } => return Self::of(column),
         })
     }
 

@@ -5,7 +5,6 @@ use std::ops::Range;
 
 use serde::de::{self, DeserializeSeed, Visitor};
 
-use super::packed::read_packed;
 use super::row::Row;
 use crate::de::access::key_text;
 use crate::error::{Error, Result};
@@ -41,10 +40,6 @@ impl<'de> de::SeqAccess<'de> for &mut ListItems<'_, 'de> {
             let counted = self.allowance.take_elements(count, size_of::<T::Value>());
             counted.map_err(|error| error.at(self.column.at))?;
         }
-        let seed = match read_packed(self.column, row, seed) {
-            Ok(value) => return Ok(Some(value)),
-            Err(seed) => seed,
-        };
         match seed.deserialize(Row::new(self.column, row, self.allowance)) {
             Ok(value) => Ok(Some(value)),
             Err(error) => {
@@ -259,11 +254,8 @@ impl<'de> de::MapAccess<'de> for &mut Entries<'_, 'de> {
 
 /// Returns a row that is a map key as a part of a path: a text or an integer as it is, and the type of any other key.
 #[cold]
-fn step(column: &mut Column<'_>, mut row: usize) -> String {
-    let mut column = column;
-    while let Some(inner) = column.some(row) {
-        (column, row) = (column.inside(), inner);
-    }
+fn step(column: &mut Column<'_>, row: usize) -> String {
+    let (column, row) = column.innermost(row);
     let digits = match &mut column.kind {
         Kind::Numbers(numbers) => numbers.number(row).integer_digits(),
         Kind::Texts(cuts, texts) => {
@@ -454,7 +446,7 @@ impl<'de> Name<'_, 'de> {
             Cow::Borrowed(name) => TextData::Borrowed(name),
             Cow::Owned(name) => TextData::Owned(name.clone()),
         };
-        Column { at: 0, kind: Kind::Texts(cuts, text) }
+        Column::new(0, Kind::Texts(cuts, text))
     }
 }
 

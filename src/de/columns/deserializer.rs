@@ -41,6 +41,9 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        if let Kind::Dict(_) = self.column.kind {
+            return self.distinct().deserialize_any(visitor);
+        }
         if let Some(inner) = self.column.some(self.row) {
             let (column, allowance) = (self.column.inside(), self.allowance);
             let is_marked = column.needs_some(inner);
@@ -71,7 +74,7 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
             Kind::Enums(enums) if enums.is_unit(self.row) => self.text(visitor),
             Kind::Enums(_) => self.map(visitor),
             Kind::Tensors(_) => self.shown_tensor(visitor),
-            Kind::Items(_) => Err(self.wrong(&visitor)),
+            Kind::Items(_) | Kind::Dict(_) => Err(self.wrong(&visitor)),
         }
     }
 
@@ -161,6 +164,7 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         or_item!(self, de => de.deserialize_option(visitor));
         match &self.column.kind {
+            Kind::Dict(_) => self.distinct().deserialize_option(visitor),
             Kind::Unit => visitor.visit_none(),
             Kind::Optional(_) => match self.column.some(self.row) {
                 Some(inner) => {

@@ -47,6 +47,10 @@ fn search<'p>(
     hops: &mut Vec<usize>,
     found: &mut Option<Route<'p>>,
 ) -> Result<()> {
+    if let (false, Kind::Dict(_)) = (steps.is_empty(), &column.kind) {
+        let (column, row) = column.distinct(row);
+        return search(column, row, steps, hops, found);
+    }
     if let (false, Some(inner)) = (steps.is_empty(), column.some(row)) {
         return search(column.inside(), inner, steps, hops, found);
     }
@@ -118,9 +122,7 @@ fn follow<'c, 'de>(
     hops: &[usize],
 ) -> Option<(&'c mut Column<'de>, usize)> {
     for &hop in hops {
-        while let Some(inner) = column.some(row) {
-            (column, row) = (column.inside(), inner);
-        }
+        (column, row) = column.innermost(row);
         (column, row) = match &mut column.kind {
             Kind::Structs(Structs { fields, .. }) => {
                 let field = fields.get_mut(hop)?;

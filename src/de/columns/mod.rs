@@ -8,7 +8,6 @@
 mod access;
 mod deserializer;
 mod in_row;
-mod packed;
 mod place;
 mod row;
 mod tensors;
@@ -18,7 +17,6 @@ use std::ops::Range;
 
 use serde::de::{self, DeserializeSeed, Visitor};
 
-use self::packed::read_packed;
 pub(crate) use self::place::ColumnOfGroups;
 use self::row::Row;
 pub(in crate::de) use self::tensors::PlainArray;
@@ -189,11 +187,6 @@ impl<'de, R: Read<'de>> de::SeqAccess<'de> for &mut Groups<'_, 'de, R> {
                     let counted = self.allowance.take_elements(*rows, size_of::<T::Value>());
                     counted.map_err(|error| error.at(column.at))?;
                 }
-                // The result of either way is returned at once, because copies of large values take long.
-                let seed = match read_packed(column, number, seed) {
-                    Ok(value) => return Ok(Some(value)),
-                    Err(seed) => seed,
-                };
                 let at = column.at;
                 return match seed.deserialize(Row::new(column, number, self.allowance)) {
                     Ok(value) => Ok(Some(value)),

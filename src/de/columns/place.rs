@@ -11,6 +11,7 @@ use super::row::Row;
 use super::{Current, Groups, Wanted};
 use crate::de::items::show;
 use crate::de::{Deserializer, bulk};
+use crate::dtype::DType;
 use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::handoff::{Held, name};
@@ -170,7 +171,7 @@ fn field_of<'de>(
     match column.kind {
         Kind::Structs(Structs { fields, .. }) => {
             let Some(field) = fields.into_iter().find(|field| field.name == *name) else {
-                return Ok(Column { at, kind: Kind::Unit });
+                return Ok(Column::new(at, Kind::Unit));
             };
             let Some(marks) = field.present else {
                 return field_of(field.column, rows, rest, allowance);
@@ -186,24 +187,33 @@ fn field_of<'de>(
             spread(at, marks, rows, column, allowance)
         }
         _ => {
-            let mut items = Vec::new();
-            for row in 0..rows {
-                let value = value::read_row(&mut column, row, allowance)?;
+            let items = as_items(&mut column, rows, allowance, |value| {
                 let mut field = value.get(name.as_str());
                 for name in rest {
                     field = field.and_then(|field| field.get(name.as_str()));
                 }
-                let item = crate::to_vec(field.unwrap_or(&Value::Null))?;
-                allowance.charge(item.len() as u64)?;
-                items.extend_from_slice(&item);
-            }
-            let levels = allowance.limits.max_depth;
-            Ok(Column {
-                at,
-                kind: Kind::Items(Items::new(Data::Owned(Rc::new(items)), at, levels)),
-            })
+                field
+            })?;
+            Ok(Column::new(at, Kind::Items(items)))
         }
     }
+}
+
+/// Encodes the values that `of` finds in the rows of a column.
+fn as_items<'de>(
+    column: &mut Column<'de>,
+    rows: usize,
+    allowance: &Allowance,
+    of: impl Fn(&Value) -> Option<&Value>,
+) -> Result<Items<'de>> {
+    let mut items = Vec::new();
+    for row in 0..rows {
+        let value = value::read_row(column, row, allowance)?;
+        let item = crate::to_vec(of(&value).unwrap_or(&Value::Null))?;
+        allowance.charge(item.len() as u64)?;
+        items.extend_from_slice(&item);
+    }
+    Ok(Items::new(Data::Owned(Rc::new(items)), column.at, allowance.limits.max_depth))
 }
 
 /// Returns a column of `rows` rows: those that are marked are the rows of `column`, and the others are null.
@@ -217,6 +227,13 @@ fn spread<'de>(
     column: Column<'de>,
     allowance: &Allowance,
 ) -> Result<Column<'de>> {
+    if let Kind::Dict(dict) = &column.kind
+        && matches!(dict.column.kind, Kind::Unit | Kind::Optional(_) | Kind::Items(_))
+    {
+        let (mut column, present) = (column, marks.count(rows));
+        let items = as_items(&mut column, present, allowance, |value| Some(value))?;
+        return spread(at, marks, rows, Column::new(column.at, Kind::Items(items)), allowance);
+    }
     let kind = match column.kind {
         Kind::Unit => Kind::Unit,
         Kind::Optional(mut inner) => {
@@ -229,16 +246,16 @@ fn spread<'de>(
             if (0..present).any(|row| items.reads_as_none(row)) {
                 Kind::Items(spread_items(at, marks, rows, items, allowance)?)
             } else {
-                let column = Column { at: column.at, kind: Kind::Items(items) };
+                let column = Column::new(column.at, Kind::Items(items));
                 Kind::Optional(Box::new(Optional { marks, column }))
             }
         }
         kind => {
-            let column = Column { at: column.at, kind };
+            let column = Column::new(column.at, kind);
             Kind::Optional(Box::new(Optional { marks, column }))
         }
     };
-    Ok(Column { at, kind })
+    Ok(Column::new(at, kind))
 }
 
 /// Like [`spread`], for items of which some are null: items of nulls are added.
@@ -265,6 +282,8 @@ pub struct ColumnOfGroups<'de> {
     rows: usize,
     /// The number of the first row, for errors.
     first: u64,
+    /// The dtype of the column as a tensor, if it is known. That of some of the groups can be narrower.
+    dtype: Option<DType>,
     allowance: Allowance,
 }
 
@@ -277,7 +296,13 @@ impl<'de> ColumnOfGroups<'de> {
     /// Like [`new`](Self::new), for rows from row `first` of a table on.
     pub fn starting_at(first: u64, limits: Limits) -> Self {
         let wire = Reader::new(SliceRead::new(&[]), limits);
-        Self { groups: Vec::new(), rows: 0, first, allowance: wire.allowance() }
+        let groups = Vec::new();
+        Self { groups, rows: 0, first, dtype: None, allowance: wire.allowance() }
+    }
+
+    /// States the dtype of the column as a tensor.
+    pub fn with_dtype(self, dtype: Option<DType>) -> Self {
+        Self { dtype, ..self }
     }
 
     fn push(&mut self, rows: usize, column: Column<'de>) {
@@ -300,7 +325,7 @@ impl<'de> ColumnOfGroups<'de> {
                 Kind::Items(Items::new(Data::Owned(Rc::new(items)), 0, levels))
             }
         };
-        self.push(rows.len(), Column { at: 0, kind });
+        self.push(rows.len(), Column::new(0, kind));
         Ok(())
     }
 
@@ -331,7 +356,7 @@ impl<'de> ColumnOfGroups<'de> {
 
     fn tensor<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         let ColumnTensor { dtype, mut dims, bytes, shared } =
-            tensor_of_groups(&self.groups, &self.allowance)?;
+            tensor_of_groups(&self.groups, self.dtype.as_ref(), &self.allowance)?;
         dims.insert(0, self.rows);
         let meta = TensorMeta { dtype, shape: Shape::from(&*dims), order: Order::C };
         show(meta, true, shared.map_or(Held::Nothing, Held::Shared), bytes, visitor)
@@ -346,7 +371,7 @@ impl<'de> ColumnOfGroups<'de> {
         if !self.groups.iter().all(|(_, column)| numbers(column)) {
             return None;
         }
-        let all = tensor_of_groups(&self.groups, &self.allowance).ok()?;
+        let all = tensor_of_groups(&self.groups, None, &self.allowance).ok()?;
         let bytes = all.bytes.as_slice();
         let charged = self.allowance.charge(bytes.len() as u64);
         let made = charged.and_then(|()| Elements::copied_from_le(&all.dtype, bytes));

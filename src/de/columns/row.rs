@@ -44,13 +44,18 @@ impl<'c, 'de> Row<'c, 'de> {
         Self { column, row, allowance, somes: 0 }
     }
 
-    /// If the column holds optional values, returns the row of the inner column. If there is none because the value is
+    /// If the column holds optional values or is a dict, returns the row of the inner column. If there is none because the value is
     /// `None`, returns this row.
     #[inline(always)]
     pub(super) fn inner(mut self) -> Self {
-        while let Some(inner) = self.column.some(self.row) {
-            (self.column, self.row) = (self.column.inside(), inner);
-        }
+        (self.column, self.row) = self.column.innermost(self.row);
+        self
+    }
+
+    /// If the column is a dict, the row of the column in it.
+    #[inline]
+    pub(super) fn distinct(mut self) -> Self {
+        (self.column, self.row) = self.column.distinct(self.row);
         self
     }
 

@@ -42,10 +42,10 @@ impl<'de> Row<'_, 'de> {
                 // Floats have the type that they have in a plain array too, and can be borrowed. The type of integers
                 // depends on the other rows.
                 if let Kind::Numbers(numbers) = &column.kind
-                    && matches!(numbers.kind, NumberType::F32 | NumberType::F64)
+                    && numbers.kind.is_float()
                     && !range.is_empty()
-                    && let Some(bytes) = numbers.run(range.clone())
                 {
+                    let bytes = numbers.run(range.clone());
                     let shape = Shape::from([range.len()]);
                     let meta = TensorMeta { dtype: numbers.kind.dtype(), shape, order: Order::C };
                     return show(meta, false, Held::Nothing, bytes, visitor)

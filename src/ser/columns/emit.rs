@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::bytes::Bytes;
-use super::fixed::{Fixed, Form};
+use super::dict::Dict;
 use super::inconsistent;
 use super::narrow::{converted, narrowed};
 use super::node::{self, Enum, Items, Lengths, Node, Strings, Tensors, Tuple, ones};
@@ -13,6 +13,7 @@ use crate::meta::{Order, TensorMeta};
 use crate::ser::pack::Kind;
 use crate::shape::Shape;
 use crate::wire::apart::{Apart, Target};
+use crate::wire::columns::{NumberType, Uniform, cast};
 use crate::wire::encoded::is_deeper;
 use crate::wire::head;
 use crate::wire::writer::Writer;
@@ -23,11 +24,12 @@ pub fn column<O: Target>(writer: &mut Writer<O>, node: &Node, rows: usize) -> Re
         return Err(inconsistent());
     }
     match node {
-        Node::Empty | Node::Loose | Node::Unit(_) => kind(writer, "unit", 0)?,
+        // Where there is no row, nothing says which kind it would have.
+        _ if rows == 0 => kind(writer, "unit", 0)?,
+        Node::Empty | Node::Unit(_) => kind(writer, "unit", 0)?,
         Node::Numbers(numbers) => return column_of_numbers(writer, numbers.kind, &numbers.bytes),
         Node::Tensors(tensors) => return column_of_tensors(writer, tensors),
         Node::Misfit(node) => return column(writer, node, rows),
-        Node::Fixed(fixed) => return column_of_rows(writer, fixed),
         Node::Struct(columns) => {
             writer.enter(1)?;
             writer.sink.head(head::MAP, columns.fields.len() as u64)?;
@@ -36,11 +38,8 @@ pub fn column<O: Target>(writer: &mut Writer<O>, node: &Node, rows: usize) -> Re
                 column(writer, &field.node, rows)?;
             }
         }
-        Node::Bools(found) => {
-            kind(writer, "bool", 1)?;
-            bits(writer, found)?;
-        }
-        Node::Strings(strings) => column_of_strings(writer, strings)?,
+        Node::Bools(found) => return column_of_bools(writer, found),
+        Node::Strings(strings) => return column_of_strings(writer, strings),
         Node::Optional(optional) => {
             kind(writer, "option", 2)?;
             bits(writer, &optional.bits)?;
@@ -52,6 +51,9 @@ pub fn column<O: Target>(writer: &mut Writer<O>, node: &Node, rows: usize) -> Re
             column(writer, &optional.node, ones(&optional.bits))?;
         }
         Node::List(list) => {
+            if let Some(len) = list.lengths.same() {
+                return column_of_arrays(writer, len as usize, &list.node, rows);
+            }
             kind(writer, "list", 2)?;
             lengths(writer, &list.lengths)?;
             column(writer, &list.node, list.lengths.sum())?;
@@ -75,6 +77,12 @@ fn kind<O: Target>(writer: &mut Writer<O>, kind: &str, more: u64) -> Result<()> 
     writer.enter(1)?;
     writer.sink.head(head::ARRAY, 1 + more)?;
     writer.sink.text(kind)
+}
+
+fn column_of_bools<O: Target>(writer: &mut Writer<O>, found: &Bytes) -> Result<()> {
+    kind(writer, "bool", 1)?;
+    bits(writer, found)?;
+    writer.leave(1)
 }
 
 fn column_of_numbers<O: Target>(writer: &mut Writer<O>, of: Kind, bytes: &Bytes) -> Result<()> {
@@ -147,238 +155,142 @@ fn column_of_tensors<O: Target>(writer: &mut Writer<O>, tensors: &Tensors) -> Re
 }
 
 fn column_of_strings<O: Target>(writer: &mut Writer<O>, strings: &Strings) -> Result<()> {
+    // A column that is in the output was found not to be a dict.
+    let dict = if strings.bytes.is_placed() { None } else { Dict::of(strings) };
+    let Some(Dict { codes, strings }) = dict else { return plain_strings(writer, strings) };
+    let count = strings.lengths.rows();
+    kind(writer, "dict", 3)?;
+    column_of_codes(writer, &codes, count)?;
+    writer.sink.head(head::UNSIGNED, count as u64)?;
+    plain_strings(writer, &strings)?;
+    writer.leave(1)
+}
+
+/// Writes numbers below `count` in the least type that holds them.
+fn column_of_codes<O: Target>(writer: &mut Writer<O>, codes: &Bytes, count: usize) -> Result<()> {
+    if count <= 1 << 8 {
+        return typed(writer, &DType::U8, &converted(codes, |[low, _]: [u8; 2]| [low]));
+    }
+    typed(writer, &DType::U16, codes)
+}
+
+fn plain_strings<O: Target>(writer: &mut Writer<O>, strings: &Strings) -> Result<()> {
     let (name, major) = if strings.is_text { ("text", head::TEXT) } else { ("bytes", head::BYTES) };
     kind(writer, name, 2)?;
     lengths(writer, &strings.lengths)?;
-    string(writer, major, &strings.bytes)
+    string(writer, major, &strings.bytes)?;
+    writer.leave(1)
 }
 
 fn column_of_tuples<O: Target>(writer: &mut Writer<O>, tuple: &Tuple, rows: usize) -> Result<()> {
-    let Some((kind_of_all, dims)) = uniform(tuple) else {
-        kind(writer, "tuple", 1)?;
-        writer.enter(1)?;
-        writer.sink.head(head::ARRAY, tuple.nodes.len() as u64)?;
-        tuple.nodes.iter().try_for_each(|node| column(writer, node, rows))?;
-        return writer.leave(2);
-    };
-    column_of_lists(writer, kind_of_all, &dims, &interleaved(tuple, kind_of_all.size(), rows))
-}
-
-/// Writes tuples of numbers of one type as lists of a fixed length, so that all of them are one typed
-/// array.
-fn column_of_lists<O: Target>(
-    writer: &mut Writer<O>,
-    of: Kind,
-    dims: &[usize],
-    bytes: &Bytes,
-) -> Result<()> {
-    heads_of_lists(writer, dims)?;
-    column_of_numbers(writer, of, bytes)?;
-    writer.leave(dims.len())
-}
-
-fn heads_of_lists<O: Target>(writer: &mut Writer<O>, dims: &[usize]) -> Result<()> {
-    for &dim in dims {
-        kind(writer, "list", 2)?;
-        writer.sink.head(head::UNSIGNED, dim as u64)?;
-    }
-    Ok(())
-}
-
-/// If the tuple and the tuples inside it have only numbers of one type, returns this type, and the lengths from the
-/// outermost tuple to the innermost.
-fn uniform(tuple: &Tuple) -> Option<(Kind, Vec<usize>)> {
-    let of = |node: &Node| match node {
-        Node::Numbers(numbers) => Some((numbers.kind, Vec::new())),
-        Node::Tuple(tuple) => uniform(tuple),
+    let elements = match &*tuple.nodes {
+        [] => Some(&Node::Empty),
+        [node] if tuple.is_array => Some(node),
         _ => None,
     };
-    let mut nodes = tuple.nodes.iter();
-    let (kind, dims) = of(nodes.next()?)?;
-    if !nodes.all(|node| of(node).as_ref() == Some(&(kind, dims.clone()))) {
-        return None;
+    if let Some(elements) = elements {
+        return column_of_arrays(writer, tuple.len, elements, rows);
     }
-    Some((kind, [tuple.nodes.len()].into_iter().chain(dims).collect()))
+    let narrow = writer.sink.apart().is_none();
+    if let Some(Uniform { of, dims }) = uniform_tuple(tuple, rows, narrow) {
+        let of = of.and_then(|of| Kind::of(&of.dtype()));
+        let bytes = elements_of_tuple(tuple, rows, &dims, of);
+        for &len in &dims {
+            array(writer, len)?;
+        }
+        match of {
+            Some(of) => column_of_numbers(writer, of, &bytes)?,
+            None => column_of_bools(writer, &bytes)?,
+        }
+        return writer.leave(dims.len());
+    }
+    kind(writer, "tuple", 1)?;
+    writer.enter(1)?;
+    writer.sink.head(head::ARRAY, tuple.nodes.len() as u64)?;
+    tuple.nodes.iter().try_for_each(|node| column(writer, node, rows))?;
+    writer.leave(2)
 }
 
-/// Returns the numbers of a uniform tuple, row by row.
-fn interleaved(tuple: &Tuple, size: usize, rows: usize) -> Bytes {
-    fn leaves<'a>(tuple: &'a Tuple, found: &mut Vec<Cow<'a, [u8]>>) {
-        for node in &tuple.nodes {
-            match node {
-                Node::Numbers(numbers) => found.push(numbers.bytes.joined()),
-                Node::Tuple(tuple) => leaves(tuple, found),
-                _ => {}
+/// Writes a column whose rows are arrays of `len` elements.
+fn column_of_arrays<O: Target>(
+    writer: &mut Writer<O>,
+    len: usize,
+    elements: &Node,
+    rows: usize,
+) -> Result<()> {
+    array(writer, len)?;
+    column(writer, elements, rows * len)?;
+    writer.leave(1)
+}
+
+/// Begins a column whose rows are arrays of `len` elements.
+fn array<O: Target>(writer: &mut Writer<O>, len: usize) -> Result<()> {
+    kind(writer, "array", 2)?;
+    writer.sink.head(head::UNSIGNED, len as u64)
+}
+
+/// What the rows of a column are, if they are numbers, bools, or arrays of them. `narrow` says whether integers are
+/// written in the least type.
+fn uniform(node: &Node, rows: usize, narrow: bool) -> Option<Uniform> {
+    match node {
+        _ if rows == 0 => None,
+        Node::Numbers(numbers) => {
+            let narrowed = if narrow { narrowed(numbers.kind, &numbers.bytes) } else { None };
+            let kind = narrowed.map_or(numbers.kind, |(kind, _)| kind);
+            Some(Uniform::single(NumberType::of(&kind.dtype())))
+        }
+        Node::Bools(_) => Some(Uniform::single(None)),
+        Node::List(list) => {
+            let len = list.lengths.same()? as usize;
+            Some(uniform(&list.node, rows * len, narrow)?.in_array(len))
+        }
+        Node::Tuple(tuple) if tuple.is_array => {
+            Some(uniform(tuple.nodes.first()?, rows * tuple.len, narrow)?.in_array(tuple.len))
+        }
+        Node::Tuple(tuple) => uniform_tuple(tuple, rows, narrow),
+        Node::Misfit(node) => uniform(node, rows, narrow),
+        _ => None,
+    }
+}
+
+fn uniform_tuple(tuple: &Tuple, rows: usize, narrow: bool) -> Option<Uniform> {
+    Uniform::of_tuple(tuple.nodes.iter().map(|node| uniform(node, rows, narrow)))
+}
+
+/// The numbers of a tuple row by row, in the type `to`, or its bools.
+fn elements_of_tuple(tuple: &Tuple, rows: usize, dims: &[usize], to: Option<Kind>) -> Bytes {
+    fn elements<'n>(
+        node: &'n Node,
+        rows: usize,
+        dims: &[usize],
+        to: Option<Kind>,
+    ) -> Cow<'n, [u8]> {
+        match (node, to, dims) {
+            (Node::Numbers(numbers), Some(to), _) => {
+                cast(numbers.bytes.joined(), &numbers.kind.dtype(), &to.dtype())
             }
+            (Node::Bools(bits), ..) => bits.joined(),
+            (Node::List(list), _, [len, dims @ ..]) => elements(&list.node, rows * len, dims, to),
+            (Node::Tuple(tuple), _, dims) if !tuple.is_array => {
+                Cow::Owned(elements_of_tuple(tuple, rows, dims, to).joined().into_owned())
+            }
+            (Node::Tuple(tuple), _, [len, dims @ ..]) => match &*tuple.nodes {
+                [node] => elements(node, rows * len, dims, to),
+                _ => Cow::default(),
+            },
+            (Node::Misfit(node), ..) => elements(node, rows, dims, to),
+            _ => Cow::default(),
         }
     }
-    let mut columns = Vec::new();
-    leaves(tuple, &mut columns);
+    let inner = dims.get(1..).unwrap_or_default();
+    let columns: Vec<_> = tuple.nodes.iter().map(|node| elements(node, rows, inner, to)).collect();
+    let len = inner.iter().product::<usize>() * to.map_or(1, Kind::size);
     let mut bytes = Bytes::default();
     for row in 0..rows {
         for column in &columns {
-            bytes.push_slice(column.get(row * size..(row + 1) * size).unwrap_or_default());
+            bytes.push_slice(column.get(row * len..(row + 1) * len).unwrap_or_default());
         }
     }
-    bytes
-}
-
-/// Writes rows of numbers.
-fn column_of_rows<O: Target>(writer: &mut Writer<O>, fixed: &Fixed) -> Result<()> {
-    match Whole::of(writer, fixed) {
-        Some(whole) => {
-            whole.head(writer, fixed, fixed.rows)?;
-            writer.sink.put_block(fixed.bytes())
-        }
-        None => column_of_form(writer, fixed, &fixed.form),
-    }
-}
-
-/// The form of a column whose payload consists of the bytes of the rows, unchanged: rows of floats of one type, in a
-/// message.
-pub struct Whole {
-    float: Kind,
-    /// The lengths, if the rows are tuples: see [`dims`].
-    dims: Option<Vec<usize>>,
-}
-
-impl Whole {
-    pub fn of<O: Target>(writer: &mut Writer<O>, fixed: &Fixed) -> Option<Self> {
-        let float = fixed.form.uniform().filter(|kind| matches!(kind, Kind::F32 | Kind::F64))?;
-        // In an archive, each field gets a column of its own. A row with only one field is written as a column of
-        // numbers.
-        if writer.sink.apart().is_some() || fixed.width == float.size() {
-            return None;
-        }
-        Some(Self { float, dims: dims(&fixed.form).map(|(.., dims)| dims) })
-    }
-
-    /// Writes everything before the payload.
-    pub fn head<O: Target>(
-        &self,
-        writer: &mut Writer<O>,
-        fixed: &Fixed,
-        rows: usize,
-    ) -> Result<()> {
-        let len = rows * fixed.width;
-        let levels = self.dims.as_ref().map_or(1, Vec::len);
-        if let Some(dims) = &self.dims {
-            heads_of_lists(writer, dims)?;
-            writer.room(1)?;
-            writer.sink.typed_array_head(&self.float.dtype(), len)?;
-        } else {
-            kind(writer, "interleaved", 2)?;
-            names(writer, &fixed.form)?;
-            let shape = Shape::from_iter([rows, fixed.width / self.float.size()]);
-            // The levels of the tag, the array, and the shape or another tag.
-            writer.room(3)?;
-            writer.sink.tensor_head(&self.float.dtype(), &shape, Order::C, len)?;
-        }
-        writer.leave(levels)
-    }
-}
-
-fn names<O: Target>(writer: &mut Writer<O>, form: &Form) -> Result<()> {
-    match form {
-        Form::Bool(_) | Form::Number(..) => return writer.sink.put([head::NULL]),
-        Form::Tuple(forms) => {
-            writer.enter(1)?;
-            writer.sink.head(head::ARRAY, forms.len() as u64)?;
-            forms.iter().try_for_each(|form| names(writer, form))?;
-        }
-        Form::Struct(fields) => {
-            writer.enter(1)?;
-            writer.sink.head(head::MAP, fields.len() as u64)?;
-            for (key, form) in fields {
-                writer.sink.text(key)?;
-                names(writer, form)?;
-            }
-        }
-    }
-    writer.leave(1)
-}
-
-/// Writes a part of rows of numbers as columns of its own.
-fn column_of_form<O: Target>(writer: &mut Writer<O>, fixed: &Fixed, form: &Form) -> Result<()> {
-    match form {
-        Form::Number(kind, at) => {
-            return column_of_numbers(writer, *kind, &gather(fixed, *at, kind.size()));
-        }
-        Form::Bool(at) => {
-            kind(writer, "bool", 1)?;
-            bits(writer, &gather(fixed, *at, 1))?;
-        }
-        Form::Struct(fields) => {
-            writer.enter(1)?;
-            writer.sink.head(head::MAP, fields.len() as u64)?;
-            for (key, form) in fields {
-                writer.sink.text(key)?;
-                column_of_form(writer, fixed, form)?;
-            }
-        }
-        Form::Tuple(forms) => {
-            if let Some((kind, start, dims)) = dims(form) {
-                let len = dims.iter().product::<usize>() * kind.size();
-                return column_of_lists(writer, kind, &dims, &gather(fixed, start, len));
-            }
-            kind(writer, "tuple", 1)?;
-            writer.enter(1)?;
-            writer.sink.head(head::ARRAY, forms.len() as u64)?;
-            forms.iter().try_for_each(|form| column_of_form(writer, fixed, form))?;
-            writer.leave(1)?;
-        }
-    }
-    writer.leave(1)
-}
-
-/// If this is a tuple of numbers of one type, or of such tuples of equal length, returns the type, the offset in the
-/// row, and the lengths from the outermost tuple to the innermost.
-fn dims(form: &Form) -> Option<(Kind, usize, Vec<usize>)> {
-    match form {
-        Form::Number(kind, at) => Some((*kind, *at, Vec::new())),
-        Form::Tuple(forms) => {
-            let mut all = forms.iter().map(dims);
-            let (kind, at, inner) = all.next()??;
-            let is_like = |other: Option<(Kind, usize, Vec<usize>)>| {
-                other.is_some_and(|(k, _, dims)| k == kind && dims == inner)
-            };
-            if !all.all(is_like) {
-                return None;
-            }
-            Some((kind, at, [forms.len()].into_iter().chain(inner).collect()))
-        }
-        _ => None,
-    }
-}
-
-/// Returns the `len` bytes from `at` on of each row.
-fn gather(fixed: &Fixed, at: usize, len: usize) -> Bytes {
-    // If the compiler knows the length, the loop copies words without calling a function.
-    match len {
-        1 => words::<1>(fixed, at),
-        2 => words::<2>(fixed, at),
-        4 => words::<4>(fixed, at),
-        8 => words::<8>(fixed, at),
-        12 => words::<12>(fixed, at),
-        16 => words::<16>(fixed, at),
-        24 => words::<24>(fixed, at),
-        _ => {
-            let mut bytes = Bytes::default();
-            for row in fixed.bytes().chunks_exact(fixed.width) {
-                bytes.push_slice(row.get(at..at + len).unwrap_or_default());
-            }
-            bytes
-        }
-    }
-}
-
-fn words<const N: usize>(fixed: &Fixed, at: usize) -> Bytes {
-    let mut bytes = Bytes::default();
-    bytes.fill(fixed.rows, N, |part, before| {
-        let rows = fixed.bytes().chunks_exact(fixed.width).skip(before);
-        let words = rows.filter_map(|row| row.get(at..)?.first_chunk::<N>());
-        part.as_chunks_mut().0.iter_mut().zip(words).for_each(|(place, word)| *place = *word);
-    });
     bytes
 }
 
@@ -386,11 +298,7 @@ fn column_of_enums<O: Target>(writer: &mut Writer<O>, columns: &Enum) -> Result<
     let variants = &columns.variants;
     let has_content = variants.iter().any(|variant| variant.form != node::Form::Unit);
     kind(writer, "enum", 2 + u64::from(has_content))?;
-    if variants.len() <= 1 << 8 {
-        typed(writer, &DType::U8, &converted(&columns.codes, |[low, _]: [u8; 2]| [low]))?;
-    } else {
-        typed(writer, &DType::U16, &columns.codes)?;
-    }
+    column_of_codes(writer, &columns.codes, variants.len())?;
     writer.enter(1)?;
     writer.sink.head(head::ARRAY, variants.len() as u64)?;
     variants.iter().try_for_each(|variant| writer.sink.text(variant.name))?;
@@ -420,10 +328,8 @@ fn column_of_items<O: Target>(writer: &mut Writer<O>, items: &Items) -> Result<(
 
 /// Writes the lengths of rows: one number if they are equal.
 fn lengths<O: Target>(writer: &mut Writer<O>, lengths: &Lengths) -> Result<()> {
-    if let Some(first) = lengths.iter().next()
-        && lengths.iter().all(|len| len == first)
-    {
-        return writer.sink.head(head::UNSIGNED, u64::from(first));
+    if let Some(len) = lengths.same() {
+        return writer.sink.head(head::UNSIGNED, u64::from(len));
     }
     match narrowed(Kind::U32, &lengths.0) {
         Some((kind, bytes)) => typed(writer, &kind.dtype(), &bytes),
@@ -465,19 +371,5 @@ mod tests {
         for byte in 0..=u8::MAX {
             assert_eq!(packed(std::array::from_fn(|n| byte >> n & 1)), byte);
         }
-    }
-
-    #[test]
-    fn gathers_parts_of_every_length() {
-        macro_rules! check {
-            ($($len:literal)*) => {$(
-                let rows = [1, 2, 3].map(|row: u8| (row, [row + 10; $len], row + 20));
-                let mut fixed = Fixed::like(&rows[0]).unwrap();
-                assert!(rows.iter().all(|row| fixed.push(row)));
-                let expected: Vec<u8> = rows.iter().flat_map(|(_, part, _)| *part).collect();
-                assert_eq!(*gather(&fixed, 1, $len).joined(), expected);
-            )*};
-        }
-        check!(1 2 3 4 8 12 16 24 32);
     }
 }

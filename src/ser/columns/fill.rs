@@ -10,8 +10,7 @@ use serde::Serialize;
 
 use self::serializer::Fill;
 use super::bytes::Bytes;
-use super::fixed::Fixed;
-use super::node::{Items, Lengths, Node, Numbers, Strings, Tensors};
+use super::node::{Items, Node, Numbers, Strings, Tensors};
 use crate::error::{Error, Result};
 use crate::io::sink::{Memory, Sink};
 use crate::meta::{Order, TensorMeta};
@@ -42,11 +41,14 @@ impl Node {
             }
             (Self::Strings(_), None) if is_text::<T>() => value.serialize(Fill { node: self, at }),
             // Most values that contain others. The call in `put_any` would cost as much as this one.
-            (Self::Struct(_) | Self::List(_) | Self::Optional(_) | Self::Enum(_), None)
-                if !is_text::<T>() =>
-            {
-                value.serialize(Fill { node: self, at })
-            }
+            (
+                Self::Struct(_)
+                | Self::List(_)
+                | Self::Tuple(_)
+                | Self::Optional(_)
+                | Self::Enum(_),
+                None,
+            ) if !is_text::<T>() => value.serialize(Fill { node: self, at }),
             _ => self.put_any(value, at),
         }
     }
@@ -59,13 +61,6 @@ impl Node {
                 optional.node.put(value, at)?;
                 optional.bits.push([1]);
                 Ok(())
-            }
-            Self::Fixed(fixed) => {
-                if fixed.push(value) {
-                    Ok(())
-                } else {
-                    Err(self.misfit())
-                }
             }
             Self::Empty => self.begin(value, at),
             node => value.serialize(Fill { node, at }),
@@ -82,13 +77,6 @@ impl Node {
             *self = Self::Items(items);
             return result;
         }
-        if let Some(mut fixed) = Fixed::like(value)
-            && fixed.push(value)
-        {
-            *self = Self::Fixed(Box::new(fixed));
-            return Ok(());
-        }
-        *self = Self::Loose;
         value.serialize(Fill { node: self, at })
     }
 
@@ -117,11 +105,7 @@ impl Node {
     #[inline(never)]
     fn other_strings(&mut self, is_text: bool, bytes: &[u8]) -> Result<()> {
         if self.is_new() {
-            *self = Self::Strings(Strings {
-                is_text,
-                lengths: Lengths::default(),
-                bytes: Bytes::default(),
-            });
+            *self = Self::Strings(Strings { is_text, ..Strings::default() });
         }
         match (self, u32::try_from(bytes.len())) {
             (Self::Strings(strings), Ok(len)) if strings.is_text == is_text => {
@@ -185,7 +169,7 @@ enum Leaf {
 
 impl Strings {
     #[inline(always)]
-    fn push(&mut self, bytes: &[u8], len: u32) {
+    pub(super) fn push(&mut self, bytes: &[u8], len: u32) {
         self.bytes.push_slice(bytes);
         self.lengths.push(len);
     }

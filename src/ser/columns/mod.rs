@@ -6,9 +6,9 @@
 //! each column changes at most once.
 
 mod bytes;
+mod dict;
 mod emit;
 mod fill;
-mod fixed;
 mod form;
 mod narrow;
 mod node;
@@ -16,9 +16,7 @@ mod place;
 
 use serde::Serialize;
 
-use self::emit::Whole;
 use self::fill::At;
-use self::fixed::Fixed;
 use self::node::Node;
 use self::place::{Placed, Prediction};
 use crate::error::{Error, Result};
@@ -46,7 +44,7 @@ const MAX_BYTES: usize = 16 << 20;
 const LARGE_ROW: usize = 64 << 10;
 /// After this many rows of a group, it is decided whether a column is collected in the output.
 const PLACE_AT: usize = 16;
-/// The number of bytes to reserve for the heads of a group, and for the memory that [`Fixed`] needs after its rows.
+/// The number of bytes to reserve for what is written behind a column in the output.
 const ROOM: usize = 1 << 10;
 /// If the tensors of columns must be listed, a sequence of fewer rows than this, or of an unknown number, is written as
 /// rows if the rows have tensors. The whole value is an exception.
@@ -145,54 +143,6 @@ impl Columns {
         Ok((self.node.size() <= LARGE_ROW).then_some(self))
     }
 
-    /// Adds elements as long as they are rows of numbers of one form. Returns the first other element.
-    #[inline(always)]
-    pub fn extend<O: Target, I>(
-        &mut self,
-        writer: &mut Writer<O>,
-        iter: &mut I,
-    ) -> Result<Option<I::Item>>
-    where
-        I: Iterator,
-        I::Item: Serialize,
-    {
-        let mut next = iter.next();
-        while let Node::Fixed(fixed) = &mut self.node
-            && let Some(value) = next
-        {
-            let left = self.total.map_or(usize::MAX, |total| total - self.written);
-            let max = left.min(MAX_ROWS);
-            if max == 0 {
-                return Ok(Some(value));
-            }
-            let mut direct = None;
-            if self.total.is_some()
-                && let Some(whole) = Whole::of(writer, fixed)
-            {
-                let head = if max == left { self.head.of_last() } else { Head::Many };
-                direct = Some(Direct::begin(writer, fixed, &whole, self.head, head, max)?);
-            }
-            next = fixed.extend(value, iter, max);
-            let is_written = match direct {
-                Some(direct) => direct.end(writer, fixed, &mut self.head)?,
-                None => false,
-            };
-            if is_written {
-                fixed.truncate(0);
-                self.rows = 0;
-                self.written += max;
-                self.check_at = 1;
-                continue;
-            }
-            self.rows = fixed.rows;
-            if self.rows < max || max == left {
-                return Ok(next);
-            }
-            self.end_group(writer, false)?;
-        }
-        Ok(next)
-    }
-
     /// Adds an element.
     #[inline(always)]
     pub fn push<O: Target, T: Serialize + ?Sized>(
@@ -289,6 +239,9 @@ impl Columns {
         {
             apart.columns_with_tensors();
         }
+        if self.placed.is_some() && self.node.is_largest_a_dict() {
+            self.unplace(writer)?;
+        }
         if self.placed.is_some() {
             self.end_placed(writer, before)?;
         } else {
@@ -359,6 +312,16 @@ impl Columns {
         writer.sink.give_back(placed.join(before, behind))
     }
 
+    /// Collects the column that is in the output elsewhere again, because it is going to be written in another form.
+    #[cold]
+    fn unplace<O: Target>(&mut self, writer: &mut Writer<O>) -> Result<()> {
+        let Some(before) = self.placed.take() else { return Ok(()) };
+        let Some(largest) = self.node.largest() else { return Ok(()) };
+        let Some((output, start, _)) = largest.take_placed() else { return Ok(()) };
+        largest.push_slice(output.get(start..).unwrap_or_default());
+        writer.sink.give_back(Placed { output, before, start }.undo())
+    }
+
     fn take_placed(&mut self) -> Option<(Placed, Option<u64>)> {
         let before = self.placed.take()?;
         let (output, start, skipped) = self.node.largest()?.take_placed()?;
@@ -417,62 +380,6 @@ fn head_of_group<O: Target>(
         writer.sink.container(head::ARRAY, (after == Head::One).then_some(2))?;
     }
     writer.sink.head(head::UNSIGNED, rows as u64)
-}
-
-/// A group of rows whose payload consists of their bytes in memory. They are collected at their final place in the
-/// output, after heads for the expected number of rows.
-struct Direct {
-    before: usize,
-    rows: usize,
-    head: Head,
-}
-
-impl Direct {
-    fn begin<O: Target>(
-        writer: &mut Writer<O>,
-        fixed: &mut Fixed,
-        whole: &Whole,
-        before: Head,
-        head: Head,
-        rows: usize,
-    ) -> Result<Self> {
-        let lent = writer.sink.lend();
-        let len = lent.len();
-        let mut inner = Writer::new(Sink::new(lent, Memory::growing()), writer.options);
-        inner.depth = writer.depth;
-        inner.sink.reserve(rows * fixed.width + ROOM)?;
-        head_of_group(&mut inner, before, head, rows)?;
-        whole.head(&mut inner, fixed, rows)?;
-        let (mut lent, ..) = inner.sink.into_parts();
-        let base = lent.len();
-        let (first, start) = fixed.take();
-        lent.extend_from_slice(first.get(start..).unwrap_or_default());
-        fixed.place(lent, base);
-        Ok(Self { before: len, rows, head })
-    }
-
-    /// Keeps the group if it has the expected number of rows. Otherwise, its rows are collected as usual.
-    fn end<O: Target>(
-        self,
-        writer: &mut Writer<O>,
-        fixed: &mut Fixed,
-        head: &mut Head,
-    ) -> Result<bool> {
-        let (mut lent, base) = fixed.take();
-        if fixed.rows == self.rows {
-            if *head == Head::Unwritten {
-                writer.enter(2)?;
-            }
-            *head = self.head;
-            writer.sink.give_back(lent)?;
-            return Ok(true);
-        }
-        let rows = lent.split_off(base);
-        lent.truncate(self.before);
-        writer.sink.give_back(lent)?;
-        fixed.place(rows, 0);
-        Ok(false)
-    }
 }
 
 /// The error for columns that have different numbers of rows.

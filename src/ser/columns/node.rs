@@ -1,7 +1,6 @@
 //! [`Node`]: the values of one column that are collected until their group ends.
 
 use super::bytes::Bytes;
-use super::fixed::Fixed;
 use crate::meta::TensorMeta;
 use crate::ser::pack::Kind;
 
@@ -11,10 +10,6 @@ pub enum Node {
     /// No value was added yet.
     #[default]
     Empty,
-    /// No value was added yet, and the rows do not have a fixed form.
-    Loose,
-    /// Rows of numbers.
-    Fixed(Box<Fixed>),
     Unit(usize),
     /// One byte for each value, 0 or 1.
     Bools(Bytes),
@@ -42,6 +37,7 @@ pub struct Numbers {
 }
 
 /// Texts or byte strings.
+#[derive(Default)]
 pub struct Strings {
     pub is_text: bool,
     pub lengths: Lengths,
@@ -81,7 +77,12 @@ pub struct Map {
 #[derive(Default)]
 pub struct Tuple {
     pub rows: usize,
+    /// The number of elements of each row.
+    pub len: usize,
+    /// A column for each element. If `is_array`, one column for all elements.
     pub nodes: Vec<Node>,
+    /// Whether the elements of the first row were numbers of one type, bools, or arrays of them: see [`Tuple::join`].
+    pub is_array: bool,
     /// Whether a row had another number of elements: see [`Node::settle`].
     pub is_misfit: bool,
 }
@@ -172,6 +173,12 @@ impl Lengths {
         self.0.len() / size_of::<u32>()
     }
 
+    /// The length of all rows, if they have the same.
+    pub fn same(&self) -> Option<u32> {
+        let first = self.iter().next()?;
+        self.iter().all(|len| len == first).then_some(first)
+    }
+
     fn truncate(&mut self, rows: usize) {
         self.0.truncate(rows * size_of::<u32>());
     }
@@ -179,6 +186,19 @@ impl Lengths {
     /// Each length was counted when its elements were added, so the sum is in memory.
     pub fn sum(&self) -> usize {
         self.iter().map(|len| len as usize).sum()
+    }
+}
+
+impl Tuple {
+    /// After the first row: if all elements are numbers of one type, bools, or arrays of them of one length, collects
+    /// them in one column from now on.
+    pub fn join(&mut self) {
+        let Some((first, others)) = self.nodes.split_first_mut() else { return };
+        if first.is_block() && others.iter().all(|other| first.takes(other)) {
+            others.iter().for_each(|other| first.append(other));
+            self.nodes.truncate(1);
+            self.is_array = true;
+        }
     }
 }
 
@@ -190,8 +210,7 @@ impl Node {
     /// Removes all rows but the first `rows`, including a row that was added only in part.
     pub fn truncate(&mut self, rows: usize) {
         match self {
-            Self::Empty | Self::Loose => {}
-            Self::Fixed(fixed) => fixed.truncate(rows),
+            Self::Empty => {}
             Self::Unit(count) => *count = rows.min(*count),
             Self::Bools(bits) => bits.truncate(rows),
             Self::Numbers(numbers) => numbers.bytes.truncate(rows * numbers.kind.size()),
@@ -219,6 +238,7 @@ impl Node {
             }
             Self::Tuple(tuple) => {
                 tuple.rows = rows.min(tuple.rows);
+                let rows = if tuple.is_array { rows * tuple.len } else { rows };
                 tuple.nodes.iter_mut().for_each(|node| node.truncate(rows));
             }
             Self::Struct(columns) => {
@@ -237,6 +257,49 @@ impl Node {
                 items.bytes.truncate(items.ends.last().copied().unwrap_or(0));
             }
             Self::Misfit(node) => node.truncate(rows),
+        }
+    }
+
+    /// Whether this column has numbers, bools, or arrays of them.
+    fn is_block(&self) -> bool {
+        match self {
+            Self::Numbers(_) | Self::Bools(_) => true,
+            Self::Tuple(tuple) => tuple.is_array,
+            _ => false,
+        }
+    }
+
+    /// Whether the rows of `other`, in which there are numbers or bools, can be added to this column.
+    fn takes(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Numbers(one), Self::Numbers(other)) => one.kind == other.kind,
+            (Self::Bools(_), Self::Bools(_)) => true,
+            (Self::Tuple(one), Self::Tuple(other)) => {
+                one.is_array
+                    && other.is_array
+                    && one.len == other.len
+                    && one.nodes.iter().zip(&other.nodes).all(|(one, other)| one.takes(other))
+            }
+            _ => false,
+        }
+    }
+
+    /// Adds the rows of a column that this one [takes](Self::takes).
+    fn append(&mut self, other: &Self) {
+        match (self, other) {
+            (
+                Self::Numbers(Numbers { bytes, .. }) | Self::Bools(bytes),
+                Self::Numbers(Numbers { bytes: more, .. }) | Self::Bools(more),
+            ) => {
+                more.pieces().for_each(|piece| bytes.push_slice(piece));
+            }
+            (Self::Tuple(tuple), Self::Tuple(other)) => {
+                tuple.rows += other.rows;
+                for (node, other) in tuple.nodes.iter_mut().zip(&other.nodes) {
+                    node.append(other);
+                }
+            }
+            _ => {}
         }
     }
 
@@ -262,7 +325,7 @@ impl Node {
     /// Whether no value was added yet, so that the next one decides the kind of the column.
     #[inline(always)]
     pub fn is_new(&self) -> bool {
-        matches!(self, Self::Empty | Self::Loose)
+        matches!(self, Self::Empty)
     }
 
     fn is_misfit(&self) -> bool {
@@ -284,11 +347,7 @@ impl Node {
     /// must have been written and removed before.
     pub fn settle(&mut self) {
         if self.is_misfit() {
-            *self = match self {
-                // Each number gets a column of its own.
-                Self::Misfit(node) if matches!(**node, Self::Fixed(_)) => Self::Loose,
-                _ => Self::Items(Items::default()),
-            };
+            *self = Self::Items(Items::default());
             return;
         }
         match self {
@@ -312,8 +371,7 @@ impl Node {
     /// The number of rows.
     pub fn rows(&self) -> usize {
         match self {
-            Self::Empty | Self::Loose => 0,
-            Self::Fixed(fixed) => fixed.rows,
+            Self::Empty => 0,
             Self::Unit(rows) => *rows,
             Self::Bools(bits) => bits.len(),
             Self::Numbers(numbers) => numbers.bytes.len() / numbers.kind.size(),
@@ -333,8 +391,7 @@ impl Node {
     /// The number of bytes that the values take in memory.
     pub fn size(&self) -> usize {
         match self {
-            Self::Empty | Self::Loose | Self::Unit(_) => 0,
-            Self::Fixed(fixed) => fixed.bytes().len(),
+            Self::Empty | Self::Unit(_) => 0,
             Self::Bools(bits) => bits.len(),
             Self::Numbers(numbers) => numbers.bytes.len(),
             Self::Strings(strings) => strings.lengths.0.len() + strings.bytes.len(),
@@ -366,7 +423,7 @@ impl Node {
     }
 
     /// Whether this column, or one in it, satisfies `is`.
-    fn any(&self, is: &dyn Fn(&Self) -> bool) -> bool {
+    pub fn any(&self, is: &dyn Fn(&Self) -> bool) -> bool {
         is(self)
             || match self {
                 Self::Misfit(node) => node.any(is),

@@ -7,6 +7,7 @@
 //! still less work than a copy from other memory.
 
 use super::bytes::Bytes;
+use super::dict::Dict;
 use super::narrow::narrowed;
 use super::node::{Lengths, Node};
 use crate::mem;
@@ -35,9 +36,32 @@ impl Node {
             },
             Self::Misfit(node) => node.largest(),
             Self::Optional(optional) | Self::Present(optional) => optional.node.largest(),
+            // Numbers in a tuple of nothing else may be written in another order.
+            Self::Tuple(tuple) if tuple.nodes.iter().all(Self::may_be_numbers) => None,
             Self::Tuple(tuple) => of(tuple.nodes.iter_mut()),
             Self::Struct(columns) => of(columns.fields.iter_mut().map(|field| &mut field.node)),
             _ => None,
+        }
+    }
+
+    /// Whether the [largest](Self::largest) column is one of strings that is written as a dict.
+    pub fn is_largest_a_dict(&mut self) -> bool {
+        let Some(largest) = self.largest().map(|bytes| std::ptr::from_ref(bytes)) else {
+            return false;
+        };
+        self.any(&|node| match node {
+            Self::Strings(strings) => {
+                std::ptr::eq(largest, &raw const strings.bytes) && Dict::of(strings).is_some()
+            }
+            _ => false,
+        })
+    }
+
+    fn may_be_numbers(&self) -> bool {
+        match self {
+            Self::Numbers(_) | Self::Bools(_) | Self::List(_) | Self::Tuple(_) => true,
+            Self::Misfit(node) => node.may_be_numbers(),
+            _ => false,
         }
     }
 
@@ -88,6 +112,19 @@ impl Prediction {
                     || self.bytes(narrow.as_ref().unwrap_or(&numbers.bytes).len())
             }
             Node::Strings(strings) => {
+                let is_it = std::ptr::eq(self.of, &raw const strings.bytes);
+                let dict = if is_it { None } else { Dict::of(strings) };
+                if let Some(Dict { strings: distinct, .. }) = dict {
+                    self.kind("dict");
+                    self.size += TYPED;
+                    self.bytes(strings.lengths.rows());
+                    self.head(distinct.lengths.rows());
+                    self.kind(if strings.is_text { "text" } else { "bytes" });
+                    self.lengths(&distinct.lengths);
+                    self.head(distinct.bytes.len());
+                    self.size += distinct.bytes.len();
+                    return false;
+                }
                 self.kind(if strings.is_text { "text" } else { "bytes" });
                 self.lengths(&strings.lengths);
                 self.is_payload(&strings.bytes) || self.bytes(strings.bytes.len())
@@ -100,7 +137,7 @@ impl Prediction {
                 self.is_payload(&tensors.bytes) || self.bytes(tensors.bytes.len())
             }
             Node::List(list) => {
-                self.kind("list");
+                self.kind(if list.lengths.same().is_some() { "array" } else { "list" });
                 self.lengths(&list.lengths);
                 self.add(&list.node)
             }
@@ -112,6 +149,11 @@ impl Prediction {
                 self.kind("option");
                 self.bits(&optional.bits);
                 self.add(&optional.node)
+            }
+            Node::Tuple(tuple) if tuple.is_array => {
+                self.kind("array");
+                self.head(tuple.len);
+                tuple.nodes.iter().any(|node| self.add(node))
             }
             Node::Tuple(tuple) => {
                 self.kind("tuple");
@@ -170,9 +212,8 @@ impl Prediction {
     }
 
     fn lengths(&mut self, lengths: &Lengths) {
-        let first = lengths.iter().next().unwrap_or(0);
-        if lengths.iter().all(|len| len == first) {
-            return self.head(first as usize);
+        if let Some(len) = lengths.same() {
+            return self.head(len as usize);
         }
         let narrow = narrowed(Kind::U32, &lengths.0).map(|(_, bytes)| bytes);
         self.size += TYPED;

@@ -19,6 +19,10 @@ const FREE_EXPANSION: u64 = 64 << 20;
 /// So this allows elements of up to 4 KiB.
 const ROW_EXPANSION: u64 = 8 * 4096;
 
+/// The number of bytes that each byte of a column may expand to where a row of a dict occurs more than once. It is that of
+/// compressed buffers.
+const REPETITION: u64 = 1024;
+
 /// The remaining part of the limits of a document. While rows are read, the [`Reader`](super::super::reader::Reader) of
 /// the document does not move, and the memory for rows is counted here instead.
 #[derive(Clone, Debug)]
@@ -41,12 +45,14 @@ pub struct Scope {
     /// The number of bytes that elements of collections may still take, if no limit on memory was set. Rows that take no
     /// bytes would otherwise become elements of any size.
     elements: u64,
+    /// The number of bytes that rows of dicts may still take.
+    repeated: u64,
 }
 
 impl Default for Scope {
     fn default() -> Self {
         let (free_rows, expansion) = (MAX_FREE_ROWS, FREE_EXPANSION);
-        Self { free_rows, expansion, elements: FREE_EXPANSION }
+        Self { free_rows, expansion, elements: FREE_EXPANSION, repeated: FREE_EXPANSION }
     }
 }
 
@@ -70,6 +76,18 @@ impl Scope {
         self.expansion = self.expansion.saturating_add(more);
         let more = (bytes as u64).saturating_mul(ROW_EXPANSION);
         self.elements = self.elements.saturating_add(more);
+        let more = (bytes as u64).saturating_mul(REPETITION);
+        self.repeated = self.repeated.saturating_add(more);
+    }
+
+    /// Counts the bytes of rows that are stored once and occur more than once.
+    pub fn take_repeated(&mut self, bytes: u64) -> Result<()> {
+        self.repeated = self.repeated.checked_sub(bytes).ok_or_else(|| {
+            Error::limit(format!(
+                "the rows of dicts take {bytes} more bytes; all of them together may take 64 MiB plus {REPETITION} times as many bytes as the columns"
+            ))
+        })?;
+        Ok(())
     }
 
     fn expand(&mut self, bytes: u64) -> Result<()> {

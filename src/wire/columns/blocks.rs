@@ -146,15 +146,48 @@ impl<'de, R: Read<'de>> Reader<R> {
                 }
             }
         };
-        // Each length is added only once, because adding takes most of the time if one row of many is read.
-        let start = lengths.sum(0..rows.start);
-        let end = plus(start, lengths.sum(rows.range()));
-        let all = plus(end, lengths.sum(rows.end..rows.all));
-        let all = all.filter(|&all| isize::try_from(all).is_ok());
-        let (Some(start), Some(end), Some(all)) = (start, end, all) else {
-            return Err(overflow(at));
+        let inner = inner_rows(&lengths, rows, at)?;
+        Ok((lengths.part(rows.range()), inner))
+    }
+
+    /// Reads the lengths of lists, which are not all equal. Also returns the rows of the column that follows.
+    pub(super) fn list_lengths(&mut self, rows: Rows) -> Result<(Lengths<'de>, Rows)> {
+        let at = self.offset();
+        let lengths = match self
+            .codes("the lengths of lists: a typed array of unsigned integers")?
+        {
+            Block::Numbers(kind, data) if kind.is_unsigned() => {
+                check_rows(data.len() / kind.size(), rows.all).map_err(|error| error.at(at))?;
+                Lengths::Each(kind.size(), data)
+            }
+            _ => {
+                let what = "expected the lengths of lists as a typed array of unsigned integers";
+                return Err(Error::data(what).at(at));
+            }
         };
-        Ok((lengths.part(rows.range()), Rows { all, start, end }))
+        let first = lengths.get(0);
+        if rows.all > 0 && (1..rows.all).all(|row| lengths.get(row) == first) {
+            let what = format!(
+                "all lists have the length {first}, which must be a column of kind \"array\""
+            );
+            return Err(Error::data(what).at(at));
+        }
+        let inner = inner_rows(&lengths, rows, at)?;
+        Ok((lengths.part(rows.range()), inner))
+    }
+
+    /// Reads the length of arrays. Also returns the rows of the column that follows.
+    pub(super) fn array_len(&mut self, rows: Rows) -> Result<(usize, Rows)> {
+        let at = self.offset();
+        let head = self.head()?;
+        if head.major() != head::UNSIGNED {
+            return Err(wrong("the length of the arrays in a column", head).at(at));
+        }
+        let len = usize::try_from(head.arg).map_err(|_| overflow(at))?;
+        if len == 0 {
+            self.free_rows(rows)?;
+        }
+        Ok((len, inner_rows(&Lengths::Same(len), rows, at)?))
     }
 
     /// Reads a byte string or a typed array, which may be in a buffer.
@@ -279,6 +312,19 @@ impl<'de, R: Read<'de>> Reader<R> {
         }
         Ok(text)
     }
+}
+
+/// The rows of the column with the content of rows that have these lengths.
+fn inner_rows(lengths: &Lengths<'_>, rows: Rows, at: u64) -> Result<Rows> {
+    // Each length is added only once, because adding takes most of the time if one row of many is read.
+    let start = lengths.sum(0..rows.start);
+    let end = plus(start, lengths.sum(rows.range()));
+    let all = plus(end, lengths.sum(rows.end..rows.all));
+    let all = all.filter(|&all| isize::try_from(all).is_ok());
+    let (Some(start), Some(end), Some(all)) = (start, end, all) else {
+        return Err(overflow(at));
+    };
+    Ok(Rows { all, start, end })
 }
 
 fn plus(sum: Option<usize>, more: Option<usize>) -> Option<usize> {

@@ -10,27 +10,27 @@
 mod allowance;
 mod blocks;
 mod data;
+mod dict;
 mod heads;
-mod interleaved;
 mod numbers;
-mod packed;
 mod parse;
 mod range;
 mod rows;
 mod structs;
 mod tensor;
+mod uniform;
 mod wanted;
 
 pub use self::allowance::{Allowance, Scope};
 pub use self::data::{Data, TextData};
+pub use self::dict::Dict;
 pub use self::heads::{check_items, check_names};
-pub use self::interleaved::Names;
-pub use self::numbers::{NumberType, Numbers};
-pub use self::packed::{BLOCK, Known, MAX_NODES, Node, Packed, nodes};
+pub use self::numbers::{NumberType, Numbers, cast, holding};
 pub use self::parse::Start;
 pub use self::rows::{Bits, Cuts, Enum, Items, Lengths, Marks, Optional, Tensors};
-pub use self::structs::{Field, Structs, is_derived};
+pub use self::structs::{Field, Structs};
 pub use self::tensor::{ColumnTensor, tensor_of_groups};
+pub use self::uniform::Uniform;
 pub use self::wanted::WantedFields;
 
 /// Rows, and the column with their content.
@@ -44,10 +44,11 @@ pub struct Column<'de> {
     /// The offset of the column in the input.
     pub at: u64,
     pub kind: Kind<'de>,
+    /// Whether a type was named for the rows.
+    pub is_typed: bool,
 }
 
-/// The content of a column. The kinds are those of the table in `SPEC.md`, except that interleaved columns become
-/// structs and tuples of numbers.
+/// The content of a column. The kinds are those of the table in `SPEC.md`, except that arrays become lists of one length.
 pub enum Kind<'de> {
     Numbers(Numbers<'de>),
     Tensors(Box<Tensors<'de>>),
@@ -62,6 +63,7 @@ pub enum Kind<'de> {
     Maps(Box<Maps<'de>>),
     Enums(Box<Enum<'de>>),
     Items(Items<'de>),
+    Dict(Box<Dict<'de>>),
 }
 
 pub struct Maps<'de> {
@@ -85,11 +87,16 @@ impl Kind<'_> {
             Self::Lists(_) | Self::Tuples(_) => "array",
             Self::Enums(_) => "enum",
             Self::Items(_) => "item",
+            Self::Dict(dict) => dict.column.kind.name(),
         }
     }
 }
 
 impl<'de> Column<'de> {
+    pub fn new(at: u64, kind: Kind<'de>) -> Self {
+        Self { at, kind, is_typed: false }
+    }
+
     /// Whether a row is encoded as null, or begins with the tag `TSOM`: then "some" of this row has the tag
     /// (`SPEC.md`, section 1.1).
     pub fn needs_some(&mut self, row: usize) -> bool {
@@ -100,6 +107,10 @@ impl<'de> Column<'de> {
                 None => true,
             },
             Kind::Items(items) => items.reads_as_none(row),
+            Kind::Dict(dict) => {
+                let row = dict.inner(row);
+                dict.column.needs_some(row)
+            }
             _ => false,
         }
     }
@@ -113,8 +124,35 @@ impl<'de> Column<'de> {
             Kind::Texts(cuts, TextData::Borrowed(text)) => {
                 Some(text.get(cuts.range_here(row)).unwrap_or_default())
             }
+            Kind::Dict(dict) => {
+                let row = dict.inner(row);
+                dict.column.borrowed_text(row)
+            }
             _ => None,
         }
+    }
+
+    /// The column with the row, and its number there, if each distinct row of this column is stored once.
+    #[inline]
+    pub fn distinct(&mut self, row: usize) -> (&mut Self, usize) {
+        match self.kind {
+            Kind::Dict(ref mut dict) => {
+                let row = dict.inner(row);
+                (&mut dict.column, row)
+            }
+            _ => (self, row),
+        }
+    }
+
+    /// The value in options: the column with the row, and its number there. If there is none, that of the innermost
+    /// option.
+    #[inline]
+    pub fn innermost(&mut self, row: usize) -> (&mut Self, usize) {
+        let (mut column, mut row) = self.distinct(row);
+        while let Some(inner) = column.some(row) {
+            (column, row) = column.inside().distinct(inner);
+        }
+        (column, row)
     }
 
     /// The row of the inner column, if these are optional values and the row is "some".

@@ -1,5 +1,6 @@
 //! Columns of numbers.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::Data;
@@ -52,78 +53,98 @@ impl NumberType {
     pub fn is_unsigned(self) -> bool {
         matches!(self, Self::U8 | Self::U16 | Self::U32 | Self::U64)
     }
+
+    pub fn is_signed(self) -> bool {
+        matches!(self, Self::I8 | Self::I16 | Self::I32 | Self::I64)
+    }
+
+    /// The least type that holds all numbers of both types (`SPEC.md`, section 3.1). `None` if there is none: for floats
+    /// of two types, for floats and integers, and for u64 and a signed type.
+    pub fn holding(self, other: Self) -> Option<Self> {
+        if self == other {
+            return Some(self);
+        }
+        if self.is_float() || other.is_float() {
+            return None;
+        }
+        let (one, other_size) = (self.size(), other.size());
+        if self.is_signed() == other.is_signed() {
+            return Some(if one > other_size { self } else { other });
+        }
+        let (signed, unsigned) =
+            if self.is_signed() { (one, other_size) } else { (other_size, one) };
+        match signed.max(2 * unsigned) {
+            2 => Some(Self::I16),
+            4 => Some(Self::I32),
+            8 => Some(Self::I64),
+            _ => None,
+        }
+    }
 }
 
-/// Little-endian numbers at equal distances.
+/// The least dtype that holds all elements of both: see [`NumberType::holding`].
+pub fn holding(one: &DType, other: &DType) -> Option<DType> {
+    if one == other {
+        return Some(one.clone());
+    }
+    NumberType::of(one)?.holding(NumberType::of(other)?).map(NumberType::dtype)
+}
+
+/// Little-endian numbers in another type, which holds them.
+pub fn cast<'n>(numbers: Cow<'n, [u8]>, from: &DType, to: &DType) -> Cow<'n, [u8]> {
+    if from == to {
+        return numbers;
+    }
+    let is_signed = NumberType::of(from).is_some_and(NumberType::is_signed);
+    let (size, wide) = (from.word(), to.word());
+    let mut bytes = Vec::with_capacity(numbers.len() / size * wide);
+    for number in numbers.chunks_exact(size) {
+        let is_negative = is_signed && number.last().is_some_and(|byte| byte >> 7 == 1);
+        let mut word = [if is_negative { 0xff } else { 0 }; 8];
+        word.iter_mut().zip(number).for_each(|(place, byte)| *place = *byte);
+        bytes.extend(word.iter().take(wide));
+    }
+    Cow::Owned(bytes)
+}
+
+/// Little-endian numbers.
 pub struct Numbers<'de> {
     pub kind: NumberType,
     data: Data<'de>,
-    /// The offset of the number of row 0.
-    start: usize,
-    /// The distance from row to row in bytes.
-    stride: usize,
 }
 
 impl<'de> Numbers<'de> {
-    /// Numbers without gaps.
     pub fn new(kind: NumberType, data: Data<'de>) -> Self {
-        Self { kind, data, start: 0, stride: kind.size() }
-    }
-
-    /// Numbers of interleaved rows, which are `stride` bytes long.
-    pub fn interleaved(kind: NumberType, data: Data<'de>, start: usize, stride: usize) -> Self {
-        Self { kind, data, start, stride }
+        Self { kind, data }
     }
 
     /// The bytes of a row. The length of the data was checked before, so they are there.
     #[inline(always)]
     pub fn word<const N: usize>(&self, row: usize) -> [u8; N] {
-        let start = self.start + row * self.stride;
-        let bytes = self.data.as_slice().get(start..).and_then(<[u8]>::first_chunk);
+        let bytes = self.data.as_slice().get(row * N..).and_then(<[u8]>::first_chunk);
         bytes.copied().unwrap_or([0; N])
     }
 
-    /// The bytes of several rows, if there is nothing in between.
-    pub fn run(&self, rows: Range<usize>) -> Option<Bytes<'de, '_>> {
-        Some(self.data.part(self.place_of_run(rows)?))
+    /// The bytes of several rows.
+    pub fn run(&self, rows: Range<usize>) -> Bytes<'de, '_> {
+        self.data.part(self.place_of_run(rows))
     }
 
-    /// The bytes of several rows, if the numbers have this type and there is nothing in between. They are about to be
-    /// copied, and so those of later rows will be.
+    /// The bytes of several rows, if the numbers have this type. They are about to be copied, and so those of later
+    /// rows will be.
     #[inline(never)]
     pub fn next_run(&self, kind: NumberType, rows: Range<usize>) -> Option<&[u8]> {
         if self.kind != kind {
             return None;
         }
-        Some(self.data.next_part(self.place_of_run(rows)?))
+        Some(self.data.next_part(self.place_of_run(rows)))
     }
 
-    /// The range of the bytes of several rows in the data, if there is nothing in between.
+    /// The range of the bytes of several rows in the data.
     #[inline(always)]
-    fn place_of_run(&self, rows: Range<usize>) -> Option<Range<usize>> {
+    fn place_of_run(&self, rows: Range<usize>) -> Range<usize> {
         let size = self.kind.size();
-        let place = |row| self.start + row * size;
-        (self.stride == size).then(|| place(rows.start)..place(rows.end))
-    }
-
-    /// The distance from row to row in bytes.
-    pub fn stride(&self) -> usize {
-        self.stride
-    }
-
-    /// The offset of the number of row 0 in the data.
-    pub fn start(&self) -> usize {
-        self.start
-    }
-
-    /// Whether the numbers of both columns are in the same data.
-    pub fn has_data_of(&self, other: &Self) -> bool {
-        std::ptr::eq(self.data.as_slice(), other.data.as_slice())
-    }
-
-    /// `len` bytes of the data.
-    pub fn data_at(&self, start: usize, len: usize) -> Bytes<'de, '_> {
-        self.data.part(start..start + len)
+        rows.start * size..rows.end * size
     }
 
     /// Like [`integer`](Self::integer), but not inlined: arguments and result fit in registers.

@@ -1,15 +1,14 @@
 //! Reads groups and the columns in them, and checks them. What columns store as blocks of bytes is read in
-//! [`blocks`](super::blocks), and interleaved columns in [`interleaved`](super::interleaved).
+//! [`blocks`](super::blocks).
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::blocks::{Block, check_rows};
 use super::heads::{check_items, check_names, definite, wrong};
 use super::range::Rows;
 use super::{
-    Column, Cuts, Data, Enum, Field, Group, Items, Kind, Maps, Marks, NumberType, Optional,
-    Structs, WantedFields,
+    Column, Cuts, Data, Enum, Field, Group, Items, Kind, Lengths, Maps, Marks, Optional, Structs,
+    Uniform, WantedFields,
 };
 use crate::error::{Error, Result};
 use crate::io::source::Read;
@@ -115,7 +114,7 @@ impl<'de, R: Read<'de>> Reader<R> {
     }
 
     /// Reads a column. `present` is for a value of a struct: it is set if some rows do not have it.
-    fn part_of_column(
+    pub(super) fn part_of_column(
         &mut self,
         rows: Rows,
         present: Option<&mut Option<Marks<'de>>>,
@@ -127,7 +126,9 @@ impl<'de, R: Read<'de>> Reader<R> {
         let kind = match head.major() {
             head::MAP => self.within(1, |wire| wire.structs(head, rows, wanted, at)),
             head::ARRAY => {
-                self.within(1, |wire| wire.named_column(head, rows, present, wanted, at))
+                let column =
+                    self.within(1, |wire| wire.named_column(head, rows, present, wanted, at));
+                return column.map_err(|error| error.at(at));
             }
             head::TAG if tag::is_array(head.arg) => self.block_column(head.arg, rows, at),
             head::TAG => {
@@ -136,7 +137,7 @@ impl<'de, R: Read<'de>> Reader<R> {
             }
             _ => Err(wrong("a column", head)),
         };
-        Ok(Column { at, kind: kind.map_err(|error| error.at(at))? })
+        Ok(Column::new(at, kind.map_err(|error| error.at(at))?))
     }
 
     fn structs(
@@ -180,7 +181,7 @@ impl<'de, R: Read<'de>> Reader<R> {
         present: Option<&mut Option<Marks<'de>>>,
         wanted: &WantedFields<'_>,
         at: u64,
-    ) -> Result<Kind<'de>> {
+    ) -> Result<Column<'de>> {
         let len = definite(head, at)?;
         let kind_at = self.offset();
         let name = match len {
@@ -194,7 +195,7 @@ impl<'de, R: Read<'de>> Reader<R> {
             ))
             .at(at)),
         };
-        match &*name {
+        let kind = match &*name {
             "unit" => {
                 takes(1)?;
                 self.free_rows(rows)?;
@@ -232,13 +233,29 @@ impl<'de, R: Read<'de>> Reader<R> {
                 let (bits, inner) = self.marked(rows)?;
                 let column = self.part_of_column(inner, None, wanted)?;
                 *present = Some(Marks::new(bits));
-                Ok(column.kind)
+                return Ok(column);
+            }
+            "dict" => {
+                takes(4)?;
+                self.dict(rows, wanted)
+            }
+            "type" => {
+                takes(4)?;
+                self.type_name()?;
+                let column = self.part_of_column(rows, None, wanted)?;
+                return Ok(Column { is_typed: true, ..column });
             }
             "list" => {
                 takes(3)?;
-                let (lengths, inner) = self.lengths(rows, |len| len == 0)?;
+                let (lengths, inner) = self.list_lengths(rows)?;
                 let column = self.column(inner)?;
                 Ok(Kind::Lists(Box::new((Cuts::new(lengths), column))))
+            }
+            "array" => {
+                takes(3)?;
+                let (len, inner) = self.array_len(rows)?;
+                let column = self.column(inner)?;
+                Ok(Kind::Lists(Box::new((Cuts::new(Lengths::Same(len)), column))))
             }
             "map" => {
                 takes(4)?;
@@ -249,17 +266,13 @@ impl<'de, R: Read<'de>> Reader<R> {
             }
             "tuple" => {
                 takes(2)?;
-                self.within(1, |wire| wire.tuples(rows))
+                self.within(1, |wire| wire.tuples(rows, at))
             }
             "enum" => {
                 if len != 3 {
                     takes(4)?;
                 }
                 self.enums(rows, len == 4)
-            }
-            "interleaved" => {
-                takes(3)?;
-                self.interleaved(rows)
             }
             "rows" => {
                 takes(2)?;
@@ -269,18 +282,26 @@ impl<'de, R: Read<'de>> Reader<R> {
                 let what = format!("{other:?} is not a kind of column");
                 Err(Error::data(what).at(kind_at))
             }
-        }
+        };
+        Ok(Column::new(at, kind?))
     }
 
-    fn tuples(&mut self, rows: Rows) -> Result<Kind<'de>> {
+    fn tuples(&mut self, rows: Rows, at: u64) -> Result<Kind<'de>> {
         let len = self.array("the columns of a tuple")?;
         if len == 0 {
-            self.free_rows(rows)?;
+            let what = "a tuple has at least one column; rows without elements are a column of kind \"array\"";
+            return Err(Error::data(what).at(at));
         }
         let mut columns = Vec::new();
         for index in 0..len {
             let column = self.column(rows);
             columns.push(column.map_err(|error| error.in_index(index))?);
+        }
+        if let Some(uniform) = Uniform::of_tuple(columns.iter().map(Uniform::of)) {
+            let what = format!(
+                "a tuple has only {uniform}, which must be one column of kind \"array\", not {len} columns"
+            );
+            return Err(Error::data(what).at(at));
         }
         Ok(Kind::Tuples(columns))
     }
@@ -308,16 +329,7 @@ impl<'de, R: Read<'de>> Reader<R> {
 
     fn enums(&mut self, rows: Rows, has_columns: bool) -> Result<Kind<'de>> {
         let at = self.offset();
-        let (codes, wide) = match self.codes("the codes of an enum")? {
-            Block::Numbers(NumberType::U8, codes) => (codes, false),
-            Block::Numbers(NumberType::U16, codes) => (codes, true),
-            _ => {
-                let what = "expected the codes of an enum as a typed array of u8 or u16";
-                return Err(Error::data(what).at(at));
-            }
-        };
-        let size = 1 + usize::from(wide);
-        check_rows(codes.len() / size, rows.all).map_err(|error| error.at(at))?;
+        let codes = self.codes_of(rows.all, "the codes of an enum")?;
         let names = self.within(1, |wire| {
             let len = wire.array("the names of variants")?;
             let mut names = Vec::new();
@@ -328,7 +340,7 @@ impl<'de, R: Read<'de>> Reader<R> {
             check_names(names.iter().map(|name| &**name)).map_err(|error| error.at(at))?;
             Ok(names)
         })?;
-        let all = Enum::new(codes, wide, names);
+        let all = Enum::new(codes, names);
         let count = |rows: Range<usize>| {
             all.count(rows).map_err(|row| {
                 let (names, code) = (all.names.len(), all.code(row));
@@ -344,7 +356,7 @@ impl<'de, R: Read<'de>> Reader<R> {
             Rows { all: end + behind, start: *before, end }
         });
         let counts: Vec<_> = counts.collect();
-        let mut enums = all.part(rows.start * size..rows.end * size);
+        let mut enums = all.part(rows.range());
         if has_columns {
             let columns = self.within(1, |wire| wire.variants(&counts, &enums.names))?;
             enums.set_columns(columns);

@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use super::dict::Codes;
 use super::{Column, Data};
 use crate::dtype::DType;
+use crate::error::Result;
 use crate::io::source::{Bytes, SliceRead};
 use crate::mem::shared_bytes::SharedBytes;
 use crate::options::Limits;
@@ -151,11 +153,26 @@ pub struct Cuts<'de> {
     lengths: Lengths<'de>,
     row: usize,
     start: usize,
+    /// The position of each row, if rows are asked for in any order. Empty if not, and if all have the same length.
+    starts: Vec<usize>,
 }
 
 impl<'de> Cuts<'de> {
     pub fn new(lengths: Lengths<'de>) -> Self {
-        Self { lengths, row: 0, start: 0 }
+        Self { lengths, row: 0, start: 0, starts: Vec::new() }
+    }
+
+    /// Prepares for rows in any order: see [`Column::index`]. Returns the length of all rows.
+    pub fn index(
+        &mut self,
+        rows: usize,
+        charge: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<usize> {
+        if let Lengths::Each(..) = self.lengths {
+            charge((rows * size_of::<usize>()) as u64)?;
+            self.starts = self.lengths.starts(rows);
+        }
+        Ok(self.lengths.sum(0..rows).unwrap_or_default())
     }
 
     pub fn lengths(&self) -> &Lengths<'de> {
@@ -186,6 +203,10 @@ impl<'de> Cuts<'de> {
             self.start = row * len;
             return;
         }
+        if let Some(start) = self.starts.get(row) {
+            self.start = *start;
+            return;
+        }
         if self.row > row {
             (self.row, self.start) = (0, 0);
         }
@@ -199,11 +220,31 @@ pub struct Marks<'de> {
     bits: Bits<'de>,
     row: usize,
     before: usize,
+    /// The number of rows with one before each row that is a multiple of [`STEP`](Self::STEP), if rows are asked for in
+    /// any order.
+    counts: Vec<usize>,
 }
 
 impl<'de> Marks<'de> {
+    const STEP: usize = 512;
+
     pub fn new(bits: Bits<'de>) -> Self {
-        Self { bits, row: 0, before: 0 }
+        Self { bits, row: 0, before: 0, counts: Vec::new() }
+    }
+
+    /// Prepares for rows in any order: see [`Column::index`]. Returns the number of rows of the inner column.
+    pub fn index(
+        &mut self,
+        rows: usize,
+        charge: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<usize> {
+        charge((rows / Self::STEP * size_of::<usize>()) as u64)?;
+        let mut count = 0;
+        for start in (0..rows).step_by(Self::STEP) {
+            self.counts.push(count);
+            count += self.bits.count(start..(start + Self::STEP).min(rows));
+        }
+        Ok(count)
     }
 
     #[inline(always)]
@@ -235,7 +276,9 @@ impl<'de> Marks<'de> {
             return None;
         }
         if self.row != row {
-            if self.row > row {
+            if let Some(count) = self.counts.get(row / Self::STEP) {
+                (self.row, self.before) = (row / Self::STEP * Self::STEP, *count);
+            } else if self.row > row {
                 (self.row, self.before) = (0, 0);
             }
             self.before += self.bits.count(self.row..row);
@@ -260,40 +303,58 @@ pub struct Enum<'de> {
     pub names: Vec<Cow<'de, str>>,
     /// A column for each name, or none for a unit variant. Empty if all variants are unit variants.
     pub columns: Vec<Option<Column<'de>>>,
-    codes: Data<'de>,
-    /// Whether a code takes two bytes.
-    wide: bool,
+    codes: Codes<'de>,
     row: usize,
     /// The number of occurrences of each code before `row`. Empty if there are no columns.
     before: Vec<usize>,
+    /// For each row, the number of earlier occurrences of its code, if rows are asked for in any order.
+    ranks: Vec<usize>,
 }
 
 impl<'de> Enum<'de> {
     /// The columns are added later, because their lengths follow from the codes.
-    pub fn new(codes: Data<'de>, wide: bool, names: Vec<Cow<'de, str>>) -> Self {
-        Self { names, columns: Vec::new(), codes, wide, row: 0, before: Vec::new() }
+    pub fn new(codes: Codes<'de>, names: Vec<Cow<'de, str>>) -> Self {
+        let (columns, before, ranks) = (Vec::new(), Vec::new(), Vec::new());
+        Self { names, columns, codes, row: 0, before, ranks }
     }
 
-    /// Keeps only these bytes of the codes. Its columns are added later.
-    pub fn part(self, bytes: Range<usize>) -> Self {
-        let Self { names, codes, wide, .. } = self;
-        Self::new(codes.cut(bytes), wide, names)
+    /// Keeps only these rows. Its columns are added later.
+    pub fn part(self, rows: Range<usize>) -> Self {
+        Self::new(self.codes.part(rows), self.names)
+    }
+
+    /// Prepares for rows in any order: see [`Column::index`]. Returns the number of rows of each variant.
+    pub fn index(
+        &mut self,
+        rows: usize,
+        charge: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<Vec<usize>> {
+        let mut counts = vec![0; self.columns.len()];
+        if counts.is_empty() {
+            return Ok(counts);
+        }
+        charge((rows * size_of::<usize>()) as u64)?;
+        for row in 0..rows {
+            let count = counts.get_mut(self.codes.get(row));
+            self.ranks.push(count.as_deref().copied().unwrap_or_default());
+            if let Some(count) = count {
+                *count += 1;
+            }
+        }
+        Ok(counts)
     }
 
     #[inline]
     pub fn code(&self, row: usize) -> usize {
-        let bytes = self.codes.as_slice();
-        if self.wide {
-            u16::from_le_bytes(word(bytes, row)).into()
-        } else {
-            bytes.get(row).copied().unwrap_or_default().into()
-        }
+        self.codes.get(row)
     }
 
     /// Counts how often each code occurs in some rows. If one has no name, returns the first such row.
-    pub fn count(&self, rows: Range<usize>) -> Result<Vec<usize>, usize> {
-        if !self.wide && self.names.len() <= FEW_VARIANTS {
-            let codes = self.codes.as_slice().get(rows.clone()).unwrap_or_default();
+    pub fn count(&self, rows: Range<usize>) -> std::result::Result<Vec<usize>, usize> {
+        if let Some(codes) = self.codes.bytes()
+            && self.names.len() <= FEW_VARIANTS
+        {
+            let codes = codes.get(rows.clone()).unwrap_or_default();
             let count = |(code, _)| count_of(code, codes);
             let counts: Vec<usize> = (0..).zip(&self.names).map(count).collect();
             if counts.iter().sum::<usize>() == rows.len() {
@@ -324,6 +385,9 @@ impl<'de> Enum<'de> {
         let code = self.code(row);
         if self.columns.is_empty() {
             return (code, 0);
+        }
+        if let Some(rank) = self.ranks.get(row) {
+            return (code, *rank);
         }
         if self.row > row {
             self.row = 0;
@@ -377,16 +441,30 @@ pub struct Items<'de> {
     pub levels: usize,
     row: usize,
     start: usize,
+    /// The position of each item, if rows are asked for in any order.
+    starts: Vec<usize>,
 }
 
 impl<'de> Items<'de> {
     pub fn new(data: Data<'de>, base: u64, levels: usize) -> Self {
-        Self { data, base, levels, row: 0, start: 0 }
+        Self { data, base, levels, row: 0, start: 0, starts: Vec::new() }
+    }
+
+    /// Prepares for rows in any order: see [`Column::index`].
+    pub fn index(&mut self, rows: usize, charge: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
+        charge((rows * size_of::<usize>()) as u64)?;
+        for row in 0..rows {
+            self.at(row);
+            self.starts.push(self.start);
+        }
+        Ok(())
     }
 
     /// Returns the bytes from the item of a row to the end of all items, and the offset of this item in the input.
     pub fn at(&mut self, row: usize) -> (Bytes<'de, '_>, u64) {
-        if self.row > row {
+        if let Some(start) = self.starts.get(row) {
+            (self.row, self.start) = (row, *start);
+        } else if self.row > row {
             (self.row, self.start) = (0, 0);
         }
         while self.row < row {

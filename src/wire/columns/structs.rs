@@ -3,7 +3,7 @@
 use std::any::{TypeId, type_name};
 use std::borrow::Cow;
 
-use super::{Column, Marks, Packed};
+use super::{Column, Marks};
 
 /// Structs.
 pub struct Structs<'de> {
@@ -11,13 +11,11 @@ pub struct Structs<'de> {
     /// The last answer of [`Structs::match_visitor`], and what it was for: a list of names, by its address and
     /// length, and a visitor.
     known: Option<((usize, usize, TypeId), bool)>,
-    /// The rows as blocks of bytes, if these structs are interleaved rows.
-    pub packed: Option<Box<Packed<'de>>>,
 }
 
 impl<'de> Structs<'de> {
     pub fn new(fields: Vec<Field<'de>>) -> Self {
-        Self { fields, known: None, packed: None }
+        Self { fields, known: None }
     }
 
     /// Whether the fields can be passed to a visitor of type `V` in the order of `names`, without their names.
@@ -78,7 +76,7 @@ impl Field<'_> {
 
 /// Whether a type is a visitor that `serde_derive` made, by its name: `…::__Visitor`, or `…::__Visitor<…>` for a
 /// generic type. A type that wraps such a visitor has this name only between its angle brackets.
-pub fn is_derived(name: &str) -> bool {
+fn is_derived(name: &str) -> bool {
     let path = match name.strip_suffix('>') {
         Some(open) => before_generics(open),
         None => Some(name),

@@ -1,6 +1,8 @@
 //! A whole column as one tensor.
 
-use super::{Allowance, Column, Cuts, Kind, Numbers};
+use std::borrow::Cow;
+
+use super::{Allowance, Column, Cuts, Kind, cast, holding};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::source::Bytes;
@@ -31,7 +33,7 @@ impl<'de> Kind<'de> {
     fn as_tensor(&self, rows: usize) -> Result<ColumnTensor<'de, '_>> {
         let plain = |dtype, bytes| ColumnTensor { dtype, dims: Vec::new(), bytes, shared: None };
         Ok(match self {
-            Kind::Numbers(numbers) => plain(numbers.kind.dtype(), numbers.all(rows)),
+            Kind::Numbers(numbers) => plain(numbers.kind.dtype(), numbers.run(0..rows)),
             Kind::Bools(bits) => {
                 let bytes = (0..rows).map(|row| u8::from(bits.get(row))).collect();
                 plain(DType::Bool, Bytes::Owned(bytes))
@@ -77,134 +79,80 @@ fn same_len(cuts: &Cuts<'_>, rows: usize) -> Result<usize> {
 }
 
 fn tuples<'de, 'c>(columns: &'c [Column<'de>], rows: usize) -> Result<ColumnTensor<'de, 'c>> {
-    let mut leaves = Vec::new();
-    if let Some(dims) = interleaved(columns, &mut leaves)
-        && let Some((first, others)) = leaves.split_first()
-        && let Some(bytes) = first.together(others, rows)
-    {
-        return Ok(ColumnTensor { dtype: first.kind.dtype(), dims, bytes, shared: None });
-    }
     let parts = columns.iter().map(|column| column.as_tensor(rows)).collect::<Result<Vec<_>>>()?;
     let Some(first) = parts.first() else {
         return Err(Error::data("the column is not a tensor: its tuples are empty"));
     };
-    let (dtype, mut dims) = (first.dtype.clone(), first.dims.clone());
-    if let Some(other) = parts.iter().find(|block| block.dtype != dtype || block.dims != dims) {
-        let (found, shape) = (&other.dtype, &other.dims);
-        return Err(Error::data(format!(
-            "the column is not a tensor: its tuples hold {dtype}{dims:?} and {found}{shape:?}"
-        )));
+    let (mut dtype, mut dims) = (first.dtype.clone(), first.dims.clone());
+    for other in &parts {
+        match holding(&dtype, &other.dtype).filter(|_| other.dims == dims) {
+            Some(both) => dtype = both,
+            None => {
+                let (found, shape) = (&other.dtype, &other.dims);
+                return Err(Error::data(format!(
+                    "the column is not a tensor: its tuples hold {dtype}{dims:?} and {found}{shape:?}"
+                )));
+            }
+        }
     }
-    let mut bytes = Vec::with_capacity(parts.iter().map(|part| part.bytes.as_slice().len()).sum());
+    let all = parts.iter().map(|part| part.bytes_as(&dtype)).collect::<Vec<_>>();
+    let mut bytes = Vec::with_capacity(all.iter().map(|part| part.len()).sum());
     for row in 0..rows {
-        for part in &parts {
-            let all = part.bytes.as_slice();
-            let len = all.len() / rows;
-            bytes.extend_from_slice(all.get(row * len..(row + 1) * len).unwrap_or_default());
+        for part in &all {
+            let len = part.len() / rows;
+            bytes.extend_from_slice(part.get(row * len..(row + 1) * len).unwrap_or_default());
         }
     }
     dims.insert(0, columns.len());
     Ok(ColumnTensor { dtype, dims, bytes: Bytes::Owned(bytes), shared: None })
 }
 
-/// The numbers in nested tuples, in order, and the dimensions of the tuples. `None` if there is anything else, or
-/// tuples have different lengths.
-fn interleaved<'c, 'de>(
-    columns: &'c [Column<'de>],
-    leaves: &mut Vec<&'c Numbers<'de>>,
-) -> Option<Vec<usize>> {
-    let mut inner: Option<Vec<usize>> = None;
-    for column in columns {
-        let dims = match &column.kind {
-            Kind::Numbers(numbers) => {
-                leaves.push(numbers);
-                Vec::new()
-            }
-            Kind::Tuples(columns) => interleaved(columns, leaves)?,
-            _ => return None,
-        };
-        if inner.as_ref().is_some_and(|inner| *inner != dims) {
-            return None;
-        }
-        inner = Some(dims);
-    }
-    let mut dims = inner?;
-    dims.insert(0, columns.len());
-    Some(dims)
-}
-
-impl<'de> Numbers<'de> {
-    /// The numbers of all rows without gaps.
-    fn all(&self, rows: usize) -> Bytes<'de, '_> {
-        self.run(0..rows).unwrap_or_else(|| Bytes::Owned(self.picked(self.kind.size(), rows)))
-    }
-
-    /// The numbers of all rows of several columns, if they follow each other in each row: those of this column,
-    /// then those of the others.
-    fn together(&self, others: &[&Self], rows: usize) -> Option<Bytes<'de, '_>> {
-        let (size, stride) = (self.kind.size(), self.stride());
-        let follows = |(at, other): (usize, &&Self)| {
-            other.kind == self.kind
-                && other.has_data_of(self)
-                && other.stride() == stride
-                && other.start() == self.start() + (at + 1) * size
-        };
-        let len = size * (1 + others.len());
-        if len > stride || !others.iter().enumerate().all(follows) {
-            return None;
-        }
-        if len == stride {
-            return Some(self.data_at(self.start(), rows * stride));
-        }
-        Some(Bytes::Owned(self.picked(len, rows)))
-    }
-
-    /// Returns the `len` bytes from the number of each row on.
-    fn picked(&self, len: usize, rows: usize) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(len * rows);
-        for row in 0..rows {
-            let start = self.start() + row * self.stride();
-            bytes.extend_from_slice(self.data_at(start, len).as_slice());
-        }
-        bytes
+impl ColumnTensor<'_, '_> {
+    /// The elements in a dtype that holds them.
+    fn bytes_as(&self, dtype: &DType) -> Cow<'_, [u8]> {
+        cast(Cow::Borrowed(self.bytes.as_slice()), &self.dtype, dtype)
     }
 }
 
-/// The rows of the same column of several groups as one tensor. The bytes are borrowed only if there is one group.
+/// The rows of the same column of several groups as one tensor. Its dtype holds the elements of all groups, and those of
+/// `dtype`. The bytes are borrowed only if there is one group.
 ///
 /// # Errors
-/// If the rows of all groups are not numbers of one dtype and shape, or memory runs out.
+/// If the rows of all groups are not numbers of one shape and of dtypes that one dtype holds, or memory runs out.
 pub fn tensor_of_groups<'de, 'c>(
     groups: &'c [(usize, Column<'de>)],
+    dtype: Option<&DType>,
     allowance: &Allowance,
 ) -> Result<ColumnTensor<'de, 'c>> {
-    let Some(((rows, column), others)) = groups.split_first() else {
+    let parts = groups.iter().map(|(rows, column)| column.as_tensor(*rows));
+    let mut parts = parts.collect::<Result<Vec<_>>>()?;
+    let Some(first) = parts.first() else {
         return Err(Error::data("the column is not a tensor: there are no rows, and so no dtype"));
     };
-    let mut all = column.as_tensor(*rows)?;
-    if others.is_empty() {
-        return Ok(all);
-    }
-    let mut bytes = Vec::new();
-    let mut add = |part: &ColumnTensor<'_, '_>| -> Result<()> {
-        let len = part.bytes.as_slice().len();
-        allowance.charge(len as u64)?;
-        crate::io::source::reserve(&mut bytes, len)?;
-        bytes.extend_from_slice(part.bytes.as_slice());
-        Ok(())
-    };
-    add(&all)?;
-    for (rows, column) in others {
-        let part = column.as_tensor(*rows)?;
-        if (&part.dtype, &part.dims) != (&all.dtype, &all.dims) {
-            let (dtype, dims, found, shape) = (&all.dtype, &all.dims, &part.dtype, &part.dims);
+    let dims = first.dims.clone();
+    let mut all = dtype.unwrap_or(&first.dtype).clone();
+    for (part, (_, column)) in parts.iter().zip(groups) {
+        let Some(both) = holding(&all, &part.dtype).filter(|_| part.dims == dims) else {
+            let (found, shape) = (&part.dtype, &part.dims);
             let what = format!(
-                "the column is not a tensor: some of its rows are {dtype}{dims:?}, others {found}{shape:?}"
+                "the column is not a tensor: some of its rows are {all}{dims:?}, others {found}{shape:?}"
             );
             return Err(Error::data(what).at(column.at));
-        }
-        add(&part)?;
+        };
+        all = both;
     }
-    (all.bytes, all.shared) = (Bytes::Owned(bytes), None);
-    Ok(all)
+    if let [part] = &*parts
+        && part.dtype == all
+        && let Some(part) = parts.pop()
+    {
+        return Ok(part);
+    }
+    let mut bytes = Vec::new();
+    for part in &parts {
+        let part = part.bytes_as(&all);
+        allowance.charge(part.len() as u64)?;
+        crate::io::source::reserve(&mut bytes, part.len())?;
+        bytes.extend_from_slice(&part);
+    }
+    Ok(ColumnTensor { dtype: all, dims, bytes: Bytes::Owned(bytes), shared: None })
 }

@@ -168,18 +168,28 @@ impl<'a, 'o> FillTuple<'a, 'o> {
     #[inline(always)]
     fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
         let index = self.index;
-        if index == self.tuple.nodes.len() {
-            if self.tuple.rows > 0 {
-                return self.misfit();
-            }
-            self.tuple.nodes.push(Node::Empty);
+        if index == self.tuple.len {
+            self.lengthen()?;
         }
         self.index += 1;
-        match self.tuple.nodes.get_mut(index).map(|node| node.put(value, self.at)) {
+        let place = if self.tuple.is_array { 0 } else { index };
+        match self.tuple.nodes.get_mut(place).map(|node| node.put(value, self.at)) {
             Some(Ok(())) => Ok(()),
             Some(Err(error)) => Err(error.in_index(index as u64)),
             None => self.misfit(),
         }
+    }
+
+    /// Adds a column for an element that no row before had.
+    #[cold]
+    #[inline(never)]
+    fn lengthen(&mut self) -> Result<()> {
+        if self.tuple.rows > 0 || self.tuple.is_array {
+            return self.misfit();
+        }
+        self.tuple.nodes.push(Node::Empty);
+        self.tuple.len += 1;
+        Ok(())
     }
 
     #[cold]
@@ -191,10 +201,13 @@ impl<'a, 'o> FillTuple<'a, 'o> {
 
     #[inline(always)]
     fn finish(mut self) -> Result<()> {
-        if self.index != self.tuple.nodes.len() {
+        if self.index != self.tuple.len {
             return self.misfit();
         }
         self.tuple.rows += 1;
+        if self.tuple.rows == 1 && !self.tuple.is_array {
+            self.tuple.join();
+        }
         Ok(())
     }
 }

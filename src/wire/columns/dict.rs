@@ -1,0 +1,250 @@
+//! Columns with few distinct rows: each of them is stored once.
+
+use std::ops::Range;
+
+use super::blocks::{Block, check_rows};
+use super::heads::wrong;
+use super::range::Rows;
+use super::{Column, Data, Kind, Lengths, NumberType, WantedFields};
+use crate::error::{Error, Result};
+use crate::io::source::Read;
+use crate::wire::head;
+use crate::wire::reader::Reader;
+
+/// The most rows that codes of one byte can tell apart.
+const NARROW: usize = 1 << 8;
+/// The most rows that codes can tell apart.
+const WIDE: usize = 1 << 16;
+
+/// A number for each row, of the type u8 or u16.
+pub struct Codes<'de> {
+    data: Data<'de>,
+    is_wide: bool,
+}
+
+impl<'de> Codes<'de> {
+    #[inline]
+    pub fn get(&self, row: usize) -> usize {
+        let bytes = self.data.as_slice();
+        if self.is_wide {
+            let code = bytes.get(row * 2..).and_then(<[u8]>::first_chunk);
+            code.copied().map_or(0, u16::from_le_bytes).into()
+        } else {
+            bytes.get(row).copied().unwrap_or_default().into()
+        }
+    }
+
+    /// The codes, if they are bytes.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        (!self.is_wide).then(|| self.data.as_slice())
+    }
+
+    /// Keeps only the codes of these rows.
+    pub fn part(self, rows: Range<usize>) -> Self {
+        let size = if self.is_wide { 2 } else { 1 };
+        Self { data: self.data.cut(rows.start * size..rows.end * size), ..self }
+    }
+}
+
+/// The distinct rows, and for each row which of them it is.
+pub struct Dict<'de> {
+    codes: Codes<'de>,
+    pub column: Column<'de>,
+}
+
+impl Dict<'_> {
+    /// The row of the column that a row is.
+    #[inline]
+    pub fn inner(&self, row: usize) -> usize {
+        self.codes.get(row)
+    }
+}
+
+impl<'de, R: Read<'de>> Reader<R> {
+    /// Reads one number for each row, of the type u8 or u16.
+    pub(super) fn codes_of(&mut self, rows: usize, what: &str) -> Result<Codes<'de>> {
+        let at = self.offset();
+        let (data, is_wide) = match self.codes(what)? {
+            Block::Numbers(NumberType::U8, codes) => (codes, false),
+            Block::Numbers(NumberType::U16, codes) => (codes, true),
+            _ => {
+                let what = format!("expected {what} as a typed array of u8 or u16");
+                return Err(Error::data(what).at(at));
+            }
+        };
+        let size = if is_wide { 2 } else { 1 };
+        check_rows(data.len() / size, rows).map_err(|error| error.at(at))?;
+        Ok(Codes { data, is_wide })
+    }
+
+    pub(super) fn dict(&mut self, rows: Rows, wanted: &WantedFields<'_>) -> Result<Kind<'de>> {
+        let at = self.offset();
+        let codes = self.codes_of(rows.all, "the codes of a dict")?;
+        let count_at = self.offset();
+        let head = self.head()?;
+        if head.major() != head::UNSIGNED {
+            return Err(wrong("the number of rows in a dict", head).at(count_at));
+        }
+        let count = usize::try_from(head.arg).ok().filter(|&count| count <= WIDE);
+        let Some(count) = count else {
+            let what = format!("expected at most {WIDE} rows in a dict, found {}", head.arg);
+            return Err(Error::data(what).at(count_at));
+        };
+        if codes.is_wide != (count > NARROW) {
+            let expected = if count > NARROW { "u16" } else { "u8" };
+            let what =
+                format!("the codes of a dict with {count} rows must have the type {expected}");
+            return Err(Error::data(what).at(at));
+        }
+        check_codes(&codes, rows.all, count).map_err(|error| error.at(at))?;
+        let column_at = self.offset();
+        let mut column = self.part_of_column(Rows::whole(count), None, wanted)?;
+        if matches!(column.kind, Kind::Dict(_)) {
+            let what = "the column in a dict is a dict itself";
+            return Err(Error::data(what).at(column_at));
+        }
+        column.index(count, &mut |bytes| self.charge(bytes))?;
+        let sizes: Vec<usize> = (0..count).map(|row| column.size_of_row(row)).collect();
+        let size = |row| sizes.get(codes.get(row)).copied().unwrap_or_default() as u64;
+        let repeated = rows.range().fold(0u64, |sum, row| sum.saturating_add(size(row)));
+        self.column_limits().take_repeated(repeated).map_err(|error| error.at(at))?;
+        Ok(Kind::Dict(Box::new(Dict { codes: codes.part(rows.range()), column })))
+    }
+}
+
+/// Checks that the codes are numbered in the order of their first occurrence, and that each of `count` occurs.
+fn check_codes(codes: &Codes<'_>, rows: usize, count: usize) -> Result<()> {
+    let mut next = 0;
+    for row in 0..rows {
+        let code = codes.get(row);
+        if code >= count {
+            let what = format!("a dict with {count} rows has no row {code}");
+            return Err(Error::data(what).in_index(row as u64));
+        }
+        if code > next {
+            let what = format!("code {code} of a dict occurs before code {next}");
+            return Err(Error::data(what).in_index(row as u64));
+        }
+        next += usize::from(code == next);
+    }
+    if next < count {
+        return Err(Error::data(format!("row {next} of a dict with {count} rows does not occur")));
+    }
+    Ok(())
+}
+
+impl Column<'_> {
+    /// Makes rows in any order as cheap to find as rows in rising order. `charge` is called with the bytes of memory that
+    /// this takes.
+    fn index(&mut self, rows: usize, charge: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
+        match &mut self.kind {
+            Kind::Numbers(_) | Kind::Tensors(_) | Kind::Unit | Kind::Bools(_) | Kind::Dict(_) => {}
+            Kind::Texts(cuts, _) | Kind::Bytes(cuts, _) => drop(cuts.index(rows, charge)?),
+            Kind::Lists(lists) => {
+                let inner = lists.0.index(rows, charge)?;
+                lists.1.index(inner, charge)?;
+            }
+            Kind::Maps(maps) => {
+                let inner = maps.cuts.index(rows, charge)?;
+                maps.keys.index(inner, charge)?;
+                maps.values.index(inner, charge)?;
+            }
+            Kind::Optional(optional) => {
+                let inner = optional.marks.index(rows, charge)?;
+                optional.column.index(inner, charge)?;
+            }
+            Kind::Tuples(columns) => {
+                columns.iter_mut().try_for_each(|column| column.index(rows, charge))?;
+            }
+            Kind::Structs(structs) => {
+                for field in &mut structs.fields {
+                    let inner = match &mut field.present {
+                        Some(present) => present.index(rows, charge)?,
+                        None => rows,
+                    };
+                    field.column.index(inner, charge)?;
+                }
+            }
+            Kind::Enums(enums) => {
+                let counts = enums.index(rows, charge)?;
+                for (column, count) in enums.columns.iter_mut().zip(counts) {
+                    if let Some(column) = column {
+                        column.index(count, charge)?;
+                    }
+                }
+            }
+            Kind::Items(items) => items.index(rows, charge)?,
+        }
+        Ok(())
+    }
+
+    /// About how many bytes a row takes in memory, apart from numbers of fixed length. The column was
+    /// [indexed](Self::index).
+    fn size_of_row(&mut self, row: usize) -> usize {
+        match &mut self.kind {
+            Kind::Numbers(_) | Kind::Unit | Kind::Bools(_) => 0,
+            Kind::Tensors(tensors) => tensors.len,
+            Kind::Texts(cuts, _) | Kind::Bytes(cuts, _) => cuts.range(row).len(),
+            Kind::Lists(lists) => {
+                let (cuts, column) = &mut **lists;
+                let range = cuts.range(row);
+                range.len().saturating_mul(8).saturating_add(column.size_of_rows(range))
+            }
+            Kind::Maps(maps) => {
+                let range = maps.cuts.range(row);
+                let sizes = maps.keys.size_of_rows(range.clone());
+                sizes.saturating_add(maps.values.size_of_rows(range))
+            }
+            Kind::Optional(optional) => {
+                let inner = optional.marks.inner(row);
+                inner.map_or(0, |row| optional.column.size_of_row(row))
+            }
+            Kind::Tuples(columns) => {
+                let sizes = columns.iter_mut().map(|column| column.size_of_row(row));
+                sizes.fold(0, usize::saturating_add)
+            }
+            Kind::Structs(structs) => {
+                let fields = structs.fields.iter_mut();
+                let sizes = fields.map(|field| {
+                    let row = field.inner(row);
+                    field.column.size_of_row(row).saturating_add(8)
+                });
+                sizes.fold(0, usize::saturating_add)
+            }
+            Kind::Enums(enums) => {
+                let (code, row) = enums.entry(row);
+                match enums.columns.get_mut(code) {
+                    Some(Some(column)) => column.size_of_row(row),
+                    _ => 0,
+                }
+            }
+            Kind::Items(items) => items.item(row).len(),
+            Kind::Dict(dict) => {
+                let row = dict.inner(row);
+                dict.column.size_of_row(row)
+            }
+        }
+    }
+
+    fn size_of_rows(&mut self, rows: Range<usize>) -> usize {
+        match &self.kind {
+            // There can be many.
+            Kind::Numbers(_) | Kind::Unit | Kind::Bools(_) => 0,
+            Kind::Texts(_, _) | Kind::Bytes(_, _) if rows.is_empty() => 0,
+            _ => rows.map(|row| self.size_of_row(row)).fold(0, usize::saturating_add),
+        }
+    }
+}
+
+impl Lengths<'_> {
+    /// The position of each of these rows.
+    pub fn starts(&self, rows: usize) -> Vec<usize> {
+        let mut start = 0;
+        let next = |row| {
+            let this = start;
+            start += self.get(row);
+            this
+        };
+        (0..rows).map(next).collect()
+    }
+}

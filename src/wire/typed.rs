@@ -1,0 +1,77 @@
+//! Types that are named for values (`SPEC.md`, section 3.2). A reader that does not know a type reads the value in it.
+
+use super::head;
+use super::reader::Reader;
+use crate::error::{Error, Result};
+use crate::io::source::Read;
+
+/// The most bytes of a name, and of a parameter that is a text.
+const MAX_NAME: u64 = 64;
+/// The most parameters.
+const MAX_PARAMETERS: u64 = 16;
+
+impl<'de, R: Read<'de>> Reader<R> {
+    /// Reads what the tag of a type has before its item. The tag was read.
+    pub fn type_head(&mut self) -> Result<()> {
+        let at = self.offset();
+        let head = self.head()?;
+        if head.major() != head::ARRAY || head.length() != Some(3) {
+            let found = head::name(head.initial);
+            let what = format!(
+                "expected an array of a type's name, its parameters and an item, found {found}"
+            );
+            return Err(Error::data(what).at(at));
+        }
+        self.type_name()?;
+        let at = self.offset();
+        if matches!(self.initial()?, head::NULL | head::UNDEFINED) {
+            return Err(Error::data("a null has no type").at(at));
+        }
+        Ok(())
+    }
+
+    /// Reads the name and the parameters of a type.
+    pub fn type_name(&mut self) -> Result<()> {
+        let at = self.offset();
+        let head = self.head()?;
+        if head.major() != head::TEXT
+            || !head.length().is_some_and(|len| (1..=MAX_NAME).contains(&len))
+        {
+            let found = head::name(head.initial);
+            let what = format!(
+                "expected the name of a type, a text of 1 to {MAX_NAME} bytes, found {found}"
+            );
+            return Err(Error::data(what).at(at));
+        }
+        self.text(head)?;
+        let at = self.offset();
+        let head = self.head()?;
+        let len = head.length().filter(|&len| head.major() == head::ARRAY && len <= MAX_PARAMETERS);
+        let Some(len) = len else {
+            let found = head::name(head.initial);
+            let what = format!(
+                "expected the parameters of a type, an array of at most {MAX_PARAMETERS}, found {found}"
+            );
+            return Err(Error::data(what).at(at));
+        };
+        self.within(1, |wire| (0..len).try_for_each(|_| wire.type_parameter()))
+    }
+
+    fn type_parameter(&mut self) -> Result<()> {
+        let at = self.offset();
+        let head = self.head()?;
+        match head.major() {
+            head::UNSIGNED | head::NEGATIVE => Ok(()),
+            head::TEXT if head.length().is_some_and(|len| len <= MAX_NAME) => {
+                self.text(head).map(drop)
+            }
+            _ => {
+                let found = head::name(head.initial);
+                let what = format!(
+                    "expected a parameter of a type, an integer or a text of at most {MAX_NAME} bytes, found {found}"
+                );
+                Err(Error::data(what).at(at))
+            }
+        }
+    }
+}
