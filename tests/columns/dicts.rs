@@ -24,7 +24,7 @@ fn lines(rows: usize) -> Vec<Line> {
     (0..rows).map(line).collect()
 }
 
-fn saved(lines: &[Line], inline_below: u64) -> Vec<u8> {
+fn saved(lines: &[Line], inline_below: usize) -> Vec<u8> {
     let options = SaveOptions::default().with_inline_below(inline_below);
     let mut out = OArchive::with_options(Vec::new(), options).unwrap();
     for lines in lines.chunks(70_000) {
