@@ -422,10 +422,7 @@ impl<'de, R: Read<'de>> Reader<R> {
             if head.arg == tag::TYPE {
                 // The array in the tag.
                 levels += 1;
-                if levels > self.depth {
-                    return Err(self.too_deep());
-                }
-                self.type_head()?;
+                self.within(levels, Self::type_head)?;
             }
         }
         Ok(levels)

@@ -324,8 +324,7 @@ fn lists_of_one_length_are_arrays() {
         "expected the lengths of lists: a typed array of unsigned integers, found unsigned integer";
     refused_column(2, kind("list", &[unsigned(2), u8s(&[1, 2, 3, 4])]), what);
     refused_column(0, kind("list", &[unsigned(2), u8s(&[])]), what);
-    for (lengths, len) in [(u8s(&[2, 2]), 2), (u64s(&[0, 0, 0]), 0), (u16s(&[1]), 1)] {
-        let rows = [2, 0, 1].iter().position(|&known| known == len).map_or(0, |at| [2, 3, 1][at]);
+    for (rows, lengths, len) in [(2, u8s(&[2, 2]), 2), (3, u64s(&[0; 3]), 0), (1, u16s(&[1]), 1)] {
         let what =
             format!("all lists have the length {len}, which must be a column of kind \"array\"");
         refused_column(rows, kind("list", &[lengths, u8s(&[1, 2, 3, 4])]), &what);

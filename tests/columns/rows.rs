@@ -22,7 +22,6 @@ fn styles() -> Vec<Style> {
         Style { wide: true, ..plain },
         Style { tuples: true, ..plain },
         Style { rich: true, ..plain },
-        Style { rich: true, buffers: true, group: 5, ..plain },
         Style { group: 3, ..plain },
         Style { group: 1, indefinite: true, tuples: true, ..plain },
         Style { tuples: true, ..plain },

@@ -108,7 +108,7 @@ fn paths_lead_through_types() {
         ("tensor", typed(&own(*b"TBUF", &items(&reference)))),
     ]));
     let at: Vec<u8> = [7i64, -8].iter().flat_map(|at| at.to_le_bytes()).collect();
-    let archive = simple(metadata, &[&at, &0.5f32.to_le_bytes()]);
+    let archive = simple(metadata, &[&at[..], &0.5f32.to_le_bytes()[..]]);
     let file = Archive::new(&archive[..]).unwrap();
     file.verify().unwrap();
     assert_eq!(file.get::<String>("one.1").unwrap(), "x");
