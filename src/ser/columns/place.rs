@@ -59,7 +59,9 @@ impl Node {
 
     fn may_be_numbers(&self) -> bool {
         match self {
-            Self::Numbers(_) | Self::Bools(_) | Self::List(_) | Self::Tuple(_) => true,
+            Self::Numbers(_) | Self::Bools(_) => true,
+            Self::List(list) => list.node.may_be_numbers(),
+            Self::Tuple(tuple) => tuple.nodes.iter().all(Self::may_be_numbers),
             Self::Misfit(node) => node.may_be_numbers(),
             _ => false,
         }
