@@ -102,27 +102,6 @@ fn flags() -> Vec<Flag> {
 }
 
 #[test]
-#[ignore]
-fn write_anew() {
-    use tenarc::archive::SaveOptions;
-    let path = "tests/golden/columns.tenarc";
-    let _ = std::fs::remove_file(path);
-    let options = SaveOptions::default();
-    let mut out = tenarc::OArchive::create(path, options.clone()).unwrap();
-    out.save_as("default", &rows()).unwrap();
-    out.finish().unwrap();
-    let mut out = tenarc::OArchive::append_with(path, options.with_columns(true)).unwrap();
-    out.save_as("as columns", &rows()).unwrap();
-    out.finish().unwrap();
-    let mut out = tenarc::OArchive::append(path).unwrap();
-    out.save_as("two groups", &flags()).unwrap();
-    let options = tenarc::ser::EncodeOptions::default().with_columns(true);
-    let message = tenarc::ser::to_vec_with(&rows(), options).unwrap();
-    out.save_as("message", serde_bytes::Bytes::new(&message)).unwrap();
-    out.finish().unwrap();
-}
-
-#[test]
 fn columns() {
     let bytes = file("columns.tenarc");
     let archive = Archive::new(&bytes[..]).unwrap();
