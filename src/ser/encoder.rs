@@ -21,6 +21,7 @@ use crate::value;
 use crate::wire::apart::{Apart, Target, Wanted};
 use crate::wire::encoded;
 use crate::wire::items::{self, ArrayHead, Plain};
+use crate::wire::reader::only_in_messages;
 use crate::wire::writer::Writer;
 use crate::wire::{head, strict, tag};
 
@@ -145,10 +146,7 @@ impl<O: Target> Writer<O> {
             _ if self.options.metadata => match number {
                 tag::COLUMNS => return self.meant(number, value),
                 _ if tag::is_array(number) => return self.meant(number, value),
-                _ if tag::is_only_in_messages(number) => {
-                    let what = format!("tag {number} is reserved, and archives do not have it");
-                    return Err(Error::data(what));
-                }
+                _ if tag::is_only_in_messages(number) => return Err(only_in_messages(number)),
                 _ => {}
             },
             _ => {}

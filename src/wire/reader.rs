@@ -616,7 +616,7 @@ fn indefinite(head: Head) -> Error {
 
 /// The error for a tag that metadata does not have.
 #[cold]
-fn only_in_messages(tag: u64) -> Error {
+pub fn only_in_messages(tag: u64) -> Error {
     let what = format!(
         "tag {tag} is for big-endian or clamped numbers, which the metadata of an archive does not have"
     );

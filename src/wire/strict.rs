@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::head::{self, Head};
-use super::reader::Reader;
+use super::reader::{Reader, only_in_messages};
 use super::tag;
 use super::tensor::Kind;
 use super::walk::{Event, Walk};
@@ -22,7 +22,7 @@ pub fn is_strict(item: &[u8], levels: usize) -> bool {
 /// definite lengths, and the elements of tensors and packed sequences become little-endian typed arrays.
 ///
 /// # Errors
-/// If a tensor or a packed sequence is malformed.
+/// If a tensor or a packed sequence is malformed, or there is the reserved tag of typed arrays.
 pub fn strict(items: &[u8]) -> Result<Vec<u8>> {
     let limits = Limits::default().with_max_depth(usize::MAX).with_max_rank(usize::MAX);
     let mut wire = Reader::new(SliceRead::new(items), limits);
@@ -61,9 +61,9 @@ pub fn strict(items: &[u8]) -> Result<Vec<u8>> {
                     typed(wire, tag, &mut edits, start)?;
                 }
             }
-            // It is reserved, and its content stands for itself.
+            // The reserved tag means nothing that could be written in another way.
             Some(Event::Tag(tag)) if tag::is_only_in_messages(tag) => {
-                edits.add(start..at(&wire));
+                return Err(only_in_messages(tag));
             }
             Some(Event::Leaf(head)) if is_in_chunks(head) => {
                 let content = wire.string(head)?;
