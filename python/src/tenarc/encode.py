@@ -402,7 +402,7 @@ def _read_back(key: Any) -> Any:
     encoder.max_depth = MAX_DEPTH
     encoder.value(key, 0)
     resolver = Resolver(None, owned=True, limits=Limits(max_depth=MAX_DEPTH))
-    return frozen(resolver.value(parse(b"".join(encoder.out), 0, resolver.limits)))
+    return frozen(resolver.value(parse(b"".join(encoder.out), 0, resolver.limits, is_metadata=False)))
 
 
 def _payload(value: npt.NDArray[Any]) -> tuple[Order, Payload]:
