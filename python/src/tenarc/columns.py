@@ -146,11 +146,11 @@ class Lengths:
         return cls(len(numbers), None, numbers)
 
     def same(self) -> int | None:
-        """The length that all rows have; `None` if they differ."""
-        if self._offsets is None:
+        """The length that all rows have; `None` if they differ, or if there are no rows."""
+        if self._offsets is None or not self.count:
             return self.each
         lengths = np.diff(self._offsets)
-        first = int(lengths[0]) if self.count else 0
+        first = int(lengths[0])
         return first if (lengths == first).all() else None
 
     def numbers(self) -> npt.NDArray[np.int64]:
@@ -889,8 +889,10 @@ class MapColumn(BaseColumn):
     def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
         entries = self._lengths.at(edges)
         # Keys can be copied, so that they are hashable.
-        total = 2 * self._keys.memory(entries) + self._values.memory(entries) + _times(entries, _PAIR)
-        return total + _times(edges, ENTRY + _LIST) + _MAP * np.minimum(np.diff(edges), np.diff(entries))
+        total = _times(edges, ENTRY + _LIST) + _times(entries, _PAIR)
+        total += 2 * self._keys.memory(entries) + self._values.memory(entries)
+        total += _MAP * np.minimum(np.diff(edges), np.diff(entries))
+        return total
 
     def part(self, start: int, stop: int) -> Column:
         first, last = self._lengths.at(np.array([start, stop])).tolist()

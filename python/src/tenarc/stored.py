@@ -321,7 +321,11 @@ class StoredColumn(_Stored):
             column = self._inside(node[2], [Step(node, 2)], int(np.count_nonzero(bits))).field(name)
             return None if column is None else GapColumn(bits, column)
         # Items, and the rows of a dict.
-        return self._source.loaded(self._index, self.trail(), self.loaded).field(name)
+        return self._kept().field(name)
+
+    def _kept(self) -> Column:
+        """The column itself, which may have been read already."""
+        return self._source.loaded(self._index, self.trail(), self.loaded)
 
     def _inside(
         self, node: Any, steps: list[Step], count: int | None = None, *, in_struct: bool = False
@@ -344,6 +348,9 @@ class StoredGroup(StoredColumn):
     def loaded(self) -> Column:
         # Without the steps, as finding them would take time for each row.
         return self._source.loaded(self._index, (), super().loaded)
+
+    def _kept(self) -> Column:
+        return self.loaded()
 
 
 class StoredItems(_Stored):
