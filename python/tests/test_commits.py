@@ -357,13 +357,28 @@ def test_a_later_tail_is_a_sign_of_damage(path):
         data[at] ^= 1
         # A changed bit of the last segment leaves the second end mark, if no later one is intact.
         assert verdict(path, bytes(data)) == DAMAGED
-    # A tail whose end mark is before the place is none.
-    forged = made.data[:first] + bytes(64)
-    at = len(forged)
-    content = bytes.fromhex("5828") + b"TARCTAIL" + (20).to_bytes(8, "big") + (30).to_bytes(8, "big")
-    content += at.to_bytes(8, "big")
 
-    assert verdict(path, forged + content + digest(content, at)) == Verdict(1)
+    def forged(at: int, mark: int, length: int) -> bytes:
+        content = bytes.fromhex("5828") + b"TARCTAIL"
+        content += b"".join(number.to_bytes(8, "big") for number in (mark, length, at))
+        return made.data[:first] + bytes(at - first) + content + digest(content, at)
+
+    # A tail whose end mark is before the place is none, nor is one that does not follow its end mark, or that
+    # crosses a multiple of 512.
+    place = -(-first // 512) * 512
+    for at, mark, length, wanted in (
+        (first + 64, first + 30, 34, DAMAGED),
+        (first + 64, 20, 30, Verdict(1)),
+        (first + 64, first + 30, 33, Verdict(1)),
+        (first + 64, first + 30, 35, Verdict(1)),
+        (first + 64, first + 30, 1 << 63, Verdict(1)),
+        (first + 64, first + 64, 0, Verdict(1)),
+        (place + 470, place + 400, 70, DAMAGED),
+        (place + 471, place + 401, 70, Verdict(1)),
+        (place + 512, place + 441, 70, DAMAGED),
+        (place + 512, place + 400, 70, Verdict(1)),
+    ):
+        assert verdict(path, forged(at, mark, length)) == wanted, at
 
 
 def test_tails_in_a_cut_segment_are_its_content(path):

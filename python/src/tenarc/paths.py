@@ -19,9 +19,9 @@ import xxhash
 from .column_fields import Tree, field_tree, is_position
 from .column_reader import references_in
 from .columns import ABSENT, Column
-from .errors import Mismatch, NotFound
-from .fields import Decoded, bignum
-from .tags import BIGNUM, COLUMNS, NEGATIVE_BIGNUM, PAYLOADS, REFERENCE, SOME
+from .errors import Fault, Mismatch, NotFound
+from .fields import Decoded, bignum, type_item
+from .tags import BIGNUM, COLUMNS, NEGATIVE_BIGNUM, PAYLOADS, REFERENCE, SOME, TYPE
 from .values import Simple, Some, Tag
 
 
@@ -140,12 +140,13 @@ def _columns(rows: Rows, columns: Levels, names: list[str], *, dotted: bool) -> 
         left = names[count:]
         if not left:
             yield AtColumn(rows, found)
-        elif len(left) == 1 and is_position(left[0]):
+        elif is_position(left[0]):
             # `log.size.3` means the same as `log.3.size`.
             for row in _keys(rows, left[0]):
                 value = rows.row_of(found, row)
                 if value is not ABSENT:
-                    yield Decoded(value)
+                    inside_row = _follow(value, left[1:], [], None, dotted=dotted, in_row=True)
+                    yield from (node for node, _ in inside_row)
         else:
             yield from _columns(rows, found, left, dotted=dotted)
 
@@ -230,8 +231,17 @@ def inside(node: Any) -> tuple[Any, list[Step]]:
     """
     trail = []
     while type(node) is Tag and node.tag not in PAYLOADS and node.tag != COLUMNS:
+        content = node.value
+        if node.tag == TYPE:
+            try:
+                content = type_item(node)
+            except Fault:
+                # Whoever reads it says what is wrong.
+                break
         trail.append(Step(node, None))
-        node = node.value
+        if node.tag == TYPE:
+            trail.append(Step(node.value, 2))
+        node = content
     return node, trail
 
 
