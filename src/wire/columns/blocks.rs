@@ -62,7 +62,7 @@ impl<'de, R: Read<'de>> Reader<R> {
         };
         let part = start * kind.size()..(start + 1) * kind.size();
         let data = Data::from(self.payload_part(item, part)?.1);
-        Ok(Column { at, kind: Kind::Numbers(Numbers::new(kind, data)) })
+        Ok(Column::new(at, Kind::Numbers(Numbers::new(kind, data))))
     }
 
     fn tensors(&mut self, item: TensorItem, rows: Rows) -> Result<Kind<'de>> {
