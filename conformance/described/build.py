@@ -95,12 +95,12 @@ def typed(dtype: str, *values: float) -> bytes:
 
 
 def tensor(shape: list[int], elements: bytes, order: str = "C") -> bytes:
-    """A tensor around the item of its elements (2.1)."""
+    """A tensor around the item of its elements."""
     return tag(40 if order == "C" else 1040, array(array(*map(integer, shape)), elements))
 
 
 def tens(dtype: str, shape: list[int], payload: bytes, order: str = "C") -> bytes:
-    """A tensor of section 2.2."""
+    """A tensor with the tag TENS."""
     return tag(TENS, array(text(dtype), array(*map(integer, shape)), text(order), data(payload)))
 
 
@@ -170,13 +170,13 @@ def xxh128(content: bytes) -> bytes:
 
 
 def record(content: bytes, offset: int, seed: int | None = None) -> bytes:
-    """A record (5.1), with the seed of another offset if told so."""
+    """A record, with the seed of another offset if told so."""
     item = tag(24, data(content))
     return item + data(xxh(item, offset if seed is None else seed))
 
 
 def padding(gap: int) -> bytes:
-    """The padding of 5.4, of `gap` bytes."""
+    """The padding of `gap` bytes."""
     if gap == 0:
         return b""
     if gap in (25, 258):
@@ -189,7 +189,7 @@ def padding(gap: int) -> bytes:
 
 
 def length_of(element: object) -> bytes:
-    """An element of `lengths`: a number, an item that is given as bytes, or a tuple of 5.13 or 5.14."""
+    """An element of `lengths`: a number, an item that is given as bytes, ."""
     return element if isinstance(element, bytes) else integer(element)
 
 
@@ -206,14 +206,14 @@ class Buffer:
 
 
 def compressed(codec: str, parameters: list[int], length: int, chunks: list[bytes], lengths: list[int] | None = None) -> Buffer:
-    """A compressed buffer (5.13): its chunks as they are stored."""
+    """A compressed buffer: its chunks as they are stored."""
     stored = [len(chunk) for chunk in chunks] if lengths is None else lengths
     element = array(text(codec), array(*map(integer, parameters)), integer(length), array(*map(integer, stored)))
     return Buffer(b"".join(chunks), element=element, chunks=chunks)
 
 
 def elsewhere(content: bytes, name: str, digest: bytes) -> Buffer:
-    """A buffer elsewhere (5.14): its hashes are of `content`, which is not in the archive."""
+    """A buffer elsewhere: its hashes are of `content`, which is not in the archive."""
     made = Buffer(content, element=array(integer(len(content)), text(name), data(digest)))
     made.stored = None
     made.content = content
@@ -248,7 +248,7 @@ def kept(ext: dict[int, bytes], odd_only: bool = False) -> bytes:
 
 
 def chunk_hashes(buffers: list[Buffer], chunk: int, check: object, hasher: object = None) -> bytes:
-    """Item 3 of 5.2."""
+    """The list of hashes of a segment."""
     hashes = b""
     for one in buffers:
         content = one.content if one.stored is None else one.stored
@@ -281,7 +281,7 @@ class Segment:
 
 
 def entries_of(segments: list[Segment], digests: bool) -> bytes:
-    """A list of segments (5.6)."""
+    """A list of segments."""
     names: list[str] = []
     entries = []
     for one in segments:
@@ -339,7 +339,7 @@ class Archive:
         digest: bytes | None | object = ...,
         **said: object,
     ) -> Segment:
-        """A segment (5.2). `content`, `gap`, `body`, `hashes` and `seed` put something else in place of what is right.
+        """A segment. `content`, `gap`, `body`, `hashes` and `seed` put something else in place of what is right.
 
         `change` is a function from the right content of the record to the one that is written.
         """
@@ -401,7 +401,7 @@ class Archive:
             level += 1
 
     def aux(self, kind: int, payload: bytes) -> tuple[int, int, int]:
-        """An auxiliary record (5.15)."""
+        """An auxiliary record."""
         made = record(tag(TAUX, array(integer(1), integer(kind), payload)), self.at())
         self.add(made)
         return kind, self.at() - len(made), len(made)
@@ -413,13 +413,13 @@ class Archive:
         return tag(TEND, array(integer(1), integer(count), level0, levels, ext))
 
     def mark(self, content: bytes | None = None, *, seed: int | None = None, **parts: object) -> None:
-        """An end mark (5.6), right unless it is told otherwise."""
+        """An end mark, right unless it is told otherwise."""
         self.mark_at = self.at()
         self.add(record(self.end_content(**parts) if content is None else content, self.at(), seed))
         self.mark_end = self.at()
 
     def tail(self, gap: bytes | None = None, *, mark: int | None = None, length: int | None = None, own: int | None = None, seed: int | None = None) -> None:
-        """The padding and the tail (5.6), right unless it is told otherwise."""
+        """The padding and the tail, right unless it is told otherwise."""
         at = self.at()
         self.add(padding(-at % 512 if at % 512 > 470 else 0) if gap is None else gap)
         self.tail_at = self.at()
@@ -431,7 +431,7 @@ class Archive:
         self.tail()
 
     def digest(self) -> str | None:
-        """The digest of what was committed (5.12)."""
+        """The digest of what was committed."""
         pairs = []
         for one in self.segments[: self.committed]:
             if one.digest is None:
@@ -455,7 +455,7 @@ def tail(at: int, mark: int, length: int, *, own: int | None = None, seed: int |
 
 
 def lay(buffers: list[Buffer], alignment: int) -> tuple[bytes, list[int | None]]:
-    """The content of a body (5.2), and where the buffers are in it."""
+    """The content of a body, and where the buffers are in it."""
     content, places = b"", []
     for one in buffers:
         if one.stored is None:
@@ -469,7 +469,7 @@ def lay(buffers: list[Buffer], alignment: int) -> tuple[bytes, list[int | None]]
 
 
 def parts(metadata: bytes, *buffers: bytes | Buffer, change: object = None, **settings: object) -> list[bytes]:
-    """The pieces of parts (6)."""
+    """The pieces of parts."""
     held = [one if isinstance(one, Buffer) else Buffer(one) for one in buffers]
     name = settings.pop("name", None)
     hashes = settings.pop("hashes", None)

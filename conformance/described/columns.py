@@ -1,4 +1,4 @@
-"""Columns and types in messages (3.1, 3.2)."""
+"""Columns and types in messages."""
 
 from .build import *
 from .files import *
@@ -19,7 +19,7 @@ def rows_of(name: str, *values: object) -> list:
 
 def examples(files: Files) -> None:
     one = columns(2, fields(id=typed("u8", 7, 9), tag=column("text", typed("u8", 2, 1), text("abc"))))
-    files.message("columns-example-structs", one, [v_map(id=7, tag="ab"), v_map(id=9, tag="c")], "The first example of section 3.1.", "columns-all")
+    files.message("columns-example-structs", one, [v_map(id=7, tag="ab"), v_map(id=9, tag="c")], "The first example of columns.", "columns-all")
     two = columns(
         2,
         fields(
@@ -30,11 +30,11 @@ def examples(files: Files) -> None:
         ),
     )
     said = [v_map(score=v_f32(1.5), tags=[1], kind="A"), v_map(score=None, note=5, tags=[2, 3], kind=v_map(B=7))]
-    files.message("columns-example-optional", two, said, "The second example of section 3.1: optional values and fields, lists and enums.", "columns-all list-equal")
+    files.message("columns-example-optional", two, said, "The second example of columns: optional values and fields, lists and enums.", "columns-all list-equal")
     first = column("tuple", array(column("array", integer(2), typed("u8", 1, 2, 3, 4, 5, 6)), column("list", typed("u8", 0, 2, 1), typed("u8", 7, 8, 9)), column("dict", typed("u8", 0, 1, 0), integer(2), column("text", typed("u8", 3, 2), text("yesno")))))
     second = column("tuple", array(column("array", integer(2), typed("u8", 1, 2)), column("array", integer(3), typed("u8", 3, 4, 5)), column("text", integer(3), text("yes"))))
     said = [[[1, 2], [], "yes"], [[3, 4], [7, 8], "no"], [[5, 6], [9], "yes"], [[1, 2], [3, 4, 5], "yes"]]
-    files.message("columns-example-groups", columns(3, first, 1, second), said, "The third example of section 3.1: two groups of tuples.", "columns-all list-equal dict-codes tuple-array")
+    files.message("columns-example-groups", columns(3, first, 1, second), said, "The third example of columns: two groups of tuples.", "columns-all list-equal dict-codes tuple-array")
 
 
 def kinds(files: Files) -> None:
@@ -244,8 +244,8 @@ def types(files: Files) -> None:
     def col(name: str | bytes, parameters: bytes, item: bytes) -> bytes:
         return column("type", text(name), parameters, item)
 
-    good("type-date", typ("date", array(), integer(20783)), 20783, "The first example of section 3.2: a date.", "type-through")
-    good("type-date-column", columns(1, col("date", array(), typed("i32", 20783))), [20783], "The second example of section 3.2: a column of dates.", "type-through")
+    good("type-date", typ("date", array(), integer(20783)), 20783, "The first example of types: a date.", "type-through")
+    good("type-date-column", columns(1, col("date", array(), typed("i32", 20783))), [20783], "The second example of types: a column of dates.", "type-through")
     good("type-unknown", fields(a=typ("example.com/money", array(text("EUR"), integer(2)), integer(100))), v_map(a=100), "A type that no reader knows.", "type-through")
     good("type-of-tensor", typ("timestamp", array(text("s"), text("")), tensor([2], typed("i64", 1, 2))), v_tensor("i64", [2], raw("i64", 1, 2)), "A tensor of a type.", "type-through")
     good("type-of-type", typ("example.com/a", array(), typ("example.com/b", array(), text("x"))), "x", "A type around a type.", "type-through")

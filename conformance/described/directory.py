@@ -1,4 +1,4 @@
-"""The directory, end marks, tails, appends, and what is left after a crash (5.6 to 5.8, 5.15)."""
+"""The directory, end marks, tails, appends, and what is left after a crash."""
 
 import copy
 

@@ -20,8 +20,9 @@ class Files:
         self.all[name] = (content, described)
 
     def message(self, name: str, content: bytes, value: object, about: str, rules: str = "") -> None:
-        """A message that is read."""
-        self._add(name, "message", content, about, rules, True, {"read": OK, "value": value})
+        """A message that is read. The value is left out if it is `...`."""
+        said = {"read": OK} if value is ... else {"read": OK, "value": value}
+        self._add(name, "message", content, about, rules, True, said)
 
     def refused(self, name: str, content: bytes, about: str, rules: str = "") -> None:
         """A message that is refused."""

@@ -1,4 +1,4 @@
-"""Messages: values, tensors, packed sequences, and how they are read (sections 1 to 4, without columns)."""
+"""Messages: values, tensors, packed sequences, and how they are read, without columns."""
 
 import struct
 
@@ -141,10 +141,7 @@ def read(files: Files) -> None:
     deep = NULL
     for _ in range(127):
         deep = array(deep)
-    said = None
-    for _ in range(127):
-        said = [said]
-    files.message("deep", deep, said, "127 arrays in each other, and null in level 128.", "")
+    files.message("deep", deep, ..., "127 arrays in each other, and null in level 128.", "")
 
 
 def refused(files: Files) -> None:
@@ -169,4 +166,4 @@ def refused(files: Files) -> None:
     deep = NULL
     for _ in range(128):
         deep = array(deep)
-    files.refused("deep-129", deep, "128 arrays in each other, and null in level 129.", "")
+    files.refused("deep-129", deep, "128 arrays in each other, and null in level 129, more than tenarc's limit.", "")

@@ -1,4 +1,4 @@
-"""Metadata: references, and the rules that messages do not have (5.3)."""
+"""Metadata: references, and the rules that messages do not have."""
 
 from .build import *
 from .files import *

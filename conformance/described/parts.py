@@ -1,4 +1,4 @@
-"""Parts (6)."""
+"""Parts."""
 
 from .build import *
 from .files import *

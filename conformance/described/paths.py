@@ -1,4 +1,4 @@
-"""Paths, lists of tensors, and tables (5.10, 5.11)."""
+"""Paths, lists of tensors, and tables."""
 
 from .build import *
 from .files import *

@@ -1,4 +1,4 @@
-"""Segments: headers, bodies, hashes, extensions, compressed buffers and those elsewhere (5.1, 5.2, 5.4, 5.13 to 5.15)."""
+"""Segments: headers, bodies, hashes, extensions, compressed buffers and those elsewhere."""
 
 from .build import *
 from .files import *
@@ -282,7 +282,7 @@ def compression(files: Files) -> None:
     value = v_tensor("u16", [16], sevens)
     made = one("a", buffer_tensor("u16", [16], 0), compressed("zstd", [2, 0], 32, [example]), value=value, tensors=[["", "u16", [16]]])
     del made.segments[0].said["tensors"]
-    files.archive("compressed-example", made, "The example of section 5.13: two planes of equal bytes.", "stored-lengths")
+    files.archive("compressed-example", made, "The worked example of a compressed buffer: two planes of equal bytes.", "stored-lengths")
 
     def tensor_in(codec: str, parameters: list[int], dtype: str, payload: bytes, chunk: bytes, **settings: object) -> Archive:
         shape = [len(payload) // TYPED[dtype][2]]
