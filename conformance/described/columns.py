@@ -210,7 +210,6 @@ def faults(files: Files) -> None:
     bad("columns-enum-names-twice", columns(1, column("enum", typed("u8", 0), array(text("A"), text("A")))), "A name of an enum that occurs twice.", "names-twice")
     bad("columns-enum-count", columns(2, column("enum", typed("u8", 0, 0), array(text("A")), array(typed("u8", 1)))), "Two codes, and one row of the variant.", "sums")
     bad("columns-enum-columns-few", columns(1, column("enum", typed("u8", 0), array(text("A"), text("B")), array(typed("u8", 1)))), "A column too few for the names.", "kinds")
-    bad("columns-enum-all-null", columns(1, column("enum", typed("u8", 0), array(text("A")), array(NULL))), "Columns of an enum whose variants are all unit variants.", "enum-names")
     bad("columns-enum-name-number", columns(1, column("enum", typed("u8", 0), array(integer(1)))), "A name of an enum that is a number.", "kinds")
     bad("columns-struct-twice", columns(1, map_of((text("a"), typed("u8", 1)), (text("a"), typed("u8", 2)))), "A field that occurs twice.", "names-twice")
     bad("columns-struct-key", columns(1, map_of((integer(1), typed("u8", 1)))), "A field whose name is a number.", "kinds")

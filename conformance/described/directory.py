@@ -308,16 +308,17 @@ def tails(files: Files) -> None:
     for position, about in ((470, "the tail is directly behind it"), (471, "the tail is behind 41 bytes of padding"), (487, "the padding is two byte strings"), (511, "the padding is one byte"), (0, "the tail is directly behind it")):
         files.archive(f"tail-at-{position}", ending_at(position), f"An end mark that ends at {position} modulo 512: {about}.", "tail-sector")
 
-    def broken(name: str, about: str, position: int = 100, gap: bytes | None = None, rules: str = "judge-tail", **parts: int) -> None:
+    def broken(name: str, about: str, position: int = 100, gap: bytes | None = None, rules: str = "judge-tail", opening: dict | None = None, **parts: int) -> None:
         made = ending_at(position)
         made.bytes = made.bytes[: made.mark_end]
         made.tail(gap, **parts)
-        files.bad(f"tail-{name}", made, about, rules, open=damaged(made.mark_end))
+        files.bad(f"tail-{name}", made, about, rules, open=opening or damaged())
 
-    broken("crosses", "A tail that crosses a multiple of 512.", 480, b"", "judge-padding tail-sector")
+    # The walk does not find it where it must be, and its end mark is before the point where the walk ends.
+    broken("crosses", "A tail that crosses a multiple of 512: there are not 42 bytes at its place.", 480, b"", "tail-sector", torn(1))
     broken("padding-where-none", "A padding where there must be none.", gap=padding(8), rules="judge-padding tail-sector")
-    broken("padding-not-zero", "A padding before the tail that is not zero.", 480, data(bytes(30) + b"\1"), "judge-padding")
-    broken("padding-short", "A padding that ends before the multiple of 512.", 471, padding(40), "judge-padding")
+    broken("padding-not-zero", "A padding before the tail that is not zero.", 480, data(bytes(29) + b"\1"), "judge-padding")
+    broken("padding-short", "A padding that ends before the multiple of 512.", 471, padding(40), "tail-sector", torn(1))
     broken("padding-two-strings", "A padding of two byte strings in place of one.", 480, padding(16) * 2, "judge-padding")
     made = committed("a")
     right = made.mark_at
@@ -332,7 +333,7 @@ def tails(files: Files) -> None:
     for name, about, at in (("flip-hash", "A changed byte in the hash of the only tail.", 40), ("flip-letters", "A changed byte in the letters of the only tail.", 4), ("flip-head", "A changed head of the only tail.", 0)):
         made = ending_at(100)
         made.bytes = flipped(made.bytes, made.tail_at + at)
-        files.bad(f"tail-{name}", made, about, "judge-tail", open=damaged(made.mark_end))
+        files.bad(f"tail-{name}", made, about, "judge-tail", open=damaged())
 
 
 def commits(files: Files) -> None:
@@ -503,8 +504,8 @@ def damaged_ones(files: Files) -> None:
     broken = flipped(made.bytes, made.mark_at + 20)
     files.bad("damaged-append-mark", broken, "A changed byte in the appended end mark, with its tail behind it.", "judge-damaged no-earlier", open=damaged(made.mark_at))
     broken = flipped(made.bytes, made.tail_at + 20)
-    files.bad("damaged-append-tail", broken, "A changed byte in the appended tail.", "judge-tail no-earlier", open=damaged(made.mark_end))
-    files.bad("damaged-append-tail-more", broken + bytes(100), "A changed byte in the appended tail, and zeros after it.", "judge-tail no-earlier", open=damaged(made.mark_end))
+    files.bad("damaged-append-tail", broken, "A changed byte in the appended tail.", "judge-tail no-earlier", open=damaged())
+    files.bad("damaged-append-tail-more", broken + bytes(100), "A changed byte in the appended tail, and zeros after it.", "judge-tail no-earlier", open=damaged())
     first = committed("n" * 40)
     mark, end, at = first.mark_at, first.mark_end, first.tail_at
     number(first, "b", 2)
@@ -513,9 +514,9 @@ def damaged_ones(files: Files) -> None:
     files.bad("damaged-older-mark", broken, "A changed byte in an end mark that is not the last: reading does not see it, verifying does.", "record-hash", open=OK, read=OK, verify=damaged(), **first.json())
     broken = flipped(first.bytes, at + 20)
     files.bad("damaged-older-tail", broken, "A changed byte in a tail that is not the last.", "judge-tail", open=OK, read=OK, verify=damaged(), **first.json())
-    files.bad("damaged-older-tail-cut", flipped(first.bytes, at + 20)[:-1], "A changed byte in the first tail, and the last tail without its last byte.", "judge-tail no-earlier", open=damaged(end))
+    files.bad("damaged-older-tail-cut", flipped(first.bytes, at + 20)[:-1], "A changed byte in the first tail, and the last tail without its last byte.", "judge-tail no-earlier", open=damaged())
     zeros = first.bytes[:at] + bytes(42) + first.bytes[at + 42 :]
-    files.bad("damaged-older-tail-zeros", zeros + b"\0", "Zeros in place of the first tail, and an intact tail further on.", "judge-damaged no-earlier", open=damaged(end))
+    files.bad("damaged-older-tail-zeros", zeros + b"\0", "Zeros in place of the first tail, and an intact tail further on.", "judge-damaged no-earlier", open=damaged())
 
 
 def versions(files: Files) -> None:

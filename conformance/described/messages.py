@@ -139,9 +139,9 @@ def read(files: Files) -> None:
     twice = map_of((text("a"), integer(1)), (text("a"), integer(2)))
     files.message("keys-twice", twice, v_pairs(("a", 1), ("a", 2)), "A key that occurs twice is read in order.", "keys-twice")
     deep = NULL
-    for _ in range(127):
+    for _ in range(128):
         deep = array(deep)
-    files.message("deep", deep, ..., "127 arrays in each other, and null in level 128.", "")
+    files.message("deep", deep, ..., "128 arrays in each other, which is tenarc's limit.", "")
 
 
 def refused(files: Files) -> None:
@@ -164,6 +164,6 @@ def refused(files: Files) -> None:
     files.refused("reference-in-message", buffer_tensor("f32", [1], 0), "A reference to a buffer has no meaning in a message.", "message-reference")
     files.refused("reference-deep", fields(a=array(buffer_bytes(0))), "A reference inside a map and an array of a message.", "message-reference")
     deep = NULL
-    for _ in range(128):
+    for _ in range(129):
         deep = array(deep)
-    files.refused("deep-129", deep, "128 arrays in each other, and null in level 129, more than tenarc's limit.", "")
+    files.refused("deep-129", deep, "129 arrays in each other, more than tenarc's limit.", "")

@@ -98,10 +98,10 @@ def strict(files: Files) -> None:
     refused("rows-big-endian", columns(1, column("rows", array(tag(65, data(b"\0\1"))))), "A big-endian packed sequence among rows that are stored as items.")
     refused("rows-tensor-plain", columns(1, column("rows", array(tensor([1], array(integer(1)))))), "A tensor of a plain array among rows that are stored as items.")
     deep = NULL
-    for _ in range(127):
+    for _ in range(128):
         deep = array(deep)
-    files.archive("metadata-deep", one("a", deep, rows=1), "127 arrays in each other, and null in level 128.", "")
-    fault(files, "metadata-deeper", one("a", array(deep), rows=1), "128 arrays in each other, and null in level 129, more than tenarc's limit.", "")
+    files.archive("metadata-deep", one("a", deep, rows=1), "128 arrays in each other, which is tenarc's limit.", "")
+    fault(files, "metadata-deeper", one("a", array(deep), rows=1), "129 arrays in each other, more than tenarc's limit.", "")
 
 
 def in_columns(files: Files) -> None:

@@ -29,7 +29,7 @@ def describe(files: Files) -> None:
     bad("contents", [right[0], b"\1\2\3\5"], "A buffer with other contents.", "receiver")
     bad("unreferenced", parts(array(buffer_bytes(0)), b"a", b"b"), "A buffer without a reference.", "receiver")
     bad("compressed", parts(buffer_bytes(0), compressed("lz4", [1, 0], 20, [b"\1\1\0\0\0\7"])), "Parts with a compressed buffer.", "parts-plain")
-    bad("elsewhere", parts(buffer_bytes(0), elsewhere(b"far away", "sha-256", bytes(32)))[:1], "Parts with a buffer elsewhere.", "parts-plain")
+    bad("elsewhere", parts(buffer_bytes(0), elsewhere(b"far away", "sha-256", bytes(32)))[:1], "Parts with a buffer elsewhere.", "parts-plain", [{"verdict": "refused"}, unsupported("sha-256")])
     bad("trailing", [right[0] + b"\0", PAYLOAD], "A byte after the metadata of the parts.", "only-encoding")
     bad("seed", [record(header_content(None, integer(7), array()), 12)], "A record whose hash has the seed 12, as in an archive.", "record-hash")
     bad("flip", [right[0][:20] + b"\xff" + right[0][21:], PAYLOAD], "A changed byte in the metadata of the parts.", "record-hash")

@@ -213,7 +213,8 @@ impl Tree {
             Self::Leaf(number) => Value::Integer((*number).into()),
             Self::Seq(trees) => Value::Array(trees.iter().map(Self::value).collect()),
             Self::Map(trees) => {
-                let entries = (0..).zip(trees).map(|(key, tree)| (Value::Integer(key), tree.value()));
+                let entries =
+                    (0..).zip(trees).map(|(key, tree)| (Value::Integer(key), tree.value()));
                 Value::Map(entries.collect())
             }
         }
@@ -269,9 +270,7 @@ fn plain(value: Value) -> Value {
         Value::Map(entries) => {
             Value::Map(entries.into_iter().map(|(key, value)| (key, plain(value))).collect())
         }
-        Value::Integer(integer) => {
-            Value::F64(tenarc::from_value(Value::Integer(integer)).unwrap())
-        }
+        Value::Integer(integer) => Value::F64(tenarc::from_value(Value::Integer(integer)).unwrap()),
         Value::Tag(tag, content) => Value::Tag(tag, Box::new(plain(*content))),
         Value::F32(float) => Value::F64(float.into()),
         other => other,
@@ -386,7 +385,10 @@ fn flattened_structs_and_columns_have_definite_lengths() {
     // Several groups.
     let many: Vec<(u8, u32)> = (0..70_000).map(|id| (id as u8, id)).collect();
     comes_back(&Filtered(&many), &many);
-    comes_back(&BTreeMap::from([("a", &many[..])]), &BTreeMap::from([("a".to_owned(), many.clone())]));
+    comes_back(
+        &BTreeMap::from([("a", &many[..])]),
+        &BTreeMap::from([("a".to_owned(), many.clone())]),
+    );
     let large: Vec<(u32, Vec<f64>)> = (0..400).map(|id| (id, vec![f64::from(id); 6000])).collect();
     let archive = archived(&(1, Filtered(&large)), &SaveOptions::default().with_columns(true));
     archive.verify().unwrap();
