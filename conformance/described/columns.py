@@ -19,7 +19,7 @@ def rows_of(name: str, *values: object) -> list:
 
 def examples(files: Files) -> None:
     one = columns(2, fields(id=typed("u8", 7, 9), tag=column("text", typed("u8", 2, 1), text("abc"))))
-    files.message("columns-example-structs", one, [v_map(id=7, tag="ab"), v_map(id=9, tag="c")], "The first example of columns.", "columns-all")
+    files.message("columns-example-structs", one, [v_map(id=7, tag="ab"), v_map(id=9, tag="c")], "The first example of columns.", "columns-all columns-form names-twice sums")
     two = columns(
         2,
         fields(
@@ -41,7 +41,7 @@ def kinds(files: Files) -> None:
     good = files.message
     for dtype in ("u8", "u16", "u32", "i8", "i16", "i32"):
         good(f"columns-numbers-{dtype}", columns(3, typed(dtype, 1, 2, 100)), [1, 2, 100], f"A column of {dtype}.", "columns-all")
-    good("columns-numbers-64", columns(1, fields(a=typed("u64", 2**64 - 1), b=typed("i64", -(2**63)))), [v_map(a={"int": str(2**64 - 1)}, b={"int": str(-(2**63))})], "Columns of u64 and i64.", "columns-all")
+    good("columns-numbers-64", columns(1, fields(a=typed("u64", 2**64 - 1), b=typed("i64", -(2**63)))), [v_map(a={"int": str(2**64 - 1)}, b={"int": str(-(2**63))})], "Columns of u64 and i64.", "columns-all numbers-64")
     good("columns-numbers-f16", columns(2, typed("f16", 1.0, 0.5)), [{"f16": "3c00"}, {"f16": "3800"}], "A column of f16.", "columns-all")
     good("columns-numbers-float", columns(1, fields(a=typed("f32", 0.5), b=typed("f64", 0.1))), [v_map(a=v_f32(0.5), b=v_f64(0.1))], "Columns of f32 and f64.", "columns-all")
     rows = [v_map(t=v_tensor("u16", [2], raw("u16", 1, 2))), v_map(t=v_tensor("u16", [2], raw("u16", 3, 4)))]
@@ -52,7 +52,7 @@ def kinds(files: Files) -> None:
     good("columns-tensors-unknown", columns(2, tens("example.com/q", [2, 3], b"\1\2\3\4")), rows, "A column of tensors whose elements have no known size: the payload is cut into equal parts.", "columns-all")
     rows = [v_tensor("f4", [2], b"\x21"), v_tensor("f4", [2], b"\x43")]
     good("columns-tensors-f4", columns(2, tens("f4", [2, 2], b"\x21\x43")), rows, "A column of tensors of f4, each row one byte.", "columns-all row-bytes")
-    good("columns-unit", columns(3, column("unit")), [None, None, None], "A column of units.", "columns-all announced")
+    good("columns-unit", columns(3, column("unit")), [None, None, None], "A column of units.", "columns-all announced kinds")
     good("columns-bool", columns(9, column("bool", data(b"\x05\x01"))), [True, False, True] + [False] * 5 + [True], "A column of nine booleans.", "columns-all unused-bits")
     good("columns-text-one-length", columns(2, column("text", integer(2), text("abcd"))), ["ab", "cd"], "Texts of one length.", "lengths-one columns-all")
     good("columns-text-equal-lengths", columns(2, column("text", typed("u8", 2, 2), text("abcd"))), ["ab", "cd"], "Texts of one length whose lengths are an array.", "lengths-one columns-all")
@@ -75,7 +75,7 @@ def kinds(files: Files) -> None:
     variants = array(NULL, fields(x=typed("u8", 1)), column("array", integer(2), typed("u8", 2, 3)))
     said = ["A", v_map(S=v_map(x=1)), v_map(T=[2, 3])]
     good("columns-enum-variants", columns(3, column("enum", typed("u8", 0, 1, 2), array(text("A"), text("S"), text("T")), variants)), said, "Unit, struct and tuple variants.", "columns-all enum-names")
-    good("columns-dict", columns(4, column("dict", typed("u8", 0, 1, 0, 2), integer(3), column("text", typed("u8", 1, 2, 0), text("abb")))), ["a", "bb", "a", ""], "A dict of texts.", "dict-codes repeated")
+    good("columns-dict", columns(4, column("dict", typed("u8", 0, 1, 0, 2), integer(3), column("text", typed("u8", 1, 2, 0), text("abb")))), ["a", "bb", "a", ""], "A dict of texts.", "dict-codes repeated dict-in-dict")
     good("columns-dict-same-rows", columns(2, column("dict", typed("u8", 0, 1), integer(2), typed("u8", 5, 5))), [5, 5], "A dict whose rows are not different.", "dict-codes")
     said = rows_of("a", 1, 2, 1)
     good("columns-dict-structs", columns(3, column("dict", typed("u8", 0, 1, 0), integer(2), fields(a=typed("u8", 1, 2)))), said, "A dict of structs.", "dict-codes columns-all")
@@ -106,6 +106,7 @@ def structure(files: Files) -> None:
     bad("columns-rows-negative", tag(TCOL, array(integer(-1), column("unit"))), "A negative number of rows.", "columns-form")
     bad("columns-rows-float", tag(TCOL, array(f32(1), column("unit"))), "A number of rows that is a float.", "columns-form")
     bad("columns-group-too-long", columns(65537, column("unit")), "A group of 65,537 rows.", "group-rows")
+    good("columns-group-longest", columns(65536, column("unit")), ..., "A group of 65,536 rows.", "group-rows")
     good("columns-structs-empty", columns(2, fields()), [v_map(), v_map()], "Structs without fields.", "announced")
     bad("columns-announced", columns(*[item for _ in range(257) for item in (65536, column("unit"))]), "More than 2^24 rows that take no bytes.", "announced")
     bad("columns-announced-arrays", columns(65536, column("array", integer(65536), column("array", integer(0), column("unit")))), "2^32 arrays of length 0, announced by few bytes.", "announced")

@@ -49,7 +49,7 @@ def trees(files: Files) -> None:
     for count in (63, 64, 65):
         made = many(count)
         made.end()
-        files.archive(f"directory-{count}", made, f"An archive of {count} segments.", "directory")
+        files.archive(f"directory-{count}", made, f"An archive of {count} segments.", "directory offset-lower verify-digest")
     made = many(130)
     made.end()
     files.archive("directory-130", made, "An archive of 130 segments: two blocks, and two segments in the end mark.", "directory block-compare rising")
@@ -306,7 +306,7 @@ def ending_at(position: int) -> Archive:
 
 def tails(files: Files) -> None:
     for position, about in ((470, "the tail is directly behind it"), (471, "the tail is behind 41 bytes of padding"), (487, "the padding is two byte strings"), (511, "the padding is one byte"), (0, "the tail is directly behind it")):
-        files.archive(f"tail-at-{position}", ending_at(position), f"An end mark that ends at {position} modulo 512: {about}.", "tail-sector")
+        files.archive(f"tail-at-{position}", ending_at(position), f"An end mark that ends at {position} modulo 512: {about}.", "tail-sector judge-padding")
 
     def broken(name: str, about: str, position: int = 100, gap: bytes | None = None, rules: str = "judge-tail", opening: dict | None = None, **parts: int) -> None:
         made = ending_at(position)
@@ -478,7 +478,7 @@ def torn_ones(files: Files) -> None:
     left("body-cut", made.bytes[: segment.body_at + 4], 0, "An archive that ends inside the body of its only segment.", "judge-inside torn-segments")
     left("padding-cut", made.bytes[: segment.body_at - 4], 0, "An archive that ends inside the padding of its only segment.", "judge-inside torn-segments")
     left("hashes-cut", made.bytes[:-1], 0, "An archive that ends inside the hashes of its only segment.", "judge-inside torn-segments")
-    left("buffer-flip", flipped(made.bytes, segment.body_at), 0, "A changed byte in a buffer of the last segment.", "torn-buffers")
+    left("buffer-flip", flipped(made.bytes, segment.body_at), 0, "A changed byte in a buffer of the last segment.", "torn-buffers", False)
     left("hashes-flip", flipped(made.bytes, segment.hashes_at + 4), 0, "A changed byte in the hashes of the last segment.", "torn-segments")
     left("buffer-whole", made.bytes, 1, "A segment with a buffer, and no end mark.", "torn-buffers")
     broken = flipped(made.bytes, segment.body_at)

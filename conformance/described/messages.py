@@ -35,7 +35,7 @@ def values(files: Files) -> None:
     texts = array(text(""), text("a"), text("grüße ✓ 𝄞"), text("\0\n\x7f"), data(b""), data(b"\0\xff"))
     files.message("texts-bytes", texts, ["", "a", "grüße ✓ 𝄞", "\0\n\x7f", v_bytes(b""), v_bytes(b"\0\xff")], "Texts and byte strings.", "utf8")
     simple = array(FALSE, TRUE, NULL, UNDEFINED)
-    files.message("simple", simple, [False, True, None, None], "Booleans, null, and undefined, which is read as null.", "")
+    files.message("simple", simple, [False, True, None, None], "Booleans, null, and undefined, which is read as null.", "bytes-after")
     mixed = map_of((text("b"), integer(1)), (text("a"), integer(2)), (integer(7), NULL), (data(b"k"), TRUE), (array(integer(1)), text("x")))
     files.message("map-order", mixed, v_pairs(("b", 1), ("a", 2), (7, None), (v_bytes(b"k"), True), ([1], "x")), "A map keeps its order, and keys can be of any type.", "")
     enum = array(text("A"), fields(B=integer(7)), fields(C=array(integer(1), integer(2))), fields(D=fields(x=integer(3))))
@@ -58,7 +58,7 @@ def optional(files: Files) -> None:
 def tensors(files: Files) -> None:
     payload = raw("u16", 1, 2, 3, 4, 5, 6)
     said = v_tensor("u16", [2, 3], payload, "F")
-    files.message("tensor-order-f", tensor([2, 3], typed("u16", 1, 2, 3, 4, 5, 6), "F"), said, "A tensor in column-major order.", "")
+    files.message("tensor-order-f", tensor([2, 3], typed("u16", 1, 2, 3, 4, 5, 6), "F"), said, "A tensor in column-major order.", "payload-length product")
     said = v_tensor("i8", [], b"\xff")
     files.message("tensor-scalar", tensor([], typed("i8", -1)), said, "A tensor without dimensions.", "")
     one = tensor([3], typed("u8", 1, 2, 3), "F")

@@ -119,7 +119,7 @@ def in_columns(files: Files) -> None:
         v_map(n=8, t=v_tensor("f32", [2], tensors[8:]), s="bc", d=v_bytes(b"y"), b=True),
     ]
     made = one("log", columns(2, structs), *buffers, value=rows, rows=2, tensors=[["b", "bool", [2]], ["n", "u16", [2]], ["t", "f32", [2, 2]]])
-    files.archive("columns-in-buffers", made, "Columns whose numbers, tensors, texts, bytes and bits are in buffers.", "columns-all references")
+    files.archive("columns-in-buffers", made, "Columns whose numbers, tensors, texts, bytes and bits are in buffers.", "columns-all references verify-columns")
     lengths = column("text", buffer_numbers("u8", 0), buffer_bytes(1))
     files.archive("columns-lengths-in-buffer", one("log", columns(2, lengths), b"\1\2", b"abc", value=["a", "bc"], rows=2), "Lengths in a buffer.", "columns-all")
     codes = column("dict", buffer_numbers("u8", 0), integer(2), column("text", integer(1), text("ab")))

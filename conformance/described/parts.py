@@ -10,7 +10,7 @@ TENSOR = v_tensor("u8", [4], PAYLOAD)
 def describe(files: Files) -> None:
     one = buffer_tensor("u8", [4], 0)
     files.parts("parts-no-buffers", parts(integer(7)), "Parts of a value without buffers: one piece.", "", value=7)
-    files.parts("parts-name", parts(one, PAYLOAD, name="x", alignment=64), "Parts with a name and an alignment.", "", value=TENSOR)
+    files.parts("parts-name", parts(one, PAYLOAD, name="x", alignment=64), "Parts with a name and an alignment.", "parts-plain", value=TENSOR)
     two = array(buffer_bytes(0), buffer_bytes(1), buffer_numbers("u16", 2))
     files.parts("parts-empty-buffer", parts(two, b"a", b"", raw("u16", 7)), "Three buffers, one of them empty: an empty buffer is a piece too.", "receiver", value=[v_bytes(b"a"), v_bytes(b""), [7]])
     files.parts("parts-no-hashes", parts(one, PAYLOAD, check=None), "Parts without hashes.", "", value=TENSOR)

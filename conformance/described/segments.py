@@ -39,7 +39,8 @@ def good(files: Files) -> None:
     made = Archive()
     made.end()
     files.archive("archive-empty", made, "An archive without segments.", "only-encoding")
-    files.archive("archive-null-name", one(None, integer(7), value=7), "A segment without a name.", "only-encoding")
+    files.archive("archive-smallest", one(None, integer(7), value=7, check=None), "A segment of 30 bytes, the fewest that one can have.", "room valid-anyway")
+    files.archive("archive-null-name", one(None, integer(7), value=7), "A segment without a name.", "only-encoding record-hash")
     files.archive("archive-empty-name", one("", integer(7), value=7), "A segment whose name is empty.", "only-encoding")
     files.archive("archive-name-longest", one("n" * 1024, integer(7), value=7), "A name of 1,024 bytes.", "header-name")
     for alignment in (8, 64, 65536):
@@ -51,9 +52,9 @@ def good(files: Files) -> None:
     content = columns(2, fields(a=typed("u8", 1, 2)), 1, fields(a=typed("u8", 3)))
     files.archive("archive-rows-columns", one("a", content, value=[v_map(a=n) for n in (1, 2, 3)], rows=3), "Columns have as many rows as all groups together.", "compare-entry")
     files.archive("archive-rows-map", one("a", fields(a=array()), value=v_map(a=[])), "A map has no rows.", "compare-entry")
-    files.archive("archive-buffer", tensor_of(), "A tensor in a buffer.", "buffer-length")
+    files.archive("archive-buffer", tensor_of(), "A tensor in a buffer.", "buffer-length chunk-verified segment-end")
     made = one("a", array(buffer_tensor("u8", [3], 0), buffer_bytes(1), buffer_numbers("u16", 2)), b"\1\2\3", b"", raw("u16", 7, 8), value=[v_tensor("u8", [3], b"\1\2\3"), v_bytes(b""), [7, 8]], rows=3, alignment=16)
-    files.archive("archive-buffers", made, "Three buffers, one of them empty, with zeros between them.", "only-encoding buffer-length")
+    files.archive("archive-buffers", made, "Three buffers, one of them empty, with zeros between them.", "only-encoding buffer-length unreferenced")
     made = one("a", array(buffer_tensor("u8", [3], 0), buffer_bytes(1)), b"\1\2\3", b"", value=[v_tensor("u8", [3], b"\1\2\3"), v_bytes(b"")], rows=2)
     files.archive("archive-buffer-empty-last", made, "The last buffer is empty: the body ends at its place.", "only-encoding")
     made = one("a", buffer_bytes(0), b"", value=v_bytes(b""))
@@ -204,7 +205,7 @@ def checks(files: Files) -> None:
         made = one("a", fields(n=integer(1), t=buffer_tensor("u8", [12], 0)), PAYLOAD, check=("example-hash", length))
         segment = made.segments[0]
         segment.said |= {"read": unsupported("example-hash"), "unverified": v_map(n=1, t=TENSOR), "tensors": [["t", "u8", [12]]]}
-        files.bad(f"check-unknown-{length}", made, f"Hashes of an unknown algorithm, of {length} bytes.", "unknown-check", True, open=OK, read=unsupported("example-hash"), **made.json())
+        files.bad(f"check-unknown-{length}", made, f"Hashes of an unknown algorithm, of {length} bytes.", "unknown-check check-form", True, open=OK, read=unsupported("example-hash"), **made.json())
     files.archive("check-unknown-no-buffers", one("a", integer(7), value=7, check=("example-hash", 16)), "An unknown algorithm, and no buffers.", "unknown-check")
     made = tensor_of(check=("example-hash", 16), hashes=tag(64, data(bytes(15))))
     files.bad("check-unknown-short", made, "Hashes of an unknown algorithm with a byte too few.", "only-encoding", open=OK, read=[unsupported("example-hash"), damaged()], verify=damaged())
@@ -282,7 +283,7 @@ def compression(files: Files) -> None:
     value = v_tensor("u16", [16], sevens)
     made = one("a", buffer_tensor("u16", [16], 0), compressed("zstd", [2, 0], 32, [example]), value=value, tensors=[["", "u16", [16]]])
     del made.segments[0].said["tensors"]
-    files.archive("compressed-example", made, "The worked example of a compressed buffer: two planes of equal bytes.", "stored-lengths")
+    files.archive("compressed-example", made, "The worked example of a compressed buffer: two planes of equal bytes.", "stored-lengths compressed-form")
 
     def tensor_in(codec: str, parameters: list[int], dtype: str, payload: bytes, chunk: bytes, **settings: object) -> Archive:
         shape = [len(payload) // TYPED[dtype][2]]
@@ -290,7 +291,7 @@ def compression(files: Files) -> None:
         return one("a", metadata, compressed(codec, parameters, len(payload), [chunk], **settings), value=v_tensor(dtype, shape, payload))
 
     run = b"\7" * 20
-    files.archive("compressed-lz4", tensor_in("lz4", [1, 0], "u8", run, chunk_of(plane(2, RUN))), "A plane as an LZ4 block with a match.", "planes")
+    files.archive("compressed-lz4", tensor_in("lz4", [1, 0], "u8", run, chunk_of(plane(2, RUN))), "A plane as an LZ4 block with a match.", "planes parameters")
     files.archive("compressed-zstd", tensor_in("zstd", [1, 0], "u8", run, chunk_of(plane(2, FRAME))), "A plane as a zstd frame.", "planes frame-size")
     no_size = bytes.fromhex("28b52ffd") + b"\x00\x00" + FRAME[6:]
     files.archive("compressed-zstd-no-size", tensor_in("zstd", [1, 0], "u8", run, chunk_of(plane(2, no_size))), "A zstd frame that does not say the size of its content.", "frame-size")
@@ -316,7 +317,7 @@ def compression(files: Files) -> None:
     made = one("a", array(buffer_bytes(0), buffer_bytes(1), buffer_bytes(2)), b"x", compressed("lz4", [1, 0], 20, [chunk_of(plane(1, b"\7"))]), b"y", value=[v_bytes(b"x"), v_bytes(run), v_bytes(b"y")], rows=3, alignment=16)
     files.archive("compressed-between", made, "A compressed buffer between two others: it begins where the one before it ends.", "only-encoding")
     made = one("a", fields(n=integer(1), t=buffer_tensor("u8", [20], 0)), compressed("example-codec", [1, 2, 3], 20, [b"??"]), tensors=[["t", "u8", [20]]], paths=[["n", 1], ["t"]], read=unsupported("example-codec"))
-    files.bad("compressed-unknown", made, "An unknown codec: all but the buffer can be read, and the archive is verified.", "unknown-codec", open=OK, read=unsupported("example-codec"), verify=OK, **made.json())
+    files.bad("compressed-unknown", made, "An unknown codec: all but the buffer can be read, and the archive is verified.", "unknown-codec", True, open=OK, read=unsupported("example-codec"), verify=OK, **made.json())
 
     def broken(name: str, made: Archive, about: str, rules: str, **said: object) -> None:
         fault(files, f"compressed-{name}", made, about, rules, **said)
@@ -366,9 +367,9 @@ def apart(files: Files) -> None:
     digest = bytes(range(32))
     far = elsewhere(content, "sha-256", digest)
     made = one("a", fields(n=integer(1), far=buffer_bytes(0)), far, paths=[["n", 1], ["far"]], read=unsupported("sha-256"))
-    files.bad("elsewhere", made, "A buffer elsewhere: the archive is listed and verified, and only this buffer cannot be read.", "elsewhere-error", open=OK, read=unsupported("sha-256"), verify=OK, **made.json())
+    files.bad("elsewhere", made, "A buffer elsewhere: the archive is listed and verified, and only this buffer cannot be read.", "elsewhere-error elsewhere-form", True, open=OK, read=unsupported("sha-256"), verify=OK, **made.json())
     made = one("a", fields(here=buffer_bytes(1), far=buffer_bytes(0)), elsewhere(content, "blake3", digest), b"near", paths=[["here", v_bytes(b"near")], ["far"]], read=unsupported("blake3"), alignment=64)
-    files.bad("elsewhere-first", made, "A buffer elsewhere takes no place before one that is in the body.", "elsewhere-error", open=OK, read=unsupported("blake3"), verify=OK, **made.json())
+    files.bad("elsewhere-first", made, "A buffer elsewhere takes no place before one that is in the body.", "elsewhere-error", True, open=OK, read=unsupported("blake3"), verify=OK, **made.json())
 
     def broken(name: str, element: bytes, about: str) -> None:
         far = Buffer(content, element=element)
