@@ -140,12 +140,13 @@ def _columns(rows: Rows, columns: Levels, names: list[str], *, dotted: bool) -> 
         left = names[count:]
         if not left:
             yield AtColumn(rows, found)
-        elif len(left) == 1 and is_position(left[0]):
+        elif is_position(left[0]):
             # `log.size.3` means the same as `log.3.size`.
             for row in _keys(rows, left[0]):
                 value = rows.row_of(found, row)
                 if value is not ABSENT:
-                    yield Decoded(value)
+                    inside_row = _follow(value, left[1:], [], None, dotted=dotted, in_row=True)
+                    yield from (node for node, _ in inside_row)
         else:
             yield from _columns(rows, found, left, dotted=dotted)
 
