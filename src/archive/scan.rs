@@ -25,6 +25,8 @@ pub struct Scan {
     pub vouched: Option<u64>,
     /// The segment at `end`, if its header is complete and the input ends before its body does.
     pub cut: Option<Loaded>,
+    /// The end of the record of an intact end mark at `end`, if its tail is not right. Otherwise 0.
+    intact_mark: u64,
     /// Whether the tail of the end mark at `end` is wrong, and not merely not written.
     damaged_tail: bool,
     /// Why the scan stopped, if it stopped before the end of the input.
@@ -57,6 +59,7 @@ pub fn scan<S: ReadAt + ?Sized>(
         missing: Vec::new(),
         vouched: None,
         cut: None,
+        intact_mark: 0,
         damaged_tail: false,
         fault: None,
     };
@@ -146,6 +149,7 @@ impl Scan {
         // The segments before it determine it.
         let (Behind { padding, tail }, _) = self.directory.compare(&record, at)?;
         let behind = at + record.len() as u64;
+        self.intact_mark = behind;
         let tail_at = behind + padding.len() as u64;
         let end = tail_at + TAIL as u64;
         let there = source::bytes(source, behind, (len - behind).min(end - behind))?;
@@ -296,7 +300,7 @@ fn search<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Committed> {
     if scan.cut.is_none() && len - scan.end > MAX_SEARCH {
         return Err(torn(&scan, len));
     }
-    if let Some(tail) = scan.tail_behind(source, len, scan.end)? {
+    if let Some(tail) = scan.tail_behind(source, len, scan.end.max(scan.intact_mark))? {
         let (end, why) = (scan.end, scan.why());
         let what = if tail.mark == end {
             format!(
@@ -387,16 +391,23 @@ pub fn read_end_in<S: ReadAt + ?Sized>(
         ))
         .at(mark_at));
     }
+    // With the padding, if there is one.
+    let padded_len = tail_at - mark_at;
     let at_hand = usize::try_from(len - mark_at).ok().and_then(|behind| {
         let mark = end.get(end.len().checked_sub(behind)?..)?;
-        mark.get(..usize::try_from(mark_len).ok()?)
+        mark.get(..usize::try_from(padded_len).ok()?)
     });
-    let mark = match at_hand {
-        Some(mark) => Cow::Borrowed(mark),
-        None => source::bytes(source, mark_at, mark_len)?,
+    let padded = match at_hand {
+        Some(padded) => Cow::Borrowed(padded),
+        None => source::bytes(source, mark_at, padded_len)?,
     };
-    match Directory::open(&mark, mark_at) {
+    let at = usize::try_from(mark_len).unwrap_or_default();
+    let Some((mark, padding)) = padded.split_at_checked(at) else { return Ok(None) };
+    match Directory::open(mark, mark_at) {
         Ok((directory, ext)) => {
+            if padding != Behind::of(mark_at, mark_len)?.padding {
+                return Ok(None);
+            }
             ext.check("the end mark", mark_at)?;
             Ok(Some((directory, mark_at)))
         }
@@ -444,7 +455,7 @@ fn find_tail<S: ReadAt + ?Sized>(
             let position = at + start as u64;
             if format::starts_tail(bytes)
                 && let Some(tail) = bytes.first_chunk()
-                && let Some((mark, _)) = format::open_tail(tail, position)
+                && let Some((mark, _)) = format::intact_tail(tail, position)
                 && mark >= earliest
             {
                 return Ok(Some(Tail { position, mark }));

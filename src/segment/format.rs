@@ -270,6 +270,9 @@ pub fn open_record(record: &[u8], offset: u64) -> Result<Record<'_>> {
         ))
         .at(offset));
     }
+    if lengths.head as u64 != EMBEDDED.len() as u64 + head_len(content.len() as u64) {
+        return Err(broken("a record has a longer head than it needs"));
+    }
     let mut wire = Reader::new(SliceRead::new(content), Limits::default());
     let mut head = || wire.head().map_err(|error| error.moved_by(offset + lengths.head as u64));
     let (tag, array, version) = (head()?, head()?, head()?);
@@ -301,13 +304,20 @@ pub const MAX_AUXILIARY: u64 = 16 << 20;
 
 /// Verifies an auxiliary record, whose meaning this version does not know (SPEC 5.15).
 pub fn check_auxiliary(record: &[u8], offset: u64) -> Result<()> {
-    let fault = || Error::data("expected an auxiliary record of 3 items").at(offset);
+    let fault = |what: &str| Error::data(what.to_owned()).at(offset);
     let mut opened = open_record(record, offset)?;
     if opened.kind != RecordKind::Auxiliary || opened.fields != 2 {
-        return Err(fault());
+        return Err(fault("expected an auxiliary record of 3 items"));
     }
-    super::header::unsigned(&mut opened.wire, "the kind of an auxiliary record")
+    let kind = super::header::unsigned(&mut opened.wire, "the kind of an auxiliary record")
         .map_err(|error| error.moved_by(offset))?;
+    let mut start = Items::new();
+    start.head(head::TAG, RecordKind::Auxiliary.tag())?.head(head::ARRAY, 3)?;
+    start.head(head::UNSIGNED, VERSION)?.head(head::UNSIGNED, kind)?;
+    let content = usize::try_from(opened.content).ok().and_then(|at| record.get(at..));
+    if !content.is_some_and(|content| content.starts_with(&start.into_bytes())) {
+        return Err(fault("auxiliary record: its bytes are not the one encoding of its kind"));
+    }
     Ok(())
 }
 
@@ -602,10 +612,16 @@ pub fn tail(end_mark: u64, mark_len: u64, offset: u64) -> [u8; TAIL] {
 
 /// The offset and length of the end mark that belongs to a tail at `offset`. `None` if the bytes are not a valid tail.
 pub fn open_tail(bytes: &[u8; TAIL], offset: u64) -> Option<(u64, u64)> {
+    let (end_mark, mark_len) = intact_tail(bytes, offset)?;
+    let is_there = mark_len > 0 && tail_at(end_mark.checked_add(mark_len)?)? == offset;
+    is_there.then_some((end_mark, mark_len))
+}
+
+/// The offset and length of an end mark, wherever that is, which a tail at `offset` says. `None` if the tail is not intact.
+pub fn intact_tail(bytes: &[u8; TAIL], offset: u64) -> Option<(u64, u64)> {
     let end_mark = u64::from_be_bytes(*bytes.get(10..)?.first_chunk()?);
     let mark_len = u64::from_be_bytes(*bytes.get(18..)?.first_chunk()?);
-    let is_there = mark_len > 0 && tail_at(end_mark.checked_add(mark_len)?)? == offset;
-    (is_there && *bytes == tail(end_mark, mark_len, offset)).then_some((end_mark, mark_len))
+    (*bytes == tail(end_mark, mark_len, offset)).then_some((end_mark, mark_len))
 }
 
 /// Whether the bytes start like a tail.

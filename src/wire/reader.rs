@@ -122,6 +122,14 @@ impl<'de, R: Read<'de>> Reader<R> {
         Self { strict, ..self }
     }
 
+    /// Reads a part that says each thing in one way, as metadata does, also if the rest of the input need not.
+    pub fn strictly<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let before = std::mem::replace(&mut self.strict, true);
+        let result = read(self);
+        self.strict = before;
+        result
+    }
+
     /// A reader of an item inside another document, with what is left of the limits of that document.
     pub fn inside(src: R, levels: usize, allowance: &Allowance) -> Self {
         let mut wire = Self::new(src, allowance.limits);
@@ -609,7 +617,7 @@ impl<'de, R: Read<'de>> Reader<R> {
 fn indefinite(head: Head) -> Error {
     let found = head::name(head.initial);
     let what = format!(
-        "the metadata of an archive has definite lengths only, found {found} of indefinite length"
+        "columns and the metadata of archives have definite lengths only, found {found} of indefinite length"
     );
     Error::data(what)
 }
@@ -618,7 +626,7 @@ fn indefinite(head: Head) -> Error {
 #[cold]
 pub fn only_in_messages(tag: u64) -> Error {
     let what = format!(
-        "tag {tag} is for big-endian or clamped numbers, which the metadata of an archive does not have"
+        "tag {tag} is for big-endian or clamped numbers, which columns and the metadata of archives do not have"
     );
     Error::data(what)
 }

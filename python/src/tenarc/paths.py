@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import cbor2
 import xxhash
 
-from .column_fields import Tree, field_tree, is_position
+from .column_fields import Tree, field_tree, is_packed, is_position
 from .column_reader import references_in
 from .columns import ABSENT, Column
 from .errors import Fault, Mismatch, NotFound
@@ -76,8 +76,8 @@ class AtColumn(NamedTuple):
     columns: Levels
 
 
-#: Reads columns: from their node, and the steps that lead to it.
-RowsOf = Callable[[Tag, "list[Step]"], Rows]
+#: Reads columns or a packed sequence: from their node, and the steps that lead to it.
+RowsOf = Callable[[Tag, "list[Step]"], "Rows | list[Any]"]
 
 
 def find(tree: Any, path: str, rows_of: RowsOf | None = None) -> tuple[Any, list[Step]]:
@@ -115,7 +115,7 @@ def _follow(
         yield Decoded(node) if in_row else node, trail
         return
     node, through = inside(node)
-    if rows_of is not None and type(node) is Tag and node.tag == COLUMNS:
+    if rows_of is not None and type(node) is Tag and (node.tag == COLUMNS or is_packed(node)):
         trail, through, in_row = [*trail, *through], [], True
         node = rows_of(node, trail)
     if isinstance(node, Rows):
