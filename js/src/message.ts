@@ -1,0 +1,33 @@
+// Messages: one value as one item (sections 1 to 4).
+import { Cursor, parseItem, type Item } from './cbor.js';
+import { fail } from './errors.js';
+import { Budget } from './payload.js';
+import { toValue, type ValueOptions } from './value.js';
+
+export interface DecodeOptions extends ValueOptions {
+  /** How many levels of nesting there may be: 128. */
+  depth?: number;
+}
+
+export const MEBIBYTE = 1024 * 1024;
+
+/** Decodes one message. Bytes and tensors may share memory with the input. */
+export function decode(bytes: Uint8Array, options: DecodeOptions = {}): unknown {
+  const cursor = new Cursor(bytes);
+  const value = decodeNext(cursor, options);
+  if (cursor.left > 0) fail('data', `${cursor.left} bytes after the value`, cursor.at);
+  return value;
+}
+
+/** Decodes messages that follow each other. */
+export function* decodeSequence(bytes: Uint8Array, options: DecodeOptions = {}): Generator<unknown, void, void> {
+  const cursor = new Cursor(bytes);
+  while (cursor.left > 0) yield decodeNext(cursor, options);
+}
+
+function decodeNext(cursor: Cursor, options: DecodeOptions): unknown {
+  const start = cursor.at;
+  const item: Item = parseItem(cursor, { depth: options.depth ?? 128 });
+  const budget = new Budget(64 * MEBIBYTE + 1024 * (cursor.at - start));
+  return toValue(item, { budget, options });
+}
