@@ -166,6 +166,12 @@ export class Cursor {
     }
   }
 
+  /** Reads a head and gives its major type. */
+  next(): number {
+    this.head();
+    return this.major;
+  }
+
   /** Takes the content of a string of definite length whose head was read. Nothing is copied. */
   content(): Uint8Array {
     const length = this.argument;

@@ -47,6 +47,7 @@ export type Column =
 interface Lengths {
   each?: number;
   all?: ArrayLike<number>;
+  data?: Payload;
   sum: Rows;
 }
 
@@ -335,7 +336,7 @@ function readLengths(item: Item, rows: Rows, context: Context, canBeOne: boolean
   const { dtype, data } = readNumbers(item, rows, context);
   if (dtype[0] !== 'u') fail('data', `lengths of type ${dtype}`, item.offset);
   const bytes = payloadBytes(data, context);
-  if (!bytes) return { sum: undefined };
+  if (!bytes) return { data, sum: undefined };
   const values = typedArray(dtype, bytes);
   const all = values instanceof BigUint64Array ? Array.from(values, Number) : (values as ArrayLike<number>);
   let sum = 0;
@@ -343,7 +344,7 @@ function readLengths(item: Item, rows: Rows, context: Context, canBeOne: boolean
     sum += all[i]!;
     if (sum > MAX_SAFE) fail('data', 'the sum of lengths overflows', item.offset);
   }
-  return { all, sum };
+  return { all, data, sum };
 }
 
 function sameLengths(all: ArrayLike<number>): boolean {
@@ -536,7 +537,7 @@ export function rowItems(column: Column, context: Context): (Item | undefined)[]
     case 'dict': {
       const codes = typedArray(column.dtype, bytes(column.codes)) as Uint8Array;
       const distinct = items(column.column);
-      const sizes = distinct.map(itemSize);
+      const sizes = distinct.map((item) => (item ? itemSize(item) : 0)); // a path can lead to missing fields
       let sum = 0;
       for (const code of codes) sum += sizes[code]!;
       context.budget.countDictBytes(sum);
