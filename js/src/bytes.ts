@@ -48,6 +48,11 @@ export function readU64(bytes: Uint8Array, at = 0): bigint {
   return viewOf(bytes).getBigUint64(at);
 }
 
+/** The same bytes as a plain array: the methods of a `Buffer` of Node differ in whether they copy. */
+export function plainBytes(bytes: Uint8Array): Uint8Array {
+  return bytes.constructor === Uint8Array ? bytes : new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length);
+}
+
 /** A copy, or the bytes themselves if they already start at a multiple of `alignment` in their memory. */
 export function aligned(bytes: Uint8Array, alignment: number): Uint8Array {
   return bytes.byteOffset % alignment === 0 ? bytes : bytes.slice();

@@ -9,3 +9,4 @@ export { Archive, Segment, Table, type ArchiveState, type OpenOptions } from './
 export type { TensorEntry } from './document.js';
 export type { Codecs, Decoder } from './compress.js';
 export { blobSource, bytesSource, httpSource, type HttpOptions, type Source, type SourceLike } from './source.js';
+export { Parts, splitParts, type PartsOptions } from './parts.js';

@@ -1,4 +1,5 @@
 // Messages: one value as one item (sections 1 to 4).
+import { plainBytes } from './bytes.js';
 import { Cursor, parseItem, type Item } from './cbor.js';
 import { fail } from './errors.js';
 import { Budget } from './payload.js';
@@ -13,7 +14,7 @@ export const MEBIBYTE = 1024 * 1024;
 
 /** Decodes one message. Bytes and tensors may share memory with the input. */
 export function decode(bytes: Uint8Array, options: DecodeOptions = {}): unknown {
-  const cursor = new Cursor(bytes);
+  const cursor = new Cursor(plainBytes(bytes));
   const value = decodeNext(cursor, options);
   if (cursor.left > 0) fail('data', `${cursor.left} bytes after the value`, cursor.at);
   return value;
@@ -21,7 +22,7 @@ export function decode(bytes: Uint8Array, options: DecodeOptions = {}): unknown 
 
 /** Decodes messages that follow each other. */
 export function* decodeSequence(bytes: Uint8Array, options: DecodeOptions = {}): Generator<unknown, void, void> {
-  const cursor = new Cursor(bytes);
+  const cursor = new Cursor(plainBytes(bytes));
   while (cursor.left > 0) yield decodeNext(cursor, options);
 }
 

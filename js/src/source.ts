@@ -1,4 +1,5 @@
 // Where the bytes of an archive come from.
+import { plainBytes } from './bytes.js';
 import { fail } from './errors.js';
 
 /** Random access to bytes. Other sources can be written by hand. */
@@ -12,7 +13,8 @@ export interface Source {
 }
 
 /** Bytes in memory. A `Buffer` is one of these. */
-export function bytesSource(bytes: Uint8Array): Source {
+export function bytesSource(from: Uint8Array): Source {
+  const bytes = plainBytes(from);
   return {
     size: async () => bytes.length,
     read: async (offset, length) => bytes.subarray(offset, offset + length),
@@ -132,11 +134,11 @@ export class Input {
     const source = sourceOf(from);
     if (source.suffix) {
       const { bytes, size } = await source.suffix(suffix);
-      return new Input(source, size, bytes);
+      return new Input(source, size, plainBytes(bytes));
     }
     const size = await source.size();
     const length = Math.min(size, suffix);
-    const bytes = await source.read(size - length, length);
+    const bytes = plainBytes(await source.read(size - length, length));
     if (bytes.length !== length) fail('io', `a read of ${length} bytes gave ${bytes.length}`);
     return new Input(source, size, bytes);
   }
@@ -145,7 +147,7 @@ export class Input {
     if (offset + length > this.size) return fail('damaged', `the input ends before byte ${offset + length}`, this.size);
     if (offset >= this.keptFrom) return this.kept.subarray(offset - this.keptFrom, offset - this.keptFrom + length);
     this.reads++;
-    const bytes = await this.source.read(offset, length);
+    const bytes = plainBytes(await this.source.read(offset, length));
     if (bytes.length !== length) fail('io', `a read of ${length} bytes gave ${bytes.length}`);
     return bytes;
   }

@@ -42,7 +42,7 @@ export interface Visitor {
 /** Reads ahead, so that a walk over small segments takes few reads. */
 class Window {
   readonly input: Input;
-  private bytes = new Uint8Array(0);
+  private bytes: Uint8Array = new Uint8Array(0);
   private from = 0;
 
   constructor(input: Input) {

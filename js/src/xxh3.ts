@@ -246,8 +246,9 @@ function longLoop(bytes: Uint8Array, secretBytes: Uint8Array): Int32Array {
       if (inBlock === 15) scramble(acc, secret);
     }
   }
-  const last = new Int32Array(bytes.slice(length - 64).buffer, 0, 16);
-  accumulate(acc, last, 0, lastSecret, 0);
+  const last = new Uint8Array(64);
+  last.set(bytes.subarray(length - 64));
+  accumulate(acc, new Int32Array(last.buffer), 0, lastSecret, 0);
   return acc;
 }
 
