@@ -23,7 +23,7 @@ export class Parts {
   /** Takes the pieces: the metadata of the parts, and the buffers in order. */
   constructor(from: Uint8Array[], options: PartsOptions = {}) {
     const [metadata, ...buffers] = from.map(plainBytes);
-    if (!metadata) return fail('damaged', 'there are no pieces');
+    if (!metadata) throw new TenarcError('damaged', 'there are no pieces');
     const header = (this.header = readPartsHeader(metadata));
     this.name = header.name;
     const odd = oddKeyError(header.extensions, 'value', 0);
