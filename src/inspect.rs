@@ -156,7 +156,7 @@ pub enum Form {
 /// # Errors
 /// If there is no such value, or the path could mean several values, or an item on the way is not well-formed.
 pub fn find(value: &[u8], path: &str, limits: Limits) -> Result<Range<usize>> {
-    segment::find::find_item(value, path, limits)
+    segment::find::find_item(value, None, path, limits)
 }
 
 /// Writes the paths of the values inside an encoded value. It uses the same form as [`TensorInfo::path`] does for
@@ -226,13 +226,16 @@ pub struct Items<'a> {
     /// The start and length of each buffer.
     buffers: &'a [(u64, u64)],
     limits: Limits,
+    /// Whether the items are known to be the metadata of a segment.
+    strict: bool,
     walk: Walk,
 }
 
 impl<'a> Items<'a> {
     /// Iterates over the items of a message, or of several messages that follow each other.
     pub fn new(message: &'a [u8]) -> Self {
-        Self::of_segment(message, 0..message.len(), 0, &[], Limits::default())
+        let items = Self::of_segment(message, 0..message.len(), 0, &[], Limits::default());
+        Self { strict: false, ..items }
     }
 
     /// Sets the limits, such as those on the depth of nesting and the number of dimensions.
@@ -260,7 +263,8 @@ impl<'a> Items<'a> {
         limits: Limits,
     ) -> Self {
         let bytes = metadata.get(..range.end).unwrap_or_default();
-        Self { bytes, at: range.start, base, buffers, limits, walk: Walk::default() }
+        let walk = Walk::default();
+        Self { bytes, at: range.start, base, buffers, limits, strict: true, walk }
     }
 
     /// Skips the rest of the innermost array or map, and returns its [`End`](Event::End).
@@ -290,7 +294,8 @@ impl<'a> Items<'a> {
         let from = self.offset();
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let mut lengths = Lengths(self.buffers);
-        let mut wire = Reader::new(SegmentRead::new(rest, from, &mut lengths), self.limits);
+        let source = SegmentRead::new(rest, from, &mut lengths);
+        let mut wire = Reader::new(source, self.limits).with_strict(self.strict);
         let walk = &mut self.walk;
         let found = wire.within(walk.depth(), |wire| event(walk, wire))?;
         let place = |offset: u64| usize::try_from(offset - self.base).unwrap_or(usize::MAX);

@@ -81,7 +81,12 @@ impl TensorMeta {
         let count = self.element_count().ok_or_else(|| {
             Error::data(format!("a tensor of shape {shape:?} does not fit in memory"))
         })?;
-        if dtype.bits().is_none() || dtype.byte_len(count) == Some(found) {
+        let Some(bits) = dtype.bits() else { return Ok(()) };
+        // The other dimensions of a tensor without elements must fit in memory too.
+        let others =
+            || shape.iter().map(|&dim| dim.max(1)).product::<usize>() as u128 * bits as u128;
+        let fits = count > 0 || others() / 8 <= isize::MAX.unsigned_abs() as u128;
+        if fits && dtype.byte_len(count) == Some(found) {
             return Ok(());
         }
         Err(Error::data(format!("{found} bytes do not make a {dtype} tensor of shape {shape:?}")))

@@ -39,13 +39,22 @@ pub struct EncodeOptions {
     /// that asks for columns. `None` means the whole value.
     pub(crate) main_depth: Option<usize>,
     pub(crate) max_depth: usize,
+    /// Whether the value is the metadata of a segment, which says each thing in one way (`SPEC.md`, section 5.3).
+    pub(crate) metadata: bool,
 }
 
 impl Default for EncodeOptions {
     fn default() -> Self {
         let max_depth = Limits::DEFAULT_DEPTH;
         let columns = ColumnChoice::None;
-        Self { typed_arrays: false, columns, tables: false, main_depth: None, max_depth }
+        Self {
+            typed_arrays: false,
+            columns,
+            tables: false,
+            main_depth: None,
+            max_depth,
+            metadata: false,
+        }
     }
 }
 
@@ -98,6 +107,13 @@ impl EncodeOptions {
     #[must_use]
     pub(crate) fn with_tables(mut self, on: bool) -> Self {
         self.tables = on;
+        self
+    }
+
+    /// For a value that is the metadata of a segment.
+    #[must_use]
+    pub(crate) fn for_metadata(mut self) -> Self {
+        self.metadata = true;
         self
     }
 

@@ -286,7 +286,7 @@ impl Document {
         match &self.content {
             Content::Archive(archive) => {
                 let segment = archive.segment(number)?;
-                let mut root = node::parse(segment.metadata()?, segment.buffers())?;
+                let mut root = node::parse_items(segment.metadata()?, segment.inspect()?)?;
                 paths::tell_columns(&mut root, segment.metadata()?)?;
                 paths::check(&root)?;
                 Ok(Section::new(number, file, Item::Segment(segment), root))

@@ -354,7 +354,9 @@ impl Directory {
             let what = format!("{count} segments do not fit before byte {offset}");
             return Err(fault(&what));
         }
-        if full || covered != Some(count) || !ordered.is_sorted_by(|a, b| a < b) {
+        // A list that became empty has filled one above it.
+        let ends_empty = directory.levels.last().is_some_and(Vec::is_empty);
+        if full || ends_empty || covered != Some(count) || !ordered.is_sorted_by(|a, b| a < b) {
             return Err(fault("the directory does not match the number of segments"));
         }
         Ok((directory, ext))
@@ -412,7 +414,7 @@ pub struct Behind {
 
 impl Behind {
     /// Behind the record at `offset` with this length.
-    fn of(offset: u64, len: u64) -> Result<Self> {
+    pub fn of(offset: u64, len: u64) -> Result<Self> {
         let end = offset.saturating_add(len);
         let at = format::tail_at(end);
         let at = at.ok_or_else(|| Error::limit("the archive would be longer than 2^63 bytes"))?;

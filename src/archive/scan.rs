@@ -387,16 +387,23 @@ pub fn read_end_in<S: ReadAt + ?Sized>(
         ))
         .at(mark_at));
     }
+    // With the padding, if there is one.
+    let padded_len = tail_at - mark_at;
     let at_hand = usize::try_from(len - mark_at).ok().and_then(|behind| {
         let mark = end.get(end.len().checked_sub(behind)?..)?;
-        mark.get(..usize::try_from(mark_len).ok()?)
+        mark.get(..usize::try_from(padded_len).ok()?)
     });
-    let mark = match at_hand {
-        Some(mark) => Cow::Borrowed(mark),
-        None => source::bytes(source, mark_at, mark_len)?,
+    let padded = match at_hand {
+        Some(padded) => Cow::Borrowed(padded),
+        None => source::bytes(source, mark_at, padded_len)?,
     };
-    match Directory::open(&mark, mark_at) {
+    let at = usize::try_from(mark_len).unwrap_or_default();
+    let Some((mark, padding)) = padded.split_at_checked(at) else { return Ok(None) };
+    match Directory::open(mark, mark_at) {
         Ok((directory, ext)) => {
+            if padding != Behind::of(mark_at, mark_len)?.padding {
+                return Ok(None);
+            }
             ext.check("the end mark", mark_at)?;
             Ok(Some((directory, mark_at)))
         }

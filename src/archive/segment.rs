@@ -371,7 +371,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// If there is no sequence at `path`, or the archive is damaged.
     pub fn table(&self, path: &str) -> Result<Table<'a, S>> {
         let mut table = Table::default();
-        let range = find::find_item(self.metadata()?, path, self.options.limits)?;
+        let range = self.find_item(path)?;
         table.add(self.clone(), range).map_err(|error| error.under(path))?;
         Ok(table)
     }
@@ -473,7 +473,11 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// # Errors
     /// If there is no such value.
     pub fn inspect_at(&self, path: &str) -> Result<Items<'_>> {
-        self.items(find::find_item(self.metadata()?, path, self.options.limits)?)
+        self.items(self.find_item(path)?)
+    }
+
+    fn find_item(&self, path: &str) -> Result<Range<usize>> {
+        find::find_item(self.metadata()?, Some(self.buffers()), path, self.options.limits)
     }
 
     fn items(&self, range: Range<usize>) -> Result<Items<'_>> {

@@ -377,17 +377,7 @@ fn count(mut wire: Reader<SliceRead<'_>>) -> Result<(u64, Stored)> {
             return Ok((rows, Stored::Columns { groups }));
         }
     };
-    let items = Stored::Items(OnceLock::new());
-    let mut left = Left::of(head);
-    if let Some(known) = left.known() {
-        return Ok((known, items));
-    }
-    let mut rows = 0;
-    while wire.more(&mut left)? {
-        wire.within(1, Reader::skip)?;
-        rows += 1;
-    }
-    Ok((rows, items))
+    Ok((head.arg, Stored::Items(OnceLock::new())))
 }
 
 impl<S: ?Sized> Entry<'_, S> {
@@ -420,7 +410,7 @@ impl<'a, S: ReadAt + ?Sized> Part<'a, S> {
     /// The sequence at this range of the metadata, whose first row has this number.
     fn new(segment: Segment<'a, S>, range: Range<usize>, first: u64) -> Result<Self> {
         let (base, item) = segment.item(range.clone())?;
-        let wire = Reader::new(SliceRead::new(item), segment.options.limits);
+        let wire = Reader::new(SliceRead::new(item), segment.options.limits).with_strict(true);
         let (rows, stored) = count(wire).map_err(|error| error.moved_by(base))?;
         Ok(Self { segment, first, rows, range, stored })
     }
@@ -534,7 +524,8 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
 
     fn places(&self) -> Result<Vec<Range<usize>>> {
         let (base, item) = self.segment.item(self.range.clone())?;
-        let mut wire = Reader::new(SliceRead::new(item), self.segment.options.limits);
+        let limits = self.segment.options.limits;
+        let mut wire = Reader::new(SliceRead::new(item), limits).with_strict(true);
         let place = |wire: &Reader<SliceRead<'_>>| {
             self.range.start + usize::try_from(wire.offset()).unwrap_or(usize::MAX)
         };

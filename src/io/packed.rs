@@ -85,9 +85,9 @@ impl Coding {
             return Ok(());
         }
         let digest = self.shown();
-        Err(Error::data(format!(
-            "the bytes of the tensor are not in the archive; their digest is {digest}"
-        )))
+        let what =
+            format!("the bytes of the tensor are not in the archive; their digest is {digest}");
+        Err(Error::new(Category::Version, what))
     }
 
     /// The name of the codec.

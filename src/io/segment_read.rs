@@ -51,6 +51,10 @@ impl<'de> Source<'de> for SegmentRead<'de, '_> {
         self.metadata.remaining()
     }
 
+    fn is_metadata(&self) -> bool {
+        true
+    }
+
     fn bounds_itself(&self) -> bool {
         // A few bytes of metadata can refer to a large buffer many times.
         false

@@ -40,6 +40,9 @@ pub trait Overflow {
     /// Takes back a buffer that was lent, with what the caller has appended.
     fn give_back(&mut self, buf: &mut Vec<u8>, base: &mut u64, lent: Vec<u8>) -> Result<()>;
 
+    /// Called before the head of an array or map of indefinite length is written.
+    fn unknown_length(&mut self) {}
+
     /// Writes the contents of the buffer to the destination.
     fn flush(&mut self, buf: &mut Vec<u8>, base: &mut u64) -> Result<()>;
 }
@@ -276,6 +279,8 @@ impl<O: Overflow> Sink<O> {
 /// once and write the value again.
 pub struct Memory<B> {
     measure: bool,
+    /// Whether an array or map of indefinite length was written.
+    pub has_unknown_lengths: bool,
     /// The buffer as it was when counting began.
     stash: Option<Vec<u8>>,
     buf: PhantomData<B>,
@@ -287,11 +292,11 @@ const MEASURE_FROM: usize = 1 << 20;
 
 impl<B> Memory<B> {
     pub fn growing() -> Self {
-        Self { measure: false, stash: None, buf: PhantomData }
+        Self { measure: false, has_unknown_lengths: false, stash: None, buf: PhantomData }
     }
 
     pub fn measuring() -> Self {
-        Self { measure: true, stash: None, buf: PhantomData }
+        Self { measure: true, has_unknown_lengths: false, stash: None, buf: PhantomData }
     }
 
     /// If bytes were only counted: the buffer as it was before that.
@@ -353,6 +358,10 @@ impl<B: BorrowMut<Vec<u8>>> Overflow for Memory<B> {
             *buf = lent;
         }
         Ok(())
+    }
+
+    fn unknown_length(&mut self) {
+        self.has_unknown_lengths = true;
     }
 
     fn flush(&mut self, _: &mut Vec<u8>, _: &mut u64) -> Result<()> {

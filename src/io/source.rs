@@ -68,6 +68,11 @@ pub trait Source<'de> {
     /// number is backed by input.
     fn remaining(&self) -> Option<usize>;
 
+    /// Whether the input is the metadata of a segment.
+    fn is_metadata(&self) -> bool {
+        false
+    }
+
     /// Whether the length of the input limits how much memory a document can ask for.
     fn bounds_itself(&self) -> bool {
         self.remaining().is_some()

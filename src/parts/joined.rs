@@ -329,6 +329,7 @@ impl Parts<Buffer> {
             let what = format!("the buffers have {len} bytes, the limit is {budget}");
             return Err(Error::limit(what));
         }
+        info.parsed.check_verifies(options)?;
         let mut buffers = Vec::with_capacity(info.buffers().len());
         let mut received = info.metadata.len();
         for (number, buffer) in info.buffers().iter().enumerate() {

@@ -11,7 +11,7 @@ use crate::near::{MAX_NAMES, did_you_mean, edits};
 use crate::options::Limits;
 use crate::steps::{Next, Steps, escape_step, leads_to_several};
 use crate::wire::head::{self, Head, Parsed};
-use crate::wire::reader::{Left, Reader};
+use crate::wire::reader::{Left, Reader, refused_in_metadata};
 use crate::wire::tag;
 use crate::wire::tensor::Kind;
 
@@ -42,12 +42,17 @@ pub fn find<'p>(
     search(whole, path, None)?.ok_or_else(|| missing(whole, path))
 }
 
-/// Returns the range of `metadata` that holds the item at `path`.
+/// Returns the range of `metadata` that holds the item at `path`. A message has no `buffers`.
 ///
 /// # Errors
 /// If there is no such item, or several. A value in columns has no item of its own.
-pub fn find_item(metadata: &[u8], path: &str, limits: Limits) -> Result<Range<usize>> {
-    let whole = Metadata { bytes: metadata, buffers: None, limits };
+pub fn find_item(
+    metadata: &[u8],
+    buffers: Option<&[(u64, u64)]>,
+    path: &str,
+    limits: Limits,
+) -> Result<Range<usize>> {
+    let whole = Metadata { bytes: metadata, buffers, limits };
     let found = search(whole, path, None)?;
     let (range, how) = match found.ok_or_else(|| missing(whole, path))? {
         Place::Item(range) => return Ok(range),
@@ -62,7 +67,7 @@ pub fn find_item(metadata: &[u8], path: &str, limits: Limits) -> Result<Range<us
 #[derive(Clone, Copy)]
 struct Metadata<'a> {
     bytes: &'a [u8],
-    /// The buffers that it refers to, if they are known.
+    /// The buffers that it refers to. `None` if it may be a message.
     buffers: Option<&'a [(u64, u64)]>,
     limits: Limits,
 }
@@ -181,9 +186,19 @@ impl<'a, 'p> Search<'a, '_, 'p> {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 
+    /// A reader of the rest.
+    fn wire(&self) -> Reader<SliceRead<'a>> {
+        Reader::new(SliceRead::new(self.rest()), self.limits).with_strict(self.buffers.is_some())
+    }
+
     fn head(&mut self) -> Result<Head> {
         match head::parse(self.rest()) {
             Parsed::Head(head, len) => {
+                if self.buffers.is_some()
+                    && let Some(error) = refused_in_metadata(head)
+                {
+                    return Err(error.at(self.at as u64));
+                }
                 self.at += len;
                 Ok(head)
             }
@@ -197,7 +212,7 @@ impl<'a, 'p> Search<'a, '_, 'p> {
             Some(len) => self.at += len,
             // The item contains indefinite lengths or is malformed: the full parser decides.
             None => {
-                let mut wire = Reader::new(SliceRead::new(self.rest()), self.limits);
+                let mut wire = self.wire();
                 wire.skip().map_err(|error| error.moved_by(self.at as u64))?;
                 self.at += usize::try_from(wire.offset()).unwrap_or(usize::MAX);
             }
@@ -254,7 +269,7 @@ impl<'a, 'p> Search<'a, '_, 'p> {
                 }
             }
             head::TAG if head.arg == tag::TYPE => {
-                let mut wire = Reader::new(SliceRead::new(self.rest()), self.limits);
+                let mut wire = self.wire();
                 wire.type_head().map_err(|error| error.moved_by(self.at as u64))?;
                 self.at += usize::try_from(wire.offset()).unwrap_or(usize::MAX);
                 self.descend(steps, depth.saturating_sub(1), last)?;
@@ -325,7 +340,7 @@ impl<'a, 'p> Search<'a, '_, 'p> {
             self.at += len + key.len();
             return Ok(self.after(next, key));
         }
-        let mut wire = Reader::new(SliceRead::new(self.rest()), self.limits);
+        let mut wire = self.wire();
         let key = key(&mut wire).map_err(|error| error.moved_by(self.at as u64))?;
         self.at += usize::try_from(wire.offset()).unwrap_or(usize::MAX);
         Ok(self.after(next, key.as_bytes()))

@@ -197,7 +197,8 @@ pub fn sealed(content: &[u8], offset: u64) -> Result<Vec<u8>> {
 pub fn record_len(start: &[u8]) -> Option<RecordLen> {
     let rest = start.strip_prefix(&EMBEDDED)?;
     let Parsed::Head(Head { initial, arg }, len) = head::parse(rest) else { return None };
-    if initial >> 5 != head::BYTES || initial & 0x1f == head::INDEFINITE {
+    let is_shortest = initial & 0x1f != head::INDEFINITE && len as u64 == head_len(arg);
+    if initial >> 5 != head::BYTES || !is_shortest {
         return None;
     }
     let head = EMBEDDED.len() + len;
@@ -301,13 +302,20 @@ pub const MAX_AUXILIARY: u64 = 16 << 20;
 
 /// Verifies an auxiliary record, whose meaning this version does not know (SPEC 5.15).
 pub fn check_auxiliary(record: &[u8], offset: u64) -> Result<()> {
-    let fault = || Error::data("expected an auxiliary record of 3 items").at(offset);
+    let fault = |what: &str| Error::data(what.to_owned()).at(offset);
     let mut opened = open_record(record, offset)?;
     if opened.kind != RecordKind::Auxiliary || opened.fields != 2 {
-        return Err(fault());
+        return Err(fault("expected an auxiliary record of 3 items"));
     }
-    super::header::unsigned(&mut opened.wire, "the kind of an auxiliary record")
+    let kind = super::header::unsigned(&mut opened.wire, "the kind of an auxiliary record")
         .map_err(|error| error.moved_by(offset))?;
+    let mut start = Items::new();
+    start.head(head::TAG, RecordKind::Auxiliary.tag())?.head(head::ARRAY, 3)?;
+    start.head(head::UNSIGNED, VERSION)?.head(head::UNSIGNED, kind)?;
+    let content = usize::try_from(opened.content).ok().and_then(|at| record.get(at..));
+    if !content.is_some_and(|content| content.starts_with(&start.into_bytes())) {
+        return Err(fault("auxiliary record: its bytes are not the one encoding of its kind"));
+    }
     Ok(())
 }
 

@@ -23,7 +23,7 @@ use crate::wire::walk::{Event, Walk};
 
 /// The keys of a map or the indices of an array at `path`.
 pub fn keys(metadata: &[u8], header: &Header, path: &str, limits: Limits) -> Result<Vec<String>> {
-    let range = find_item(metadata, path, limits)?;
+    let range = find_item(metadata, Some(&header.layout.buffers), path, limits)?;
     let item = metadata.get(range).unwrap_or_default();
     let mut lengths = Lengths(&header.layout.buffers);
     let mut wire = Reader::new(SegmentRead::new(item, 0, &mut lengths), limits);

@@ -21,8 +21,17 @@ pub fn key<'de, R: Read<'de>>(wire: &mut Reader<R>) -> Result<Cow<'de, str>> {
     if let Some(text) = wire.short_text() {
         return text.map(Text::into_cow);
     }
-    if wire.initial()? >> 5 != head::TEXT {
-        return diag::value(wire).map(Cow::Owned);
+    match wire.initial()? >> 5 {
+        head::TEXT => {}
+        major => {
+            if wire.is_strict() && matches!(major, head::ARRAY..=head::TAG) {
+                // The notation is that of any item.
+                let item = SliceRead::new(wire.src.window());
+                let mut ahead = Reader::new(item, wire.limits()).with_strict(true);
+                ahead.skip().map_err(|error| error.moved_by(wire.offset()))?;
+            }
+            return diag::value(wire).map(Cow::Owned);
+        }
     }
     let head = wire.head()?;
     wire.text(head).map(Text::into_cow)

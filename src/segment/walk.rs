@@ -30,12 +30,15 @@ use crate::options::{ColumnChoice, EncodeOptions, Limits};
 use crate::shape::Shape;
 use crate::tensor::TensorInfo;
 use crate::wire::apart::{Apart, Target, Wanted};
+use crate::wire::strict::strict;
 use crate::wire::tensor::Payload;
 use crate::wire::writer::Writer;
 
 /// The result of the first pass: the metadata, and the lengths of the buffers.
 pub struct Plan {
     pub metadata: Vec<u8>,
+    /// The metadata as the passes write it, if this is something else: a pass learns some lengths too late.
+    written: Option<Vec<u8>>,
     /// The length of each buffer in bytes.
     pub lengths: Vec<u64>,
     /// The compressed buffers. Those without chunks were compressed before, and are copied as they are stored.
@@ -112,7 +115,7 @@ impl Plan {
                 restart: false,
                 known: options.dedup.then(Known::new),
             };
-            let (metadata, result) = walk(value, None, columns, &mut first);
+            let (written, has_unknown_lengths, result) = walk(value, None, columns, &mut first);
             let First { lengths, mixed: new, restart, known, current, .. } = first;
             let First { tensors_in_columns, keeping, .. } = first;
             mixed.extend(new);
@@ -122,6 +125,10 @@ impl Plan {
                 continue;
             }
             result?;
+            let (metadata, written) = match has_unknown_lengths {
+                true => (strict(&written)?, Some(written)),
+                false => (written, None),
+            };
             if columns == ColumnChoice::Listed && tensors_in_columns {
                 let known = rows.len();
                 rows.extend(hidden(&metadata, &lengths)?);
@@ -141,6 +148,7 @@ impl Plan {
             let Keeping { taken: buffers, again, .. } = keeping.unwrap_or_default();
             return Ok(Self {
                 metadata,
+                written,
                 lengths,
                 compressed: Compressed { buffers, ..Compressed::default() },
                 again,
@@ -205,6 +213,11 @@ impl Plan {
         Ok(methods.collect())
     }
 
+    /// The metadata as the passes write it.
+    fn written(&self) -> &[u8] {
+        self.written.as_deref().unwrap_or(&self.metadata)
+    }
+
     /// The content of the segment's header.
     pub fn content<'a>(&'a self, name: Option<&'a str>, options: &'a SaveOptions) -> Content<'a> {
         Content {
@@ -257,7 +270,7 @@ impl Plan {
             asked: 0,
             current: None,
         };
-        let (_, result) = walk(value, Some(&self.metadata), self.columns, &mut second);
+        let (.., result) = walk(value, Some(self.written()), self.columns, &mut second);
         let Second { current, written, asked, hashes, .. } = second;
         result?;
         let targets = self.targets.as_ref().map_or(written, Vec::len);
@@ -278,19 +291,21 @@ fn unfinished() -> Error {
     Error::data("a tensor was not written to its end")
 }
 
-/// Runs the encoder. Returns the metadata, unless it was compared with `expected`.
+/// Runs the encoder. Returns the metadata, unless it was compared with `expected`, and whether something in it has an
+/// indefinite length.
 fn walk<T: Serialize + ?Sized>(
     value: &T,
     expected: Option<&[u8]>,
     columns: ColumnChoice,
     apart: &mut dyn Apart,
-) -> (Vec<u8>, Result<()>) {
+) -> (Vec<u8>, bool, Result<()>) {
     const COMPARED: usize = 4 << 10;
 
-    let walk = Walk { expected, scratch: Vec::new(), apart };
+    let walk = Walk { expected, scratch: Vec::new(), has_unknown_lengths: false, apart };
     let buf = Vec::with_capacity(if expected.is_some() { COMPARED } else { 512 });
     let options = EncodeOptions::default().with_typed_arrays(true);
     let options = options.with_choice_of_columns(columns).with_tables(true);
+    let options = options.for_metadata();
     let mut encoder = Writer::new(Sink::new(buf, walk), options);
     let mut result = value.serialize(&mut encoder);
     if result.is_ok() {
@@ -302,13 +317,15 @@ fn walk<T: Serialize + ?Sized>(
     {
         result = Err(changed("its metadata is shorter"));
     }
-    (encoder.sink.into_parts().0, result)
+    let (metadata, _, Walk { has_unknown_lengths, .. }) = encoder.sink.into_parts();
+    (metadata, has_unknown_lengths, result)
 }
 
 /// Receives the metadata. The first pass keeps it; the second pass compares it with `expected`.
 struct Walk<'a> {
     expected: Option<&'a [u8]>,
     scratch: Vec<u8>,
+    has_unknown_lengths: bool,
     apart: &'a mut dyn Apart,
 }
 
@@ -363,6 +380,10 @@ impl Overflow for Walk<'_> {
         lent.clear();
         self.scratch = lent;
         Ok(())
+    }
+
+    fn unknown_length(&mut self) {
+        self.has_unknown_lengths = true;
     }
 
     fn flush(&mut self, buf: &mut Vec<u8>, base: &mut u64) -> Result<()> {
@@ -723,7 +744,7 @@ impl Apart for Second<'_> {
     fn takes_columns(&mut self, _: &[u8], position: u64) -> bool {
         // The metadata so far is that of the first pass, or else comparing them fails.
         let position = usize::try_from(position).unwrap_or(usize::MAX);
-        !self.rows.has_next(self.plan.metadata.get(..position).unwrap_or_default())
+        !self.rows.has_next(self.plan.written().get(..position).unwrap_or_default())
     }
 
     fn columns_with_tensors(&mut self) {}

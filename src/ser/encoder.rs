@@ -22,7 +22,7 @@ use crate::wire::apart::{Apart, Target, Wanted};
 use crate::wire::encoded;
 use crate::wire::items::{self, ArrayHead, Plain};
 use crate::wire::writer::Writer;
-use crate::wire::{head, tag};
+use crate::wire::{head, strict, tag};
 
 impl<O: Target> Writer<O> {
     #[inline]
@@ -79,13 +79,11 @@ impl<O: Target> Writer<O> {
                 if encoded::reads_as_none(item) {
                     self.mark_some()?;
                 }
+                if self.options.metadata {
+                    return self.raw_in_metadata(item);
+                }
                 if encoded::is_deeper(item, self.depth) {
                     return Err(self.too_deep());
-                }
-                // In a message, readers reject the reference. In an archive, it would refer to a
-                // buffer of another value.
-                if self.sink.apart().is_some() && encoded::holds_reference(item) {
-                    return Err(reserved());
                 }
                 self.sink.put_slice(item)
             })),
@@ -112,6 +110,21 @@ impl<O: Target> Writer<O> {
         }
     }
 
+    #[cold]
+    fn raw_in_metadata(&mut self, item: &[u8]) -> Result<()> {
+        // In a message, readers reject the reference. In an archive, it would refer to a buffer of another value.
+        if encoded::holds_reference(item) {
+            return Err(reserved());
+        }
+        if strict::is_strict(item, self.depth) {
+            return self.sink.put_slice(item);
+        }
+        if encoded::is_deeper(item, self.depth) {
+            return Err(self.too_deep());
+        }
+        self.sink.put_slice(&strict::strict(item)?)
+    }
+
     /// Writes a value in which sequences of records are columns.
     fn with_columns<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
         let before = self.options;
@@ -129,6 +142,15 @@ impl<O: Target> Writer<O> {
         match number {
             tag::SOME => self.mark_some()?,
             tag::BUFFER => return Err(reserved()),
+            _ if self.options.metadata => match number {
+                tag::COLUMNS => return self.meant(number, value),
+                _ if tag::is_array(number) => return self.meant(number, value),
+                _ if tag::is_only_in_messages(number) => {
+                    let what = format!("tag {number} is reserved, and archives do not have it");
+                    return Err(Error::data(what));
+                }
+                _ => {}
+            },
             _ => {}
         }
         self.enter(1)?;
@@ -136,6 +158,14 @@ impl<O: Target> Writer<O> {
         value.serialize(&mut *self)?;
         self.depth += 1;
         Ok(())
+    }
+
+    /// Writes what a tag of tensors, packed sequences or columns means around this content. In metadata, there is one
+    /// way to write it.
+    #[cold]
+    #[inline(never)]
+    fn meant<T: Serialize + ?Sized>(&mut self, tag: u64, content: &T) -> Result<()> {
+        value::of_tag(tag, content)?.serialize(self)
     }
 
     fn tensor<T: Serialize + ?Sized>(

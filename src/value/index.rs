@@ -48,7 +48,7 @@ impl Positions for usize {
 
 impl Positions for str {
     fn position(&self, value: &Value) -> Option<usize> {
-        value.as_map()?.iter().position(|(key, _)| key.as_str() == Some(self))
+        value.as_map()?.iter().rposition(|(key, _)| key.as_str() == Some(self))
     }
 
     fn position_or_insert(&self, value: &mut Value) -> usize {
@@ -112,7 +112,7 @@ impl<I: Index> ops::IndexMut<I> for Value {
 
 impl Value {
     /// The value of a text key in a map, or the element of an array. Tags around the map or array are ignored. If
-    /// several entries have the key, the first one is returned.
+    /// several entries have the key, the last one is returned.
     ///
     /// Keys that are not texts can be found with [`pointer`](Self::pointer), or in [`as_map`](Self::as_map).
     pub fn get(&self, index: impl Index) -> Option<&Value> {
@@ -129,7 +129,7 @@ impl Value {
     /// The value at a JSON Pointer (RFC 6901): `/layers/3/weight`.
     ///
     /// Each step is a map key (a text, or an integer in decimal) or a position in an array. Tags are ignored. If
-    /// several entries have the key, the first one is used.
+    /// several entries have the key, the last one is used.
     pub fn pointer(&self, pointer: &str) -> Option<&Value> {
         steps(pointer)?.try_fold(self, |value, step| {
             let value = value.untagged();
@@ -155,7 +155,7 @@ impl Value {
             }
             Self::Map(entries) => step.position(self).or_else(|| {
                 let key = Value::Integer(step.parse().ok()?);
-                entries.iter().position(|(k, _)| *k == key)
+                entries.iter().rposition(|(k, _)| *k == key)
             }),
             _ => None,
         }

@@ -22,7 +22,7 @@ pub use index::Index;
 pub use numbers::Numbers;
 pub(crate) use offer::{encode, offer};
 pub use ser::to_value;
-pub(crate) use ser::{key_text, tensor_of};
+pub(crate) use ser::{key_text, of_tag, tensor_of};
 
 use crate::elements::Elements;
 use crate::error::Result;
@@ -196,6 +196,7 @@ fn read_tagged<'de, R: Read<'de>>(wire: &mut Reader<R>, tag: u64, at: u64) -> Re
         }
         tag::COLUMNS => columns::read_columns(wire).map_err(|error| error.at(at)),
         _ => {
+            wire.check_tag(tag)?;
             wire.enter()?;
             let inner = read(wire)?;
             wire.leave();

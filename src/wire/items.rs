@@ -227,7 +227,10 @@ impl<O: Overflow> Sink<O> {
     pub fn container(&mut self, major: u8, len: Option<usize>) -> Result<()> {
         match len {
             Some(len) => self.head(major, len as u64),
-            None => self.put([major << 5 | head::INDEFINITE]),
+            None => {
+                self.overflow_mut().unknown_length();
+                self.put([major << 5 | head::INDEFINITE])
+            }
         }
     }
 

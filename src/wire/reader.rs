@@ -39,6 +39,9 @@ pub struct Reader<R> {
     hinted: Cell<u64>,
     /// Whether the source stores the bytes of skipped items, so that they count as allocated.
     recording: bool,
+    /// Whether the input is the metadata of a segment, which says each thing in one way (`SPEC.md`, section 5.3).
+    /// Everything else is refused.
+    strict: bool,
     /// The limits that only columns use up.
     columns: Scope,
 }
@@ -101,6 +104,7 @@ impl Left {
 impl<'de, R: Read<'de>> Reader<R> {
     pub fn new(src: R, limits: Limits) -> Self {
         let budget = limits.alloc_budget(src.bounds_itself());
+        let strict = src.is_metadata();
         Self {
             src,
             depth: limits.max_depth,
@@ -108,14 +112,29 @@ impl<'de, R: Read<'de>> Reader<R> {
             budget,
             hinted: Cell::new(0),
             recording: false,
+            strict,
             columns: Scope::default(),
         }
+    }
+
+    /// Sets whether the input is the metadata of a segment. Otherwise it is if the source says so.
+    pub fn with_strict(self, strict: bool) -> Self {
+        Self { strict, ..self }
+    }
+
+    /// Reads a part that says each thing in one way, as metadata does, also if the rest of the input need not.
+    pub fn strictly<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let before = std::mem::replace(&mut self.strict, true);
+        let result = read(self);
+        self.strict = before;
+        result
     }
 
     /// A reader of an item inside another document, with what is left of the limits of that document.
     pub fn inside(src: R, levels: usize, allowance: &Allowance) -> Self {
         let mut wire = Self::new(src, allowance.limits);
         wire.depth = levels;
+        wire.strict = allowance.strict;
         wire.resume(allowance);
         wire
     }
@@ -123,7 +142,7 @@ impl<'de, R: Read<'de>> Reader<R> {
     /// The remaining part of the limits.
     pub fn allowance(&self) -> Allowance {
         let (budget, scope) = (Cell::new(self.budget), Cell::new(self.columns));
-        Allowance { limits: self.limits, budget, scope }
+        Allowance { limits: self.limits, strict: self.strict, budget, scope }
     }
 
     /// Takes back the remaining part of the limits after other code has used an [`Allowance`].
@@ -304,13 +323,18 @@ impl<'de, R: Read<'de>> Reader<R> {
     #[inline(never)]
     fn unusual_head(&mut self) -> Result<Head> {
         let at = self.offset();
-        let parsed = head::parse(self.src.window());
-        if let Parsed::Head(head, len) = parsed {
-            self.src.advance(len);
-            return Ok(head);
+        let mut parsed = (head::parse(self.src.window()), 0);
+        if !matches!(parsed.0, Parsed::Head(..)) {
+            parsed = self.refill(parsed.0)?;
         }
-        match self.refill(parsed)? {
+        match parsed {
             (Parsed::Head(head, len), _) => {
+                // Every head of indefinite length comes here.
+                if self.strict
+                    && let Some(error) = refused_in_metadata(head)
+                {
+                    return Err(error.at(at));
+                }
                 self.src.advance(len);
                 Ok(head)
             }
@@ -382,6 +406,19 @@ impl<'de, R: Read<'de>> Reader<R> {
         }
     }
 
+    /// Refuses a tag, which was read, if it does not occur here.
+    #[inline(always)]
+    pub fn check_tag(&self, tag: u64) -> Result<()> {
+        if tag::is_only_in_messages(tag) && self.strict {
+            return Err(only_in_messages(tag).at(self.offset()));
+        }
+        Ok(())
+    }
+
+    pub fn is_strict(&self) -> bool {
+        self.strict
+    }
+
     /// Like [`Reader::tagged`], but does not refuse tags that refer to another value.
     #[inline(always)]
     pub fn known(&mut self, head: Head) -> Result<Item> {
@@ -391,6 +428,7 @@ impl<'de, R: Read<'de>> Reader<R> {
         if self.depth == 0 {
             return Err(self.too_deep());
         }
+        self.check_tag(head.arg)?;
         if tag::has_meaning(head.arg) {
             return Ok(Item::Tag(head.arg));
         }
@@ -414,6 +452,7 @@ impl<'de, R: Read<'de>> Reader<R> {
             if head.major() != head::TAG || !passes(head.arg) {
                 break;
             }
+            self.check_tag(head.arg)?;
             if levels == self.depth {
                 return Err(self.too_deep());
             }
@@ -517,7 +556,7 @@ impl<'de, R: Read<'de>> Reader<R> {
             }
             head::TAG => {
                 self.enter()?;
-                self.skip()?;
+                self.skip_tagged(head.arg)?;
                 self.leave();
                 Ok(())
             }
@@ -533,10 +572,19 @@ impl<'de, R: Read<'de>> Reader<R> {
             head::BYTES | head::TEXT if head.is_indefinite() => self.skip_chunks(head),
             head::BYTES => self.discard(head.arg),
             head::TEXT => self.text(head).map(drop),
-            head::TAG => self.within(1, Self::skip),
+            head::TAG => self.within(1, |wire| wire.skip_tagged(head.arg)),
             _ if head.initial == head::BREAK => Err(unexpected_break().at(self.offset() - 1)),
             _ => Ok(()),
         }
+    }
+
+    /// Skips the item in a tag.
+    fn skip_tagged(&mut self, tag: u64) -> Result<()> {
+        self.check_tag(tag)?;
+        if self.strict && matches!(tag, tag::ROW_MAJOR | tag::COLUMN_MAJOR) {
+            return self.skip_dense();
+        }
+        self.skip()
     }
 
     fn skip_chunks(&mut self, string: Head) -> Result<()> {
@@ -561,6 +609,34 @@ impl<'de, R: Read<'de>> Reader<R> {
             return Err(Error::eof(&what).at(self.offset()));
         }
         Ok(())
+    }
+}
+
+/// The error for a head that metadata does not have.
+#[cold]
+fn indefinite(head: Head) -> Error {
+    let found = head::name(head.initial);
+    let what = format!(
+        "columns and the metadata of archives have definite lengths only, found {found} of indefinite length"
+    );
+    Error::data(what)
+}
+
+/// The error for a tag that metadata does not have.
+#[cold]
+fn only_in_messages(tag: u64) -> Error {
+    let what = format!(
+        "tag {tag} is for big-endian or clamped numbers, which columns and the metadata of archives do not have"
+    );
+    Error::data(what)
+}
+
+/// The error for a head that the metadata of a segment does not have.
+pub fn refused_in_metadata(head: Head) -> Option<Error> {
+    match head.major() {
+        head::TAG => tag::is_only_in_messages(head.arg).then(|| only_in_messages(head.arg)),
+        _ if head.initial == head::BREAK => None,
+        _ => head.is_indefinite().then(|| indefinite(head)),
     }
 }
 

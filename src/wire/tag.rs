@@ -37,6 +37,11 @@ pub const fn is_array(tag: u64) -> bool {
     matches!(tag, ROW_MAJOR | COLUMN_MAJOR | COMPLEX | TENSOR | BUFFER | 64..=75 | 77..=87)
 }
 
+/// Whether the tag does not occur in metadata: big-endian and clamped numbers, and the reserved tag between them.
+pub const fn is_only_in_messages(tag: u64) -> bool {
+    matches!(tag, 65..=68 | 73..=76 | 80..=83)
+}
+
 /// Whether the tag may mark a packed sequence: a typed array without a shape, or a reference to a buffer.
 pub const fn may_be_packed(tag: u64) -> bool {
     is_array(tag) && !matches!(tag, ROW_MAJOR | COLUMN_MAJOR | TENSOR)

@@ -89,6 +89,7 @@ impl<'de, R: Read<'de>> Reader<R> {
     /// typed array, or that of complex numbers, after which the tag of the parts is read.
     fn typed_dtype(&mut self, tag: u64) -> Result<(DType, bool)> {
         let at = self.offset();
+        self.check_tag(tag)?;
         self.within(1 + usize::from(tag == tag::COMPLEX), |_| Ok(()))?;
         if tag != tag::COMPLEX {
             return DType::from_typed_array_tag(tag).ok_or_else(|| {
@@ -96,6 +97,7 @@ impl<'de, R: Read<'de>> Reader<R> {
             });
         }
         let head = self.head()?;
+        self.check_tag(head.arg)?;
         let parts = DType::from_typed_array_tag(head.arg).filter(|_| head.major() == head::TAG);
         let whole = parts.and_then(|(parts, big_endian)| Some((parts.complex()?, big_endian)));
         match whole {
@@ -124,22 +126,41 @@ impl<'de, R: Read<'de>> Reader<R> {
     fn elements_of(&mut self, shape: &Shape, count: usize) -> Result<(DType, bool, Payload)> {
         let at = self.offset();
         let found = match self.item()? {
-            Item::Head(head) if head.major() == head::ARRAY => {
+            Item::Head(head) if head.major() == head::ARRAY && !self.is_strict() => {
                 let numbers = self.classical(head, count)?;
                 return Ok((numbers.dtype(), false, Payload::Numbers(numbers)));
             }
-            Item::Tag(tag) if tag == tag::COMPLEX || DType::from_typed_array_tag(tag).is_some() => {
+            Item::Tag(tag) if is_typed(tag) => {
                 let (dtype, big_endian) = self.typed_dtype(tag)?;
                 let payload = self.payload(&dtype, big_endian, Some((shape, count)))?;
                 return Ok((dtype, true, payload));
             }
-            Item::Within(levels) => {
+            Item::Within(levels) if !self.is_strict() => {
                 return self.within(levels, |wire| wire.elements_of(shape, count));
             }
             Item::Head(head) => head::name(head.initial).to_owned(),
             Item::Tag(tag) => format!("tag {tag}"),
+            Item::Within(_) => "another tag".to_owned(),
         };
-        Err(Error::data(format!("expected elements of a tensor, found {found}")).at(at))
+        Err(no_elements(self.is_strict(), &found).at(at))
+    }
+
+    /// Skips `[shape, elements]` in metadata.
+    pub(super) fn skip_dense(&mut self) -> Result<()> {
+        self.within(1, |wire| {
+            wire.array_of(2, "shape and elements of a tensor")?;
+            wire.skip()?;
+            match wire.peek_head()? {
+                Some((head, _)) if head.major() != head::TAG || !is_typed(head.arg) => {
+                    let found = match head.major() {
+                        head::TAG => format!("tag {}", head.arg),
+                        _ => head::name(head.initial).to_owned(),
+                    };
+                    Err(no_elements(true, &found).at(wire.offset()))
+                }
+                _ => wire.skip(),
+            }
+        })
     }
 
     /// Reads `[dtype name, shape, order, bytes]`, the content of [`tag::TENSOR`].
@@ -446,6 +467,22 @@ impl<'de, R: Read<'de>> Reader<R> {
             Error::data(format!("expected a number of at most 64 bits, found {found}")).at(at)
         })
     }
+}
+
+/// Whether the tag is around a typed array, or around the one that has the parts of complex numbers.
+fn is_typed(tag: u64) -> bool {
+    tag == tag::COMPLEX || DType::from_typed_array_tag(tag).is_some()
+}
+
+#[cold]
+fn no_elements(in_metadata: bool, found: &str) -> Error {
+    Error::data(if in_metadata {
+        format!(
+            "in the metadata of an archive, the elements of a tensor are a typed array, found {found}"
+        )
+    } else {
+        format!("expected elements of a tensor, found {found}")
+    })
 }
 
 /// A number as an element of a tensor. `None` if it is an integer that needs more than 64 bits.

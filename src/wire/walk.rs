@@ -156,7 +156,10 @@ impl Walk {
         let (event, next, left) = match head.major() {
             head::ARRAY => (Event::Array(head), Next::Entry, Left::of(head)),
             head::MAP => (Event::Map(head), Next::Entry, Left::of(head)),
-            head::TAG => (Event::Tag(head.arg), Next::Item, Left::NONE),
+            head::TAG => {
+                wire.check_tag(head.arg)?;
+                (Event::Tag(head.arg), Next::Item, Left::NONE)
+            }
             _ if head.initial == head::BREAK => {
                 return Err(unexpected_break().at(wire.offset() - 1));
             }

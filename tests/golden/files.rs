@@ -29,7 +29,7 @@ const ARCHIVES: [(&str, u64); 5] = [
     ("samples.tenarc", 0x9158_a5cd_d612_ab49),
     ("buffers.tenarc", 0x051b_a051_2218_633c),
     ("appended.tenarc", 0xb664_b756_2953_be44),
-    ("columns.tenarc", 0x1788_a472_9339_ae06),
+    ("columns.tenarc", 0xbfac_656f_19e1_21ee),
     ("compressed.tenarc", 0x914b_c2bb_4625_6b73),
 ];
 

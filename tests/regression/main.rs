@@ -19,6 +19,7 @@ mod keys_of_flattened_maps;
 mod lying_writers;
 mod many_dots_in_keys;
 mod memory_of_tensors;
+mod metadata_in_one_way;
 mod paths_of_all_keys;
 mod plain_sequences_in_untagged_enums;
 mod prefetch_of_large_tensors;

@@ -20,7 +20,12 @@ const LARGE: usize = 2048;
 /// # Errors
 /// If the bytes are not one well-formed item, or refer to a buffer that does not exist.
 pub fn parse(bytes: &[u8], buffers: &[(u64, u64)]) -> Result<Node> {
-    let mut parser = Parser { bytes, items: Items::new(bytes).with_buffers(buffers) };
+    parse_items(bytes, Items::new(bytes).with_buffers(buffers))
+}
+
+/// Like [`parse`], with the items in the bytes.
+pub fn parse_items<'a>(bytes: &'a [u8], items: Items<'a>) -> Result<Node> {
+    let mut parser = Parser { bytes, items };
     let first = parser.next()?;
     let node = parser.node(first)?;
     if parser.items.next().is_some() {

@@ -195,9 +195,8 @@ impl<'c, 'de> Row<'c, 'de> {
             let (cuts, elements) = &mut **lists;
             if let Kind::Numbers(numbers) = &elements.kind
                 && numbers.kind == NumberType::U8
-                && let Some(bytes) = numbers.run(cuts.range(self.row))
             {
-                return visit_bytes(bytes, visitor);
+                return visit_bytes(numbers.run(cuts.range(self.row)), visitor);
             }
         }
         visit_collected(self.seq(Collect)?, visitor)

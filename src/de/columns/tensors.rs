@@ -17,7 +17,7 @@ use crate::meta::{Order, TensorMeta};
 use crate::number::Number;
 use crate::serde_model::{Narrowing, invalid, visit_numbers};
 use crate::shape::Shape;
-use crate::wire::columns::{Kind, NumberType, Tensors};
+use crate::wire::columns::{Kind, Tensors};
 use crate::wire::number::Numeric;
 
 impl<'de> Row<'_, 'de> {

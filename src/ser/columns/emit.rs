@@ -321,6 +321,9 @@ fn column_of_items<O: Target>(writer: &mut Writer<O>, items: &Items) -> Result<(
     if items.iter().any(|item| is_deeper(item, writer.depth)) {
         return Err(writer.too_deep());
     }
+    if items.have_unknown_lengths {
+        writer.sink.overflow_mut().unknown_length();
+    }
     writer.sink.head(head::ARRAY, items.ends.len() as u64)?;
     writer.sink.put_block(&items.bytes)?;
     writer.leave(1)

@@ -187,7 +187,10 @@ fn plain<T: Serialize + ?Sized>(value: &T) -> Option<Leaf> {
 impl Items {
     fn put<T: Serialize + ?Sized>(&mut self, value: &T, options: &EncodeOptions) -> Result<()> {
         let sink = Sink::new(&mut self.bytes, Memory::growing());
-        value.serialize(&mut Writer::new(sink, options.of_part()))?;
+        let mut writer = Writer::new(sink, options.of_part());
+        value.serialize(&mut writer)?;
+        writer.end()?;
+        self.have_unknown_lengths |= writer.sink.overflow_ref().has_unknown_lengths;
         self.ends.push(self.bytes.len());
         Ok(())
     }

@@ -262,7 +262,7 @@ impl Columns {
     fn place_largest<O: Target>(&mut self, writer: &mut Writer<O>) {
         let (rows, size) = (self.rows, self.node.size().max(1));
         let Some(total) = self.total.filter(|_| writer.sink.holds_all()) else { return };
-        if self.placed.is_some() || writer.sink.apart().is_some() {
+        if self.placed.is_some() || writer.options.metadata {
             return;
         }
         let left = total.saturating_sub(self.written).clamp(rows, MAX_ROWS);

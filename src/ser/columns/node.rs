@@ -133,6 +133,8 @@ pub enum Form {
 pub struct Items {
     pub bytes: Vec<u8>,
     pub ends: Vec<usize>,
+    /// Whether an item has an indefinite length inside.
+    pub have_unknown_lengths: bool,
 }
 
 impl Items {

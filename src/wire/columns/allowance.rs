@@ -28,6 +28,8 @@ const REPETITION: u64 = 1024;
 #[derive(Clone, Debug)]
 pub struct Allowance {
     pub limits: Limits,
+    /// Whether the document is the metadata of a segment.
+    pub strict: bool,
     /// The number of bytes that may still be allocated.
     pub budget: Cell<u64>,
     pub scope: Cell<Scope>,

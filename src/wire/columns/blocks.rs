@@ -16,7 +16,7 @@ use crate::wire::head;
 use crate::wire::reader::Reader;
 use crate::wire::strings::{Text, not_utf8};
 use crate::wire::tag;
-use crate::wire::tensor::{self, Payload, TensorItem};
+use crate::wire::tensor::{self, TensorItem};
 
 /// A byte string or the numbers of a typed array.
 pub(super) enum Block<'de> {
@@ -27,7 +27,7 @@ pub(super) enum Block<'de> {
 impl<'de, R: Read<'de>> Reader<R> {
     /// Reads a column that is a typed array or a tensor. Its tag was read.
     pub(super) fn block_column(&mut self, tag: u64, rows: Rows, at: u64) -> Result<Kind<'de>> {
-        let item = self.tensor(tag).map_err(|error| error.at(at))?;
+        let item = self.column_block(tag, at)?;
         match item.kind {
             tensor::Kind::Numbers => {
                 let Some(kind) = NumberType::of(&item.meta.dtype) else {
@@ -46,6 +46,12 @@ impl<'de, R: Read<'de>> Reader<R> {
         }
     }
 
+    /// Reads a typed array, a tensor or a reference up to its payload. Its tag was read. Columns of messages are not more
+    /// liberal than those of archives.
+    fn column_block(&mut self, tag: u64, at: u64) -> Result<TensorItem> {
+        self.strictly(|wire| wire.tensor(tag)).map_err(|error| error.at(at))
+    }
+
     /// Reads one number of the packed sequence that is the next item, as a column of one row.
     pub fn packed_number(&mut self, index: u64) -> Result<Column<'de>> {
         let at = self.offset();
@@ -62,7 +68,7 @@ impl<'de, R: Read<'de>> Reader<R> {
         };
         let part = start * kind.size()..(start + 1) * kind.size();
         let data = Data::from(self.payload_part(item, part)?.1);
-        Ok(Column { at, kind: Kind::Numbers(Numbers::new(kind, data)) })
+        Ok(Column::new(at, Kind::Numbers(Numbers::new(kind, data))))
     }
 
     fn tensors(&mut self, item: TensorItem, rows: Rows) -> Result<Kind<'de>> {
@@ -101,12 +107,6 @@ impl<'de, R: Read<'de>> Reader<R> {
         item: TensorItem,
         part: Option<Range<usize>>,
     ) -> Result<(TensorMeta, Data<'de>, Option<SharedBytes>)> {
-        if item.unclosed || matches!(item.payload, Payload::Chunks(_)) {
-            return Err(Error::data("columns must have definite lengths"));
-        }
-        if let Payload::Numbers(_) = item.payload {
-            return Err(Error::data("expected a typed array in a column, found a plain array"));
-        }
         let (shared, (meta, bytes)) = match part {
             None => (self.shared(&item), self.payload_bytes(item)?),
             Some(part) => {
@@ -202,7 +202,7 @@ impl<'de, R: Read<'de>> Reader<R> {
                 Ok(Block::Bytes(data))
             }
             head::TAG if tag::is_array(head.arg) => {
-                let item = self.tensor(head.arg).map_err(|error| error.at(at))?;
+                let item = self.column_block(head.arg, at)?;
                 let (kind, dtype) = (item.kind, NumberType::of(&item.meta.dtype));
                 let (_, data, _) = self.column_data(item, None).map_err(|error| error.at(at))?;
                 match (kind, dtype) {
@@ -247,7 +247,7 @@ impl<'de, R: Read<'de>> Reader<R> {
         match self.peek_head()? {
             Some((head, _)) if !wanted.is_whole() && head.major() == head::TAG => {
                 let head = self.head()?;
-                let item = self.tensor(head.arg).map_err(|error| error.at(at))?;
+                let item = self.column_block(head.arg, at)?;
                 if item.kind != tensor::Kind::Bytes {
                     let what = "expected a byte string, found a typed array";
                     return Err(Error::data(what).at(at));
