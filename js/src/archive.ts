@@ -3,6 +3,7 @@ import { concat, equalBytes, hex128, readU64 } from './bytes.js';
 import { Cursor, TAG, encodeHead, encodeTextItem, parseItem, type Item } from './cbor.js';
 import { chunkDecoder, type Codecs } from './compress.js';
 import {
+  MAX_RECORD,
   TAIL_LENGTH,
   isTailPadding,
   readBlock,
@@ -134,6 +135,7 @@ export class Archive {
       fail('damaged', 'the blocks of the directory are not in order', entry.offset);
     }
     last[level] = entry.offset;
+    if (entry.length > MAX_RECORD) fail('damaged', `a block of ${entry.length} bytes`, entry.offset);
     const bytes = await this.input.readUpTo(entry.offset, entry.length);
     const record = readRecord(bytes, entry.offset);
     if (record.length !== entry.length) fail('damaged', `a block has ${record.length} bytes instead of ${entry.length}`, entry.offset);
@@ -147,7 +149,7 @@ export class Archive {
 
 function addEntry(out: SegmentEntry[], entry: SegmentEntry): void {
   const last = out[out.length - 1];
-  if (last && entry.offset < last.offset + last.headerLength) fail('damaged', 'the segments in the directory are not in order', entry.offset);
+  if (last && entry.offset <= last.offset) fail('damaged', 'the segments in the directory are not in order', entry.offset);
   out.push(entry);
 }
 
@@ -156,7 +158,7 @@ export function checkMagic(bytes: Uint8Array): void {
 }
 
 /** The end mark that the tail at the end leads to, if both are right. */
-export async function markByTail(input: Input): Promise<EndMark | undefined> {
+async function markByTail(input: Input): Promise<EndMark | undefined> {
   const { size } = input;
   const place = size - TAIL_LENGTH;
   if (place < MAGIC.length) return undefined;
@@ -171,6 +173,16 @@ export async function markByTail(input: Input): Promise<EndMark | undefined> {
   const odd = oddKeyError(mark.extensions, 'end mark', mark.offset);
   if (odd) throw odd;
   return mark;
+}
+
+/** The same, but undefined if something is not right: a walk says what it is. */
+export async function committedMark(input: Input): Promise<EndMark | undefined> {
+  try {
+    return await markByTail(input);
+  } catch (error) {
+    if (error instanceof TenarcError && error.kind === 'damaged') return undefined;
+    throw error;
+  }
 }
 
 const MERGED_GAP = 65536;
@@ -216,7 +228,10 @@ export class Segment {
     // The magic is read together with the first header.
     const atStart = entry.offset === MAGIC.length;
     const from = atStart ? 0 : entry.offset;
-    const bytes = await archive.input.readUpTo(from, entry.offset + entry.headerLength - from);
+    if (entry.offset + entry.headerLength > archive.input.size) {
+      fail('damaged', `a header of ${entry.headerLength} bytes is longer than the input`, entry.offset);
+    }
+    const bytes = await archive.input.read(from, entry.offset + entry.headerLength - from);
     if (atStart) checkMagic(bytes);
     else await archive.checkMagic();
     const record = readRecord(bytes.subarray(entry.offset - from), entry.offset);

@@ -154,7 +154,7 @@ export function readColumn(item: Item, rows: Rows, context: Context, inStruct = 
     case 'rows': {
       length(2);
       const items = parts[1]!;
-      if (items.type !== 'array') return fail('data', 'the rows of a column must be an array', offset);
+      if (items.type !== 'array' || !items.definite) return fail('data', 'the rows of a column must be an array of definite length', offset);
       if (rows !== undefined && items.items.length !== rows) fail('data', `${items.items.length} items for ${rows} rows`, offset);
       items.items.forEach(refuseReferences);
       return { kind: 'rows', rows, items: items.items };

@@ -1,5 +1,5 @@
 // Compressed chunks (5.13): byte planes, and the LZ4 block format. Other decoders are plugged in.
-import { fail } from './errors.js';
+import { TenarcError, fail } from './errors.js';
 import { viewOf } from './bytes.js';
 
 /** Decompresses to exactly `length` bytes, or throws. It must accept any bytes without harm. */
@@ -29,8 +29,14 @@ export function checkParameters(name: string, parameters: (number | bigint)[]): 
 export function chunkDecoder(name: string, parameters: (number | bigint)[], codecs: Codecs): Decoder {
   const planes = checkParameters(name, parameters);
   const decoder = Object.hasOwn(codecs, name) ? codecs[name]! : name === 'lz4' ? decodeLz4 : undefined;
-  if (!decoder || !planes) return fail('unsupported', `there is no decoder for the codec ${JSON.stringify(name)}`);
-  const decode: Decoder = name === 'zstd' ? (bytes, length) => decodeZstd(decoder, bytes, length) : decoder;
+  const missing = () => fail('unsupported', `there is no decoder for the codec ${JSON.stringify(name)}`);
+  if (!planes) return missing();
+  // Chunks whose planes are all stored in another way can be read without the codec.
+  const decode: Decoder = (bytes, length) => {
+    // This does not depend on the decoder: it may accept frames that are not allowed.
+    if (name === 'zstd') checkZstdFrame(bytes, length);
+    return decoder ? decoder(bytes, length) : missing();
+  };
   return (bytes, length) => decodeChunk(planes, decode, bytes, length);
 }
 
@@ -68,6 +74,7 @@ function decodePlane(method: number, bytes: Uint8Array, length: number, decode: 
       try {
         out = decode(bytes, length);
       } catch (error) {
+        if (error instanceof TenarcError) throw error;
         return fail('damaged', `a plane cannot be decompressed: ${error instanceof Error ? error.message : String(error)}`);
       }
       return out.length === length ? out : fail('damaged', `a plane has ${out.length} bytes instead of ${length}`);
@@ -130,13 +137,8 @@ export function decodeLz4(bytes: Uint8Array, length: number): Uint8Array {
 const ZSTD_MAGIC = 0xfd2fb528;
 const MAX_WINDOW = 8 * 1024 * 1024;
 
-/** Checks that the bytes are one frame of the allowed kind, so that it does not depend on the decoder what is refused. */
-function decodeZstd(decoder: Decoder, bytes: Uint8Array, length: number): Uint8Array {
-  checkZstdFrame(bytes, length);
-  return decoder(bytes, length);
-}
-
-export function checkZstdFrame(bytes: Uint8Array, length: number): void {
+/** Checks that the bytes are one frame of the allowed kind. */
+function checkZstdFrame(bytes: Uint8Array, length: number): void {
   const cut = () => fail('damaged', 'a zstd frame is cut off');
   if (bytes.length < 6) cut();
   const view = viewOf(bytes);

@@ -8,7 +8,7 @@ import { xxh3 } from './xxh3.js';
 export const FAN_OUT = 64;
 export const TAIL_LENGTH = 42;
 const TAIL_START = Uint8Array.of(0x58, 0x28, 0x54, 0x41, 0x52, 0x43, 0x54, 0x41, 0x49, 0x4c);
-const MAX_RECORD = 262144;
+export const MAX_RECORD = 262144;
 const LEAST_SEGMENT = 30;
 
 export interface SegmentEntry {
@@ -58,7 +58,6 @@ function readSegmentList(cursor: Cursor, limit: number, withDigest: boolean): Se
       name = names[index]!;
     }
     const headerLength = cursor.small('the length of a header');
-    if (offset + headerLength > limit) cursor.fail('a header ends after the record that names it');
     const rows = cursor.isNull() ? null : cursor.uint('the number of rows');
     let digest: Uint8Array | null = null;
     if (withDigest && !cursor.isNull()) {
@@ -79,8 +78,7 @@ function readBlockList(cursor: Cursor, limit: number): BlockEntry[] {
     cursor.arrayOf(2, 'an entry of a block');
     const offset = cursor.small('the offset of a block');
     const length = cursor.small('the length of a block');
-    if (offset <= last || offset + length > limit) cursor.fail(`blocks are not in order: offset ${offset}`);
-    if (length > MAX_RECORD) cursor.fail(`a block of ${length} bytes`);
+    if (offset <= last || offset >= limit) cursor.fail(`blocks are not in order: offset ${offset}`);
     last = offset;
     entries.push({ offset, length });
   }

@@ -1,4 +1,4 @@
-import { Archive, checkMagic, markByTail, type OpenOptions } from './archive.js';
+import { Archive, checkMagic, committedMark, type OpenOptions } from './archive.js';
 import { TenarcError } from './errors.js';
 import { Input, type SourceLike } from './source.js';
 import { markError, walk } from './walk.js';
@@ -32,14 +32,4 @@ export async function open(from: SourceLike, options: OpenOptions = {}): Promise
     digest: null,
   }));
   return new Archive(input, options, 'torn', undefined, entries);
-}
-
-/** If the end mark at the end is not right, a walk says what is wrong. */
-async function committedMark(input: Input) {
-  try {
-    return await markByTail(input);
-  } catch (error) {
-    if (error instanceof TenarcError && error.kind === 'damaged') return undefined;
-    throw error;
-  }
 }

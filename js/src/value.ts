@@ -18,12 +18,12 @@ import {
   type Payload,
   type TensorInfo,
 } from './payload.js';
-import { Simple, Some, Tensor, Typed } from './tensor.js';
+import { Entries, Simple, Some, Tensor, Typed } from './tensor.js';
 
 export interface ValueOptions {
   /**
    * `auto`: a map is an object if its keys are different texts that an object keeps in their order, and otherwise a `Map`.
-   * `map`: each map is a `Map`.
+   * `map`: each map is a `Map`. With both, a map in which a key occurs twice is `Entries`.
    */
   maps?: 'auto' | 'map';
   /** Gives values with a type (3.2) as `Typed`. Otherwise they are read as if they had none. */
@@ -122,15 +122,17 @@ function isSafeKey(key: unknown): key is string {
 }
 
 function toMap(items: Item[], context: ValueContext): unknown {
-  const entries = new Map<unknown, unknown>();
+  const entries = new Entries();
+  const keys = new Set<unknown>();
   let asObject = context.options.maps !== 'map';
   for (let i = 0; i < items.length; i += 2) {
     const key = toValue(items[i]!, context);
-    if (entries.has(key)) fail('data', `a key occurs twice in a map: ${String(key)}`, items[i]!.offset);
+    keys.add(key);
     asObject &&= isSafeKey(key);
-    entries.set(key, toValue(items[i + 1]!, context));
+    entries.push([key, toValue(items[i + 1]!, context)]);
   }
-  return asObject ? Object.fromEntries(entries as Map<string, unknown>) : entries;
+  if (keys.size < entries.length) return entries;
+  return asObject ? Object.fromEntries(entries) : new Map(entries);
 }
 
 /**

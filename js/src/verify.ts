@@ -1,6 +1,6 @@
 // Verifying an archive (5.8): the walk, all hashes and paddings, the form of references, and the rows and digests of the directory.
 import { equalBytes, isZero } from './bytes.js';
-import { readMetadata, verifyChunks } from './archive.js';
+import { committedMark, readMetadata, verifyChunks } from './archive.js';
 import { TAG, encodeHead, type Item } from './cbor.js';
 import { checkParameters } from './compress.js';
 import { readGroups } from './columns.js';
@@ -32,6 +32,10 @@ export async function verify(from: SourceLike, options: { suffix?: number } = {}
     mark: (mark, count) => marks.push({ entries: mark.segments, first: count - mark.segments.length }),
   });
   if (walked.rest instanceof TenarcError) throw walked.rest;
+  // A walk that does not reach the end mark of an intact tail stops at something that this tail has committed.
+  if (walked.rest === 'unfinished' && (await committedMark(input))) {
+    fail('damaged', 'what the tail at the end has committed is not right', walked.end);
+  }
   if (!walked.mark) throw new TenarcError('torn', 'the archive was never committed', walked.end);
   const odd = markError(walked);
   if (odd) throw odd;
@@ -150,19 +154,19 @@ function checkForm(item: Item, context: Context): void {
 }
 
 /**
- * How many segments of an archive that was never committed are whole (5.8): all their bytes are there, and their hashes are right.
+ * How many segments of an archive that was never committed can be kept (5.8): all up to the last one that is whole, that is, whose
+ * bytes are all there and whose hashes are right.
  */
 export async function countWhole(from: SourceLike): Promise<number> {
   const input = await Input.open(from, 65536);
   const { headers } = await walk(input);
-  let count = 0;
-  for (const header of headers) {
+  for (let count = headers.length; count > 0; count--) {
     try {
-      await verifyBody(input, header);
-      count++;
+      await verifyBody(input, headers[count - 1]!);
+      return count;
     } catch (error) {
       if (!(error instanceof TenarcError)) throw error;
     }
   }
-  return count;
+  return 0;
 }

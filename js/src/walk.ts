@@ -26,6 +26,8 @@ export interface Walk {
   headers: Header[];
   /** The last committed end mark. */
   mark: EndMark | undefined;
+  /** Where the tail of that end mark ends. */
+  committed: number;
   /** Where the walk ends. */
   end: number;
   /** What follows that point: nothing, bytes that are unfinished, or the reason why the archive cannot be opened. */
@@ -108,11 +110,12 @@ export async function walk(input: Input, visitor: Visitor = {}): Promise<Walk> {
   if (!equalBytes(start, MAGIC.subarray(0, start.length))) {
     fail('damaged', 'this is not a tenarc archive: its first bytes are wrong', 0);
   }
-  const out: Walk = { headers: [], mark: undefined, end: MAGIC.length, rest: 'nothing' };
+  const out: Walk = { headers: [], mark: undefined, committed: 0, end: MAGIC.length, rest: 'nothing' };
   if (start.length < MAGIC.length) return { ...out, end: 0, rest: 'unfinished' };
   const window = new Window(input);
   const stop = await walkOver(window, out, visitor);
   if (stop.why !== 'end') out.rest = await judge(window, out.end, stop);
+  else if (out.committed < input.size) out.rest = 'unfinished';
   return out;
 }
 
@@ -149,6 +152,7 @@ async function walkOver(window: Window, out: Walk, visitor: Visitor): Promise<St
         if (stop) return stop;
         out.end = tailPlace(out.end) + TAIL_LENGTH;
         out.mark = mark;
+        out.committed = out.end;
         visitor.mark?.(mark, lists.count);
         break;
       }
@@ -217,7 +221,7 @@ async function checkTail(window: Window, mark: EndMark, end: number): Promise<St
   return { why: 'tail', isDamaged: isRight || (isThere && !isZero(tailBytes)) };
 }
 
-async function judge(window: Window, end: number, stop: Stop): Promise<'unfinished' | 'nothing' | TenarcError> {
+async function judge(window: Window, end: number, stop: Stop): Promise<'unfinished' | TenarcError> {
   const later = laterVersion(await window.read(end, MAX_START), end);
   if (later) return later;
   if (stop.why === 'inside') return 'unfinished';
@@ -228,7 +232,7 @@ async function judge(window: Window, end: number, stop: Stop): Promise<'unfinish
   if (tail !== undefined) {
     return new TenarcError('damaged', `bytes that an intact tail at ${tail} has committed are not right`, end);
   }
-  return stop.why === 'tail' && end === window.input.size ? 'nothing' : 'unfinished';
+  return 'unfinished';
 }
 
 /** An intact tail behind `from`, whose end mark is there or behind it. */

@@ -1,6 +1,6 @@
 // Compares values with the JSON of the conformance files. JavaScript has one type of numbers, so widths of floats, and floats from
 // integers, are not kept apart.
-import { Some, Tensor } from '../dist/index.js';
+import { Entries, Some, Tensor } from '../dist/index.js';
 
 export function hexOf(bytes) {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
@@ -50,7 +50,7 @@ export function difference(found, expected, where = 'value') {
     case 'some':
       return found instanceof Some ? difference(found.value, value, `${where}.some`) : differs(found, expected);
     case 'map': {
-      const entries = found instanceof Map ? [...found] : typeof found === 'object' && found ? Object.entries(found) : [];
+      const entries = found instanceof Map || found instanceof Entries ? [...found] : typeof found === 'object' && found ? Object.entries(found) : [];
       if (entries.length !== value.length) return differs(entries.length, value.length);
       for (let i = 0; i < value.length; i++) {
         const one = difference(entries[i][0], value[i][0], `${where} key ${i}`) ?? difference(entries[i][1], value[i][1], `${where}.${show(value[i][0])}`);
