@@ -2,7 +2,6 @@
 hashes or decompress buffers, and gives columns and big integers as they are stored. The archive must end with a tail."""
 import struct, sys
 from itertools import accumulate
-
 DTYPES = dict(zip((64, 69, 70, 71, 72, 77, 78, 79, 84, 85, 86, 87), "u8 u16 u32 u64 i8 i16 i32 i64 f16 f32 f64 f128".split()))
 FILE = open(sys.argv[1], "rb")
 

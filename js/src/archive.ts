@@ -14,6 +14,8 @@ import {
   type EndMark,
   type SegmentEntry,
 } from './directory.js';
+import { sameShape } from './columns.js';
+import { leastType, widen } from './dtype.js';
 import { Document, type Store, type TensorEntry } from './document.js';
 import { TenarcError, fail } from './errors.js';
 import { MEBIBYTE } from './message.js';
@@ -502,10 +504,45 @@ export class Table {
   async rows(): Promise<unknown[]> {
     const out: unknown[] = [];
     for (const segment of this.segments) {
-      const rows = await segment.run(undefined, async (document) => document.rows(await document.one('')));
+      const rows = await segment.run(undefined, (document) => document.rows());
       if (!rows) return fail('usage', `segment ${segment.index} of the table ${JSON.stringify(this.name)} is not a sequence`);
       for (const row of rows) out.push(row);
     }
+    return out;
+  }
+
+  /** One row, by its number in the table. */
+  async row(index: number): Promise<unknown> {
+    let before = 0;
+    for (const segment of this.segments) {
+      const rows = Number(segment.rows ?? (await segment.run(undefined, (document) => document.rows()))?.length ?? 0);
+      if (index >= before && index < before + rows) return segment.get(String(index - before));
+      before += rows;
+    }
+    throw new TenarcError('missing', `there is no row ${index} in the table ${JSON.stringify(this.name)}`);
+  }
+
+  /**
+   * The values of a field in all rows: a tensor if the field is stored as columns of numbers, bools or tensors of one shape, and
+   * otherwise an array with null for rows without a value.
+   */
+  async column(path: string): Promise<Tensor | unknown[]> {
+    const parts = [];
+    for (const segment of this.segments) parts.push(await segment.run(path, (document) => document.column(path)));
+    if (!parts.some((part) => part.found)) {
+      throw new TenarcError('missing', `the path ${JSON.stringify(path)} leads to nothing`, undefined, path);
+    }
+    const filled = parts.flatMap((part) => (part.readable ? [part.readable] : []));
+    const dtype = leastType(filled.map((part) => part.dtype));
+    const shape = filled[0]?.shape.slice(1);
+    if (filled.length === parts.length && dtype !== undefined && filled.every((part) => sameShape(part.shape.slice(1), shape!))) {
+      const pieces = [];
+      for (const part of filled) pieces.push(widen(await part.all(), part.dtype, dtype));
+      const rows = filled.reduce((sum, part) => sum + part.shape[0]!, 0);
+      return new Tensor(dtype, [rows, ...shape!], 'C', concat(pieces));
+    }
+    const out: unknown[] = [];
+    for (const part of parts) for (const value of await part.values()) out.push(value);
     return out;
   }
 }

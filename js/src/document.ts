@@ -233,7 +233,7 @@ function common(columns: (Column | undefined)[], front: number[] = []): Leaf | u
 }
 
 /** A tensor that a path leads to, before its bytes are read. */
-interface Readable {
+export interface Readable {
   dtype: string;
   shape: number[];
   order: Order;
@@ -282,7 +282,7 @@ export class Document {
   async one(path: string): Promise<Target> {
     const found = await this.find(path);
     if (found.length === 1) return found[0]!;
-    throw new TenarcError('missing', `the path ${JSON.stringify(path)} leads to ${found.length === 0 ? 'nothing' : 'several values'}`, undefined, path);
+    throw ambiguous(path, found.length);
   }
 
   private async findIn(item: Item, rest: Rest, found: Target[]): Promise<void> {
@@ -394,18 +394,51 @@ export class Document {
     return (await this.columnItems(column.item, column.names)).map((one) => toValue(one, context));
   }
 
-  /** The values of a target as rows, for tables. Undefined if it is not a sequence. */
-  async rows(target: Target): Promise<unknown[] | undefined> {
-    if (target.kind === 'column') {
-      const context = this.context();
-      return (await this.columnItems(target.item, target.names)).map((one) => toValue(one, context));
+  /** The rows of the value, for tables (5.11); undefined if it is not a sequence. */
+  async rows(): Promise<unknown[] | undefined> {
+    const items = await this.rowItems();
+    if (!items) return undefined;
+    const context = await this.contextFor(this.root);
+    return items.map((item) => toValue(item, context));
+  }
+
+  private async rowItems(): Promise<Item[] | undefined> {
+    const item = bare(this.root);
+    if (item.type === 'array') return item.items;
+    if (item.type !== 'tag') return undefined;
+    return item.tag === TAG.COLUMNS ? this.columnItems(item, []) : this.elements(item);
+  }
+
+  /**
+   * The column of a table in this value: a tensor if it is one, and otherwise a value for each row, which is null where there is
+   * none. `found` says whether any row has a value.
+   */
+  async column(path: string): Promise<{ found: boolean; readable?: Readable; values(): Promise<unknown[]> }> {
+    const item = bare(this.root);
+    if (item.type === 'tag' && item.tag === TAG.COLUMNS) {
+      const targets = (await this.find(path)).filter((target) => target.kind === 'column');
+      const target = targets[0] as (Target & { kind: 'column' }) | undefined;
+      if (targets.length > 1) throw ambiguous(path, targets.length);
+      const rows = groupItems(item).reduce((sum, group) => sum + group.rows, 0);
+      const values = async () => {
+        if (!target) return new Array<null>(rows).fill(null);
+        const context = this.context();
+        const items = await this.columnItems(target.item, target.names);
+        return items.map((one) => toValue(one, context));
+      };
+      const readable = target && this.readableColumn(target.item, target.names);
+      return readable ? { found: true, readable, values } : { found: target !== undefined, values };
     }
-    const item = bare(target.item);
-    if (item.type === 'array' || (item.type === 'tag' && item.tag === TAG.COLUMNS)) {
-      return (await this.value({ kind: 'item', item })) as unknown[];
+    const values: unknown[] = [];
+    let any = false;
+    for (const row of (await this.rowItems()) ?? []) {
+      const found: Target[] = [];
+      await this.findIn(row, parsePath(path), found);
+      if (found.length > 1) throw ambiguous(path, found.length);
+      any ||= found.length > 0;
+      values.push(found[0] ? await this.value(found[0]) : null);
     }
-    const elements = item.type === 'tag' ? await this.elements(item) : undefined;
-    return elements?.map((element) => toValue(element, this.context()));
+    return { found: any, values: async () => values };
   }
 
   /** A target as a tensor; undefined if it is none. */
@@ -591,6 +624,11 @@ export class Document {
       this.visitColumns(inner, [...components, name], isDecimalField || /^(0|[1-9][0-9]*)(\.|$)/.test(name), add);
     }
   }
+}
+
+function ambiguous(path: string, count: number): TenarcError {
+  const what = count === 0 ? 'nothing' : 'several values';
+  return new TenarcError('missing', `the path ${JSON.stringify(path)} leads to ${what}`, undefined, path);
 }
 
 function structsIn(column: Column | undefined): (Column & { kind: 'structs' }) | undefined {
