@@ -47,6 +47,8 @@ def kinds(files: Files) -> None:
     rows = [v_map(t=v_tensor("u16", [2], raw("u16", 1, 2))), v_map(t=v_tensor("u16", [2], raw("u16", 3, 4)))]
     good("columns-tensors", columns(2, fields(t=tensor([2, 2], typed("u16", 1, 2, 3, 4)))), rows, "A column of tensors.", "columns-all")
     rows = [v_tensor("bf16", [], b"\x80\x3f"), v_tensor("bf16", [], b"\0\x40")]
+    rows = [v_tensor("u8", [], b"\1"), v_tensor("u8", [], b"\2")]
+    good("columns-tensors-vector-f", columns(2, tensor([2], typed("u8", 1, 2), "F")), rows, "A column of tensors of order F with one dimension, which is order C.", "columns-all")
     good("columns-tensors-scalar", columns(2, tens("bf16", [2], b"\x80\x3f\0\x40")), rows, "A column of tensors without dimensions.", "columns-all")
     rows = [v_tensor("example.com/q", [3], b"\1\2"), v_tensor("example.com/q", [3], b"\3\4")]
     good("columns-tensors-unknown", columns(2, tens("example.com/q", [2, 3], b"\1\2\3\4")), rows, "A column of tensors whose elements have no known size: the payload is cut into equal parts.", "columns-all")
@@ -72,6 +74,7 @@ def kinds(files: Files) -> None:
     good("columns-map-empty", columns(2, column("map", integer(0), column("unit"), column("unit"))), [v_map(), v_map()], "Maps without entries.", "lengths-one announced")
     good("columns-enum-unit", columns(3, column("enum", typed("u8", 1, 0, 1), array(text("A"), text("B")))), ["B", "A", "B"], "An enum of unit variants.", "columns-all codes")
     good("columns-enum-u16", columns(2, column("enum", typed("u16", 1, 0), array(text("A"), text("B")))), ["B", "A"], "An enum with codes of u16.", "columns-all")
+    good("columns-enum-nulls", columns(2, column("enum", typed("u8", 1, 0), array(text("A"), text("B")), array(NULL, NULL))), ["B", "A"], "Unit variants, with an array of nulls.", "enum-nulls")
     variants = array(NULL, fields(x=typed("u8", 1)), column("array", integer(2), typed("u8", 2, 3)))
     said = ["A", v_map(S=v_map(x=1)), v_map(T=[2, 3])]
     good("columns-enum-variants", columns(3, column("enum", typed("u8", 0, 1, 2), array(text("A"), text("S"), text("T")), variants)), said, "Unit, struct and tuple variants.", "columns-all enum-names")
@@ -163,6 +166,8 @@ def arrays(files: Files) -> None:
     bad("columns-tuple-empty", columns(1, column("tuple", array())), "A tuple without columns.", "tuple-array")
     bad("columns-tuple-same", columns(1, column("tuple", array(typed("f32", 1), typed("f32", 2)))), "A tuple of two numbers of one type, which must be an array.", "tuple-array")
     bad("columns-tuple-one-number", columns(1, column("tuple", array(typed("f32", 1)))), "A tuple of one number, which must be an array.", "tuple-array")
+    bad("columns-tuple-same-no-rows", columns(0, column("tuple", array(typed("f32"), typed("f32")))), "A tuple of two numbers of one type in a group of no rows.", "tuple-array")
+    bad("columns-tuple-empty-no-rows", columns(0, column("tuple", array())), "A tuple without columns in a group of no rows.", "tuple-array")
     bad("columns-tuple-integers", columns(1, column("tuple", array(typed("u8", 1), typed("u32", 2)))), "A tuple of u8 and u32, which must be an array.", "tuple-array")
     bad("columns-tuple-signed", columns(1, column("tuple", array(typed("u32", 1), typed("i8", 2)))), "A tuple of u32 and i8, which must be an array of i64.", "tuple-array")
     bad("columns-tuple-bools", columns(1, column("tuple", array(column("bool", data(b"\1")), column("bool", data(b"\0"))))), "A tuple of two booleans, which must be an array.", "tuple-array")

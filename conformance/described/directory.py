@@ -17,6 +17,7 @@ def describe(files: Files) -> None:
     after(files)
     torn_ones(files)
     damaged_ones(files)
+    far_tails(files)
     versions(files)
     auxiliary(files)
 
@@ -479,21 +480,21 @@ def torn_ones(files: Files) -> None:
     left("padding-cut", made.bytes[: segment.body_at - 4], 0, "An archive that ends inside the padding of its only segment.", "judge-inside torn-segments")
     left("hashes-cut", made.bytes[:-1], 0, "An archive that ends inside the hashes of its only segment.", "judge-inside torn-segments")
     left("buffer-flip", flipped(made.bytes, segment.body_at), 0, "A changed byte in a buffer of the last segment.", "torn-buffers", False)
-    left("hashes-flip", flipped(made.bytes, segment.hashes_at + 4), 0, "A changed byte in the hashes of the last segment.", "torn-segments")
+    left("hashes-flip", flipped(made.bytes, segment.hashes_at + 4), 0, "A changed byte in the hashes of the last segment.", "torn-segments", False)
     left("buffer-whole", made.bytes, 1, "A segment with a buffer, and no end mark.", "torn-buffers")
     broken = flipped(made.bytes, segment.body_at)
     made.bytes = broken
     number(made, "b", 2)
     left("buffer-flip-before", made.bytes, 2, "A changed byte in a buffer of a segment before the last whole one, which stays.", "torn-segments")
-    files.bad("torn-nothing", b"", "A file without bytes.", "torn-segments", open=[torn(0), damaged()])
-    files.bad("torn-magic-cut", MAGIC[:5], "A file that ends inside the magic.", "torn-segments", open=[torn(0), damaged()])
+    files.bad("torn-nothing", b"", "A file without bytes.", "magic", True, open=torn(0))
+    files.bad("torn-magic-cut", MAGIC[:5], "A file that ends inside the magic.", "magic", True, open=torn(0))
 
 
 def damaged_ones(files: Files) -> None:
     made = committed()
     made.bytes = flipped(made.bytes, 5)
     files.bad("damaged-magic", made, "A changed byte in the magic: opening need not look at it.", "only-encoding", open=[OK, damaged()], read=damaged(), verify=damaged())
-    files.bad("damaged-other", b"PK\3\4 something else entirely, and no archive at all", "A file that is no archive.", "only-encoding", open=damaged())
+    files.bad("damaged-other", b"PK\3\4 something else entirely, and no archive at all", "A file that is no archive.", "magic", open=damaged())
     made = committed()
     size = made.at()
     number(made, "b", 2)
@@ -517,6 +518,24 @@ def damaged_ones(files: Files) -> None:
     files.bad("damaged-older-tail-cut", flipped(first.bytes, at + 20)[:-1], "A changed byte in the first tail, and the last tail without its last byte.", "judge-tail no-earlier", open=damaged())
     zeros = first.bytes[:at] + bytes(42) + first.bytes[at + 42 :]
     files.bad("damaged-older-tail-zeros", zeros + b"\0", "Zeros in place of the first tail, and an intact tail further on.", "judge-damaged no-earlier", open=damaged())
+
+
+def far_tails(files: Files) -> None:
+    """Tails behind the point where the walk ends, with the offset of an end mark that is not there."""
+    made = committed()
+    at = made.at()
+    made.add(b"?" * 10)
+    made.add(tail(made.at(), at, 7) + b"?" * 10)
+    files.bad("damaged-far-tail", made, "Bytes that are nothing of the format, and an intact tail that refers to an end mark at their start.", "judge-damaged tail-intact no-earlier", open=damaged(at))
+    made = committed()
+    at = made.at()
+    made.add(b"?" * 10)
+    made.add(tail(made.at(), at, 10))
+    files.bad("damaged-far-tail-last", made, "Bytes that are nothing of the format, and a tail directly after them that refers to them.", "judge-damaged tail-intact no-earlier", open=damaged(at))
+    made = committed()
+    made.add(b"?" * 10)
+    made.add(tail(made.at(), made.at() - 10, 10, own=made.at() + 1) + b"?" * 10)
+    files.bad("unfinished-far-tail-own", made, "Bytes that are nothing of the format, and a tail with another offset of itself.", "judge-unfinished", True, open=unfinished(1), read=OK, verify=OK, **made.json() | {"segments": made.json()["segments"][:1]})
 
 
 def versions(files: Files) -> None:
@@ -546,6 +565,10 @@ def versions(files: Files) -> None:
     made = started()
     made.mark(content=tag(TEND, array(integer(2), integer(1), text("?"))))
     made.tail()
+    wide = started()
+    item = tag(24, data(two, 8))
+    wide.add(item + data(xxh(item, wide.at())))
+    files.bad("version-wide", wide, "A header of version 2 whose byte string has a longer head than it needs.", "later-version judge-version not-unfinished", open=unsupported("version 2"))
     files.bad("version-last-mark", made, "The last end mark is of version 2, and its tail is intact.", "later-version", open=unsupported("version 2"))
     made = committed()
     made.add(tag(24, data(two))[:13])

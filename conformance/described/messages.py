@@ -26,6 +26,8 @@ def values(files: Files) -> None:
     bignums = array(tag(2, data(bytes.fromhex("010000000000000000"))), tag(3, data(bytes.fromhex("010000000000000000"))), tag(2, data(b"\xff" * 16)), tag(3, data(b"\x7f" + b"\xff" * 15)))
     said = [{"int": str(n)} for n in (2**64, -1 - 2**64, 2**128 - 1, -(2**127))]
     files.message("bignums", bignums, said, "Bignums of up to 128 bits.", "")
+    zeros = array(tag(2, data(bytes(20) + b"\5")), tag(3, data(b"\0\5")), tag(2, data(b"")))
+    files.message("bignums-zeros", zeros, [5, -6, 0], "Leading zeros of big integers are ignored.", "")
     floats = array(f32(1.5), f64(1.5), f32(-0.0), f64(0.1), f16("3c00"))
     said = [v_f32(1.5), v_f64(1.5), v_f32(-0.0), v_f64(0.1), {"f16": "3c00"}]
     files.message("floats", floats, said, "Floats of 16, 32 and 64 bits, none narrowed.", "accept")
@@ -77,6 +79,15 @@ def tensors(files: Files) -> None:
     files.message("tensor-unknown-tag", tensor([2], tag(4711, typed("u8", 1, 2))), v_tensor("u8", [2], b"\1\2"), "An unknown tag in front of the elements of a tensor is skipped.", "accept")
     files.refused("tensor-short", tensor([2, 3], typed("u16", 1, 2, 3, 4, 5)), "A payload that is shorter than dtype and shape ask for.", "payload-length")
     files.refused("tensor-long", tens("u8", [2], b"\1\2\3"), "A payload that is longer than dtype and shape ask for.", "payload-length")
+    good = "tensor-tags"
+    files.message("tensor-tags", tag(4711, tensor([2], tag(4711, typed("u8", 1, 2)))), v_tensor("u8", [2], b"\1\2"), "Tags without a meaning in front of a tensor and of its elements.", good)
+    files.refused("tensor-tag-array", tag(40, tag(4711, array(array(integer(2)), typed("u8", 1, 2)))), "A tag in front of the array of a tensor.", good)
+    files.refused("tensor-tag-shape", tag(40, array(tag(4711, array(integer(2))), typed("u8", 1, 2))), "A tag in front of a shape.", good)
+    files.refused("tensor-tag-dimension", tag(40, array(array(tag(4711, integer(2))), typed("u8", 1, 2))), "A tag in front of a dimension.", good)
+    files.refused("tensor-tag-name", tag(TENS, array(tag(4711, text("u8")), array(integer(1)), text("C"), data(b"\1"))), "A tag in front of a dtype name.", good)
+    files.refused("tensor-tag-order", tag(TENS, array(text("u8"), array(integer(1)), tag(4711, text("C")), data(b"\1"))), "A tag in front of an order.", good)
+    files.refused("tensor-tag-bytes", tag(TENS, array(text("u8"), array(integer(1)), text("C"), tag(4711, data(b"\1")))), "A tag in front of a payload.", good)
+    files.refused("typed-array-tag-bytes", tag(64, tag(4711, data(b"\1"))), "A tag in front of the bytes of a typed array.", good)
     files.refused("tensor-three-items", tag(40, array(array(integer(1)), typed("u8", 1), NULL)), "Tag 40 around an array of three.", "")
     files.refused("tensor-negative-dimension", tag(40, array(array(integer(-1)), typed("u8", 1))), "A negative dimension.", "")
     files.refused("tensor-order-x", tag(TENS, array(text("u8"), array(integer(1)), text("X"), data(b"\1"))), "An order other than C and F.", "")

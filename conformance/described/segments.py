@@ -229,8 +229,20 @@ def extensions(files: Files) -> None:
     made.bytes = made.bytes[:at] + b"\xff" + made.bytes[at + 1 :]
     files.bad("ext-odd-flip", made, "A changed byte in a buffer of a segment with an unknown odd key.", "chunk-verified", open=OK, read=[unsupported("4711"), damaged()], verify=damaged())
 
-    def broken(name: str, ext: bytes, about: str) -> None:
-        fault(files, f"ext-{name}", one("a", integer(7), ext=ext), about, "ext-form")
+    def broken(name: str, ext: bytes, about: str, rules: str = "ext-form") -> None:
+        fault(files, f"ext-{name}", one("a", integer(7), ext=ext), about, rules)
+
+    def wrong_notes(name: str, notes: bytes, about: str) -> None:
+        broken(f"notes-{name}", map_of((integer(0), notes)), about, "notes")
+
+    wrong_notes("order", map_of((text("b"), text("x")), (text("a"), text("x"))), "Notes whose keys do not ascend.")
+    wrong_notes("twice", map_of((text("a"), text("x")), (text("a"), text("x"))), "Notes with a key that is there twice.")
+    wrong_notes("number", map_of((text("a"), integer(1))), "A note that is a number.")
+    wrong_notes("key", map_of((integer(1), text("a"))), "A note whose key is a number.")
+    wrong_notes("array", array(text("a")), "Notes that are an array.")
+    # Keys are compared as bytes: a longer one can come first.
+    notes = {0: map_of((text("aa"), text("x")), (text("b"), text("y")), (text("é"), text("z")))}
+    files.archive("ext-notes-bytes", one("a", integer(7), value=7, ext=notes), "Notes whose keys ascend as bytes.", "notes")
 
     broken("order", map_of((integer(4), NULL), (integer(2), NULL)), "Keys that do not ascend.")
     broken("twice", map_of((integer(2), NULL), (integer(2), NULL)), "A key that is there twice.")
@@ -333,12 +345,10 @@ def compression(files: Files) -> None:
     broken("codec-empty", one("a", buffer_bytes(0), compressed("", [1, 0], 20, [ones])), "A codec without a name.", "compressed-form")
     broken("codec-long", one("a", buffer_bytes(0), compressed("c" * 65, [1, 0], 20, [ones])), "A codec with a name of 65 bytes.", "compressed-form")
     broken("parameters-17", one("a", buffer_bytes(0), compressed("example-codec", [1] * 17, 20, [ones])), "17 parameters.", "compressed-form")
-    # Who knows the codec refuses them; verifying does not need to.
-    unread = {"verify": [OK, damaged()]}
-    broken("width-3", one("a", buffer_bytes(0), compressed("lz4", [3, 0], 20, [ones])), "A width of 3.", "parameters", **unread)
-    broken("rotated-2", one("a", buffer_bytes(0), compressed("lz4", [1, 2], 20, [ones])), "A rotation of 2.", "parameters", **unread)
-    broken("parameters-few", one("a", buffer_bytes(0), compressed("lz4", [1], 20, [ones])), "A parameter too few.", "parameters", **unread)
-    broken("parameters-many", one("a", buffer_bytes(0), compressed("zstd", [1, 0, 0], 20, [ones])), "A parameter too many.", "parameters", **unread)
+    broken("width-3", one("a", buffer_bytes(0), compressed("lz4", [3, 0], 20, [ones])), "A width of 3.", "parameters")
+    broken("rotated-2", one("a", buffer_bytes(0), compressed("lz4", [1, 2], 20, [ones])), "A rotation of 2.", "parameters")
+    broken("parameters-few", one("a", buffer_bytes(0), compressed("lz4", [1], 20, [ones])), "A parameter too few.", "parameters")
+    broken("parameters-many", one("a", buffer_bytes(0), compressed("zstd", [1, 0, 0], 20, [ones])), "A parameter too many.", "parameters")
     good = {"verify": OK}
 
     def chunk(name: str, stored: bytes, about: str, rules: str = "planes", codec: str = "lz4", width: int = 1) -> None:

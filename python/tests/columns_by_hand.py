@@ -10,7 +10,9 @@ from described import describe, difference
 import tenarc
 from tenarc import Some, Table, Tag
 
-TCOL, TENS, TSOM, TBUF = (int.from_bytes(name, "big") for name in (b"TCOL", b"TENS", b"TSOM", b"TBUF"))
+TCOL, TENS, TSOM, TBUF, TTYP = (
+    int.from_bytes(name, "big") for name in (b"TCOL", b"TENS", b"TSOM", b"TBUF", b"TTYP")
+)
 
 
 def u8(*numbers: int) -> Tag:
@@ -77,7 +79,6 @@ KINDS: dict[str, tuple[Any, list[Any]]] = {
         named("odd", [4, 7], b"abcdefgh"),
         [tenarc.Raw("odd", (7,), p) for p in (b"ab", b"cd", b"ef", b"gh")],
     ),
-    "plain elements": (tensor([4, 1], [1, 2, 3, 4]), list(np.array([[1], [2], [3], [4]]))),
     "struct": ({"b": u8(1, 2, 3, 4), "a": ["unit"]}, [{"b": n, "a": None} for n in (1, 2, 3, 4)]),
     "empty struct": ({}, [{}] * 4),
     "unit": (["unit"], [None] * 4),
@@ -108,31 +109,82 @@ KINDS: dict[str, tuple[Any, list[Any]]] = {
         ["list", of("<u4", 70, 2, 0, 1, 0), of("<f4", 85, 0.5, 1, 2)],
         [numbers(row, "f4") for row in ([0.5, 1], [], [2], [])],
     ),
-    "lists of one length": (
-        ["list", 2, ["bool", b"\x81"]],
+    "arrays": (
+        ["array", 2, ["bool", b"\x81"]],
         [[True, False], [False] * 2, [False] * 2, [False, True]],
     ),
-    "empty lists": (["list", 0, ["unit"]], [[]] * 4),
-    "lists in lists": (["list", 1, ["list", 1, ["list", 2, ["bool", b"\xff"]]]], [[[[True, True]]]] * 4),
+    "numbers in arrays": (
+        ["array", 2, of("<f4", 85, *range(8))],
+        [numbers(row, "f4") for row in ([0, 1], [2, 3], [4, 5], [6, 7])],
+    ),
+    "texts in arrays": (["array", 1, TEXT], [["a"], [""], ["üb"], [""]]),
+    "empty arrays": (["array", 0, ["unit"]], [[]] * 4),
+    "arrays in arrays": (["array", 1, ["array", 1, ["array", 2, ["bool", b"\xff"]]]], [[[[True, True]]]] * 4),
+    "lists of arrays": (
+        ["list", u8(1, 0, 2, 0), ["array", 2, ["bool", b"\x29"]]],
+        [[[True, False]], [], [[False, True], [False, True]], []],
+    ),
+    "arrays of lists": (
+        ["array", 1, ["list", u8(1, 0, 2, 0), ["bool", b"\x05"]]],
+        [[[True]], [[]], [[False, True]], [[]]],
+    ),
     "tuple": (["tuple", [u8(1, 2, 3, 4), TEXT]], [[1, "a"], [2, ""], [3, "üb"], [4, ""]]),
-    "empty tuple": (["tuple", []], [[]] * 4),
+    "tuple of numbers without one type": (
+        ["tuple", [of("<u8", 71, 1, 2, 3, 2**64 - 1), of("<i1", 72, -1, -2, -3, -4)]],
+        [[1, -1], [2, -2], [3, -3], [2**64 - 1, -4]],
+    ),
+    "tuple of floats": (
+        ["tuple", [of("<f4", 85, 1, 2, 3, 4), of("<f8", 86, 0.5, 1, 2, 3)]],
+        [[1.0, 0.5], [2.0, 1.0], [3.0, 2.0], [4.0, 3.0]],
+    ),
+    "tuple of arrays of two lengths": (
+        ["tuple", [["array", 1, ["bool", b"\x05"]], ["array", 2, ["bool", b"\xf0"]]]],
+        [[[True], [False] * 2], [[False], [False] * 2], [[True], [True] * 2], [[False], [True] * 2]],
+    ),
+    "tuple of one": (["tuple", [TEXT]], [["a"], [""], ["üb"], [""]]),
+    "dict of texts": (["dict", u8(0, 1, 0, 2), 3, ["text", u8(2, 0, 1), "üx"]], ["ü", "", "ü", "x"]),
+    "dict of bytes": (["dict", u8(0, 0, 0, 0), 1, ["bytes", 2, b"ab"]], [b"ab"] * 4),
+    "dict of numbers": (["dict", u8(0, 1, 1, 0), 2, of("<i2", 77, -1, 300)], [-1, 300, 300, -1]),
+    "dict of structs": (
+        ["dict", u8(0, 0, 1, 0), 2, {"a": u8(1, 2), "b": ["present", b"\2", ["array", 1, ["bool", b"\1"]]]}],
+        [{"a": 1}, {"a": 1}, {"a": 2, "b": [True]}, {"a": 1}],
+    ),
+    "dict of options": (["dict", u8(0, 1, 1, 0), 2, ["option", b"\1", ["text", 1, "x"]]], ["x", None, None, "x"]),
+    "dict of units": (["dict", u8(0, 0, 0, 0), 1, ["unit"]], [None] * 4),
+    "dict of tensors": (
+        ["dict", u8(0, 1, 0, 0), 2, tensor([2, 1], u8(5, 6))],
+        [np.array([number], "u1") for number in (5, 6, 5, 5)],
+    ),
+    "dict of items": (["dict", u8(0, 1, 0, 1), 2, ["rows", [{"a": [2]}, None]]], [{"a": [2]}, None] * 2),
+    "dict in a dict": (
+        ["dict", u8(0, 1, 1, 2), 3, ["option", b"\7", ["dict", u8(0, 1, 0), 2, ["text", 1, "xy"]]]],
+        ["x", "y", "y", "x"],
+    ),
+    "optional dict": (["option", b"\x0d", ["dict", u8(0, 0, 1), 2, ["text", 1, "xy"]]], ["x", None, "x", "y"]),
+    "dates": (["type", "date", [], of("<i4", 78, 1, -2, 3, 4)], [1, -2, 3, 4]),
+    "type of two parameters": (
+        ["type", "example.com/money", [-1, "EUR"], {"a": u8(1, 2, 3, 4)}],
+        [{"a": n} for n in (1, 2, 3, 4)],
+    ),
+    "categories": (
+        ["type", "category", [1], ["dict", u8(0, 1, 0, 0), 2, ["text", 1, "xy"]]],
+        ["x", "y", "x", "x"],
+    ),
+    "tuple of a type": (
+        ["tuple", [["type", "date", [], u8(1, 2, 3, 4)], u8(5, 6, 7, 8)]],
+        [[1, 5], [2, 6], [3, 7], [4, 8]],
+    ),
+    "arrays of a type": (
+        ["array", 1, ["type", "date", [], u8(1, 2, 3, 4)]],
+        [numbers([number], "u1") for number in (1, 2, 3, 4)],
+    ),
     "map": (["map", u8(1, 0, 2, 1), TEXT, u8(9, 8, 7, 6)], [{"a": 9}, {}, {"": 8, "üb": 7}, {"": 6}]),
     "empty maps": (["map", 0, ["unit"], ["unit"]], [{}] * 4),
     "unit variants": (["enum", u8(1, 0, 1, 1), ["A", "B"]], ["B", "A", "B", "B"]),
     "enum": (
-        ["enum", of("<u2", 69, 2, 0, 1, 2), ["A", "B", "C"], [None, {"x": u8(5)}, ["tuple", [u8(1, 2)]]]],
-        [{"C": [1]}, "A", {"B": {"x": 5}}, {"C": [2]}],
+        ["enum", of("<u2", 69, 2, 0, 1, 2), ["A", "B", "C"], [None, {"x": u8(5)}, ["tuple", [["unit"]]]]],
+        [{"C": [None]}, "A", {"B": {"x": 5}}, {"C": [None]}],
     ),
-    "interleaved struct": (
-        ["interleaved", {"x": None, "p": [None, {"y": None}]}, tensor([4, 3], u8(*range(12)))],
-        [{"x": n, "p": [n + 1, {"y": n + 2}]} for n in (0, 3, 6, 9)],
-    ),
-    "interleaved tuple": (
-        ["interleaved", [None, None], named("f32", [4, 2], np.arange(8, dtype="f4").tobytes())],
-        [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0], [6.0, 7.0]],
-    ),
-    "interleaved number": (["interleaved", None, tensor([4, 1], u8(1, 2, 3, 4))], [1, 2, 3, 4]),
-    "interleaved without content": (["interleaved", {"a": []}, named("u8", [4, 0], b"")], [{"a": []}] * 4),
     "rows": (
         ["rows", [1, {"a": [2]}, u8(1, 2), Tag(TCOL, [1, {"a": u8(7)}])]],
         [1, {"a": [2]}, numbers([1, 2], "u1"), [{"a": 7}]],

@@ -155,8 +155,8 @@ def test_other_columns_are_added_up_too(method, opened):
     kinds = {
         "text": ["text", MIB, Tag(TBUF, [0])],
         "bytes": ["bytes", MIB, Tag(TBUF, [0])],
-        "list": ["list", MIB, Tag(TBUF, ["u8", 0])],
-        "interleaved": ["list", MIB, ["interleaved", None, reference(MIB, 1)]],
+        "array": ["array", MIB, Tag(TBUF, ["u8", 0])],
+        "dict": ["array", MIB, ["dict", Tag(TBUF, ["u8", 0]), 1, ["unit"]]],
     }
     for column in kinds.values():
         archive = opened(forged(groups(6, {"x": column}), content, compression=method), 4 * MIB)
@@ -212,11 +212,11 @@ def test_a_call_that_fails_ends(opened):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_place_that_is_read_again_counts_once(method, opened):
-    """All fields of interleaved numbers are in one buffer."""
+    """All fields of a dict of structs have the codes of the dict."""
     count, width = 1 << 16, 32
-    names = {f"c{number}": None for number in range(width)}
-    column = [["interleaved", names, reference(count, width, buffer=number)] for number in range(2)]
-    length = count * width
+    fields = {f"c{number}": Tag(64, b"\7") for number in range(width)}
+    column = [["dict", Tag(TBUF, ["u8", number]), 1, fields] for number in range(2)]
+    length = count
     for metadata in (
         Tag(TCOL, [count, column[0], count, column[1]]),
         Tag(TCOL, [count, {"at": column[0]}, count, {"at": column[1]}]),
@@ -229,9 +229,9 @@ def test_a_place_that_is_read_again_counts_once(method, opened):
         assert table.dtypes["c31"] == "u8" and table["c31"].shape == (2 * count,)
 
 
-def test_interleaved_numbers_in_a_field_are_read_once(opened, monkeypatch):
-    column = {"at": ["interleaved", {"a": None, "b": None, "c": None}, reference(5000, 3)]}
-    archive = opened(forged(groups(1, column, 5000), zeros(15000), compression="zstd"))
+def test_a_dict_in_a_field_is_read_once(opened, monkeypatch):
+    column = {"at": ["dict", Tag(TBUF, ["u8", 0]), 1, {name: Tag(64, b"\1") for name in "abc"}]}
+    archive = opened(forged(groups(1, column, 5000), zeros(5000), compression="zstd"))
     reads = []
     payload = tenarc.Segment.payload
 
@@ -322,8 +322,8 @@ def test_iterating_does_not_keep_what_it_knows_of_each_row(method, tmp_path):
 EMPTY_COLUMNS = {
     "unit": ["unit"],
     "texts": ["text", 0, ""],
-    "lists": ["list", 0, ["unit"]],
-    "tuples": ["tuple", []],
+    "arrays": ["array", 0, ["unit"]],
+    "tuples": ["tuple", [["unit"]]],
     "structs": {},
     "options": ["option", Tag(TBUF, [0]), ["unit"]],
 }

@@ -38,7 +38,16 @@ AROUND = {
         {"z": ["unit"], "a": ["present", b"\x0f", column]},
         [{"z": None, "a": row} for row in rows],
     ),
-    "tuple": lambda column, rows: (["tuple", [column, u8(0, 1, 2, 3)]], [[row, n] for n, row in enumerate(rows)]),
+    "tuple": lambda column, rows: (
+        ["tuple", [column, ["text", 1, "wxyz"]]],
+        [[row, text] for row, text in zip(rows, "wxyz", strict=True)],
+    ),
+    "array": lambda column, rows: (["array", 1, column], [[row] for row in rows]),
+    "dict": lambda column, rows: (
+        ["dict", u8(0, 1, 2, 3), 4, {"a": column}],
+        [{"a": row} for row in rows],
+    ),
+    "type": lambda column, rows: (["type", "example.com/x", [1, "y"], column], rows),
     "enum": lambda column, rows: (
         ["enum", u8(1, 1, 1, 1), ["A", "B"], [None, column]],
         [{"B": row} for row in rows],
@@ -170,7 +179,9 @@ def with_buffers(metadata: bytes, *buffers: bytes) -> bytes:
         (Tag(TBUF, ["u8", [3], "C", 0]), b"abc", "expected 2 rows"),
         (Tag(TBUF, ["u8", [2, 2], "F", 0]), b"abcd", "expected the order C"),
         (Tag(TBUF, ["bool", [2, 1], "C", 0]), b"\0\2", "bool 1 is 2"),
-        (["interleaved", None, Tag(TBUF, ["u8", 0])], b"ab", "expected a reference to a tensor"),
+        (["array", 1, Tag(TBUF, ["u8", 0])], b"a", "expected 2 numbers, found 1"),
+        (["list", Tag(TBUF, ["u8", 0]), u8(1, 1)], b"\1\1", "must be a column of kind array"),
+        (["dict", Tag(TBUF, ["u8", 0]), 2, u8(1, 1)], b"\1\0", "row 0 has the code 1 before 0"),
         (["rows", [1, Tag(TBUF, [0])]], b"ab", "items among columns have no references"),
         (["rows", [1, Tag(TCOL, [2, Tag(TBUF, ["u8", 0])])]], b"ab", "items among columns have no references"),
         (["option", Tag(TBUF, [1]), u8(1)], b"\1", "no buffer 1"),

@@ -68,8 +68,19 @@ WRONG: list[tuple[Any, int, str]] = [
     (["bytes", of("<u8", 71, 1 << 63, 1 << 63), b""], 2, "overflows"),
     (["bytes", of("<u8", 71, (1 << 64) - 1, 1), b""], 2, "overflows"),
     (["list", of("<u8", 71, (1 << 64) - 1, 1), u8()], 2, "overflows"),
-    (["list", (1 << 64) - 1, u8()], 2, "overflows"),
-    (["list", u8(1, 1), u8(1)], 2, "expected 2 numbers, found 1"),
+    (["list", u8(2, 0), u8(1)], 2, "expected 2 numbers, found 1"),
+    (["list", 1, u8(1, 2)], 2, "expected a typed array"),
+    (["list", u8(1, 1), u8(1, 2)], 2, "all have the length 1, which must be a column of kind array"),
+    (["list", u8(3), u8(1, 2, 3)], 1, "all have the length 3, which must be a column of kind array"),
+    (["list", u8(0, 0), ["unit"]], 2, "all have the length 0"),
+    (["array", u8(1, 1), u8(1, 2)], 2, "the length of all rows: expected an unsigned integer"),
+    (["array", -1, u8(1, 2)], 2, "the length of all rows"),
+    (["array", True, u8(1, 2)], 2, "the length of all rows"),
+    (["array", 1.0, u8(1, 2)], 2, "the length of all rows"),
+    (["array", 1], 2, "expected 3 items, found 2"),
+    (["array", 2, u8(1, 2, 3)], 2, "expected 4 numbers, found 3"),
+    (["array", 1, ["present", b"\x01", u8(1)]], 1, "only a value of a struct"),
+    (["array", (1 << 64) - 1, u8()], 2, "overflows"),
     (["map", u8(1, 1), u8(1, 2), u8(1)], 2, "expected 2 numbers, found 1"),
     (["map", u8(2), u8(1, 1), u8(1, 2)], 1, "the same key twice"),
     (["map", u8(1), tensor([1, 1], u8(1)), u8(1)], 1, "cannot use a ndarray as a key"),
@@ -81,7 +92,49 @@ WRONG: list[tuple[Any, int, str]] = [
     ({"a": ["present", b"\x01", ["present", b"\x01", u8(1)]]}, 2, "only a value of a struct"),
     ({"a": ["option", b"\x01", ["present", b"\x01", u8(1)]]}, 2, "only a value of a struct"),
     (["tuple", u8(1)], 1, "expected an array"),
+    (["tuple", []], 1, "expected an array with columns, found an empty array"),
     (["tuple", [u8(1), u8()]], 1, "expected 1 numbers, found 0"),
+    (["tuple", [u8(1), u8(2)]], 1, "2 columns of u8 of one shape, which must be one column of kind array"),
+    (["tuple", [u8(1)]], 1, "which must be one column of kind array"),
+    (["tuple", [["bool", b"\1"], ["bool", b"\0"]]], 1, "2 columns of bool"),
+    (["tuple", [u8(1), of("<i4", 78, -1)]], 1, "2 columns of i32"),
+    (["tuple", [of("<u4", 70, 1), of("<i1", 72, -1), u8(1)]], 1, "3 columns of i64"),
+    (["tuple", [["array", 2, u8(1, 2)], ["array", 2, of("<i2", 77, 1, 2)]]], 1, "2 columns of i16 of one shape"),
+    (["tuple", [["tuple", [u8(1), u8(2)]], ["text", 0, ""]]], 1, "must be one column of kind array"),
+    (["tuple", [Tag(TBUF, ["u8", 0])]], 1, "a message has no buffers"),
+    (["dict", u8(0), 1], 1, "expected 4 items, found 3"),
+    (["dict", u8(0, 0), 1, u8(1)], 1, "expected 1 numbers, found 2"),
+    (["dict", of("<u2", 69, 0), 1, u8(1)], 1, "expected u8, found u16"),
+    (["dict", u8(0), 257, Tag(64, bytes(257))], 1, "expected u16, found u8"),
+    (["dict", u8(0), (1 << 16) + 1, u8(1)], 1, "expected at most 65536 rows, found 65537"),
+    (["dict", u8(0), -1, u8(1)], 1, "expected at most 65536 rows, found -1"),
+    (["dict", u8(0), True, u8(1)], 1, "expected at most 65536 rows"),
+    (["dict", u8(0), u8(1), u8(1)], 1, "expected at most 65536 rows, found tag 64"),
+    (["dict", u8(1), 1, u8(1)], 1, "row 0 has the code 1 before 0"),
+    (["dict", u8(0, 2, 1), 3, u8(1, 2, 3)], 3, "row 1 has the code 2 before 1"),
+    (["dict", u8(0, 1, 0), 3, u8(1, 2, 3)], 3, "2 rows occur, but there are 3"),
+    (["dict", u8(0, 1), 1, u8(1)], 2, "2 rows occur, but there are 1"),
+    (["dict", u8(), 1, u8(1)], 0, "0 rows occur, but there are 1"),
+    (["dict", u8(0, 1), 2, u8(1)], 2, "expected 2 numbers, found 1"),
+    (["dict", u8(0), 1, ["dict", u8(0), 1, u8(1)]], 1, "a dict itself"),
+    (["dict", u8(0), 1, ["type", "date", [], ["dict", u8(0), 1, u8(1)]]], 1, "a dict itself"),
+    (["dict", u8(0), 1, ["present", b"\1", u8(1)]], 1, "only a value of a struct"),
+    (["dict", u8(0, 0), 1, ["map", 2, u8(1, 1), u8(1, 2)]], 2, "the same key twice"),
+    (["type", "date", [], u8(1, 2)], 1, "expected 1 numbers, found 2"),
+    (["type", "date", []], 1, "expected 4 items, found 3"),
+    (["type", "", [], u8(1)], 1, "expected text of 1 to 64 bytes"),
+    (["type", "ü" * 33, [], u8(1)], 1, "expected text of 1 to 64 bytes"),
+    (["type", 1, [], u8(1)], 1, "expected text of 1 to 64 bytes"),
+    (["type", "date", u8(), u8(1)], 1, "expected an array of at most 16"),
+    (["type", "date", [1] * 17, u8(1)], 1, "expected an array of at most 16"),
+    (["type", "date", ["x" * 65], u8(1)], 1, "expected an integer or text of at most 64 bytes"),
+    (["type", "date", [True], u8(1)], 1, "expected an integer or text of at most 64 bytes"),
+    (["type", "date", [1.0], u8(1)], 1, "expected an integer or text"),
+    (["type", "date", [Tag(2, b"\1" * 9)], u8(1)], 1, "expected an integer or text"),
+    ({"a": ["type", "date", [], ["present", b"\1", u8(1)]]}, 1, "only a value of a struct"),
+    (["interleaved", None, tensor([1, 1], u8(1))], 1, "unknown kind 'interleaved'"),
+    (tensor([1, 1], [1]), 1, "expected a typed array"),
+    (tensor([1, 1], Tag(4242, u8(1))), 1, "expected a typed array"),
     (["enum", u8(2), ["A", "B"]], 1, "row 0 is variant 2, but there are 2"),
     (["enum", u8(0), []], 1, "but there are 0"),
     (["enum", of("<u4", 70, 0), ["A"]], 1, "expected u8 or u16, found u32"),
@@ -90,15 +143,6 @@ WRONG: list[tuple[Any, int, str]] = [
     (["enum", u8(0), ["A"], []], 1, "expected an array of 1, found 0"),
     (["enum", u8(0, 0), ["A"], [u8(1)]], 2, "expected 2 numbers, found 1"),
     (["enum", u8(0, 0), ["A", "B"], [u8(1, 2), u8(1)]], 2, "expected 0 numbers, found 1"),
-    (["interleaved", [None] * 2, tensor([2, 3], u8(*range(6)))], 2, "the names are for 2 numbers"),
-    (["interleaved", [None] * 4, tensor([2, 3], u8(*range(6)))], 2, "the names are for more than 3"),
-    (["interleaved", [None] * 3, tensor([3, 2], u8(*range(6)))], 2, "expected 2 rows"),
-    (["interleaved", [1], tensor([2, 1], u8(1, 2))], 2, "expected a map, an array or null"),
-    (["interleaved", {1: None}, tensor([2, 1], u8(1, 2))], 2, "expected text as a name"),
-    (["interleaved", None, tensor([2], u8(1, 2))], 2, "expected numbers of shape"),
-    (["interleaved", None, named("bool", [2, 1], b"\0\1")], 2, "expected numbers of shape"),
-    (["interleaved", None, named("bf16", [2, 1], b"abcd")], 2, "expected numbers of shape"),
-    (["interleaved", None, u8(1, 2)], 2, "expected a tensor"),
     (["rows", [1]], 2, "expected an array of 2, found 1"),
     (["rows", u8(1, 2)], 2, "expected an array of 2, found tag 64"),
     (["rows", [named("bool", [1], b"\2")]], 1, "bool 0 is 2"),
@@ -143,7 +187,7 @@ def test_wrong_groups_are_refused(groups):
 
 def test_errors_say_where_a_column_is_wrong():
     message = cbor2.dumps(
-        {"log": Tag(TCOL, [1, {"a": u8(1)}, 1, {"a": u8(1), "b": ["list", 1, ["bool", b"\2"]]}])}
+        {"log": Tag(TCOL, [1, {"a": u8(1)}, 1, {"a": u8(1), "b": ["array", 1, ["bool", b"\2"]]}])}
     )
     with pytest.raises(tenarc.Damaged) as caught:
         tenarc.loads(message)
@@ -235,11 +279,11 @@ def peak() -> int:
 BIG = 1 << 40
 EMPTY: dict[str, Any] = {
     "unit": ["unit"],
-    "tuple": ["tuple", []],
     "struct": {},
     "nested": {"a": {"b": {}}},
-    "interleaved": ["interleaved", [], named("u8", [BIG, 0], b"")],
-    "list": ["list", 0, ["unit"]],
+    "array": ["array", 0, ["unit"]],
+    "tuple": ["tuple", [["unit"]]],
+    "type": ["type", "x.y", [], ["unit"]],
     "map": ["map", 0, ["unit"], ["unit"]],
     "text": ["text", 0, ""],
     "bytes": ["bytes", 0, b""],
@@ -255,7 +299,7 @@ def test_rows_without_bytes_are_bounded(kind):
     start = time.monotonic()
     for tables in (False, True):
         with pytest.raises(tenarc.Limit, match="more memory than the limit"):
-            tenarc.loads(columns(1, ["list", BIG, EMPTY[kind]]), tables=tables)[0]
+            tenarc.loads(columns(1, ["array", BIG, EMPTY[kind]]), tables=tables)[0]
     assert peak() - before < 50 << 20 and time.monotonic() - start < 2
 
 
@@ -293,9 +337,9 @@ def test_rows_without_bytes_take_no_more_memory_than_is_allowed(tmp_path, is_arc
 @pytest.mark.parametrize("kind", [name for name, (column, _) in KINDS.items() if name not in EMPTY])
 def test_claimed_counts_allocate_nothing(kind):
     before = peak()
-    for lengths in (BIG, of("<u8", 71, BIG)):
+    for claim in (["array", BIG, KINDS[kind][0]], ["list", of("<u8", 71, BIG, 0), KINDS[kind][0]]):
         with pytest.raises(tenarc.Error):
-            tenarc.loads(columns(1, ["list", lengths, KINDS[kind][0]]))
+            tenarc.loads(columns(2, claim))
     assert peak() - before < 50 << 20
 
 
@@ -306,8 +350,7 @@ def test_rows_that_need_much_memory_are_bounded():
     limits = tenarc.Limits(max_alloc=100 << 20)
     with pytest.raises(tenarc.Limit, match="more memory than the limit"):
         tenarc.loads(columns(65536, column), limits=limits)
-    column = ["interleaved", [None] + [[]] * 30_000, tensor([65536, 1], bytes(0))]
-    column[2] = tensor([65536, 1], Tag(64, bytes(65536)))
+    column = ["tuple", [["unit"]] * 30_000]
     with pytest.raises(tenarc.Limit, match="more memory than the limit"):
         tenarc.loads(columns(65536, column), limits=limits)
     # Without rows, the memory is not needed.
@@ -321,7 +364,7 @@ def test_nesting_counts():
         return columns(1, column)
 
     # The tag, the array, and the tag of the numbers.
-    for levels, wrap in ((125, u8(1)), (126, {}), (125, ["unit"]), (124, ["list", u8(0), u8()])):
+    for levels, wrap in ((125, u8(1)), (126, {}), (125, ["unit"]), (124, ["array", 0, u8()])):
         message = nested(levels, wrap)
         for tables in (False, True):
             found = tenarc.loads(message, tables=tables)[0]
@@ -329,7 +372,7 @@ def test_nesting_counts():
             found = found["a"]
         with pytest.raises(tenarc.Limit):
             tenarc.loads(nested(levels + 1, wrap))
-    column: Any = u8(1)
+    column: Any = ["unit"]
     for _ in range(62):
         column = ["tuple", [column]]
     assert tenarc.loads(columns(1, column))

@@ -9,7 +9,7 @@ from typing import Any
 import cbor2
 import numpy as np
 import pytest
-from columns_by_hand import KINDS, TEXT, TSOM, archived, columns, log, named, numbers, of, same, tensor, u8
+from columns_by_hand import KINDS, TEXT, TSOM, TTYP, archived, columns, log, named, numbers, of, same, tensor, u8
 
 import tenarc
 from tenarc import Raw, Simple, Some, Table, Tag
@@ -71,7 +71,9 @@ def test_columns_of_other_kinds():
     assert table["tensors"].shape == (4, 2) and table["f32"].dtype == np.float32
     assert table["bool"].dtype == bool and table["text"] == ["a", "", "üb", ""]
     assert isinstance(table["struct"], Table) and table["struct"]["b"].tolist() == [1, 2, 3, 4]
-    assert table["interleaved struct"]["p"]["1"]["y"].tolist() == [2, 5, 8, 11]
+    assert table["dict of structs"]["a"].tolist() == [1, 1, 2, 1] and table["dict of texts"][2] == "ü"
+    assert table["type of two parameters"]["a"].tolist() == [1, 2, 3, 4] and table["dates"].dtype == "i4"
+    assert table["tuple of a type"].tolist() == [[1, 5], [2, 6], [3, 7], [4, 8]]
     assert table["tuple"]["0"].tolist() == [1, 2, 3, 4]
     assert table["numbers in lists"] == [[0.5, 1.0], [], [2.0], []]
     flat = table.columns()
@@ -137,8 +139,38 @@ def test_a_data_frame_is_made_in_one_line():
         ([Some(None), 5, None], ["option", b"\3", ["option", b"\2", u8(5)]]),
         ([Some(None), 5], ["rows", [Tag(TSOM, None), 5]]),
         ([[1, 2], [3]], ["list", u8(2, 1), u8(1, 2, 3)]),
-        ([[], []], ["list", u8(0, 0), ["unit"]]),
-        ([(1,), ("a",)], ["list", u8(1, 1), ["rows", [1, "a"]]]),
+        ([[], []], ["array", 0, ["unit"]]),
+        ([(), ()], ["array", 0, ["unit"]]),
+        ([[1, 2], [3, 300]], ["array", 2, of("<u2", 69, 1, 2, 3, 300)]),
+        ([["a", "b"], ["c", ""]], ["array", 2, ["text", u8(1, 1, 1, 0), "abc"]]),
+        ([[[1], [2, 3]], [[], []]], ["array", 2, ["list", u8(1, 2, 0, 0), u8(1, 2, 3)]]),
+        ([[[1, 2]], []], ["list", u8(1, 0), ["array", 2, u8(1, 2)]]),
+        ([(1,), ("a",)], ["tuple", [["rows", [1, "a"]]]]),
+        ([(1, "a"), (2, "bc")], ["tuple", [u8(1, 2), ["text", u8(1, 2), "abc"]]]),
+        ([(1, 2), (3, 4)], ["array", 2, u8(1, 2, 3, 4)]),
+        ([(1, 300), (-1, 4)], ["array", 2, of("<i4", 78, 1, 300, -1, 4)]),
+        ([(1, 2), (3,)], ["list", u8(2, 1), u8(1, 2, 3)]),
+        ([(1, 2**64 - 1), (-1, 4)], ["tuple", [of("<i1", 72, 1, -1), of("<u8", 71, 2**64 - 1, 4)]]),
+        ([(1, 0.5), (3, 1.5)], ["tuple", [u8(1, 3), of("<f8", 86, 0.5, 1.5)]]),
+        ([(1, True), (3, False)], ["tuple", [u8(1, 3), ["bool", b"\1"]]]),
+        ([(True, False), (True, True)], ["array", 2, ["bool", b"\x0d"]]),
+        ([(0.5, 1.5)], ["array", 2, of("<f8", 86, 0.5, 1.5)]),
+        ([(np.float32(0.5), 1.5)], ["tuple", [of("<f4", 85, 0.5), of("<f8", 86, 1.5)]]),
+        ([((1, 2), (3, 4))], ["array", 2, ["array", 2, u8(1, 2, 3, 4)]]),
+        ([([1, 2], (3, 400))] * 2, ["array", 2, ["array", 2, of("<u2", 69, *[1, 2, 3, 400] * 2)]]),
+        ([([1], (3, 4))], ["tuple", [["array", 1, u8(1)], ["array", 2, u8(3, 4)]]]),
+        ([([1], 2), ([], 3)], ["tuple", [["list", u8(1, 0), u8(1)], u8(2, 3)]]),
+        ([(None, 1), (2, 3)], ["tuple", [["option", b"\2", u8(2)], u8(1, 3)]]),
+        ([(), None], ["option", b"\1", ["array", 0, ["unit"]]]),
+        ([{"x": []}, {"x": []}], {"x": ["array", 0, ["unit"]]}),
+        (["aa", "bb"], ["text", 2, "aabb"]),
+        ([b"", b""], ["bytes", 0, b""]),
+        (["left", "right", "left"] * 20, ["dict", u8(*[0, 1, 0] * 20), 2, ["text", u8(4, 5), "leftright"]]),
+        ([b"abcd"] * 30, ["dict", u8(*[0] * 30), 1, ["bytes", 4, b"abcd"]]),
+        (
+            [["yes", "no"], ["yes", "yes"]] * 9,
+            ["array", 2, ["dict", u8(*[0, 1, 0, 0] * 9), 2, ["text", u8(3, 2), "yesno"]]],
+        ),
         ([{"x": 1}, {"x": 2}], {"x": u8(1, 2)}),
         ([{"x": 1, "y": 2}, {"y": 2, "x": 1}], ["rows", [{"x": 1, "y": 2}, {"y": 2, "x": 1}]]),
         ([{}, {}], ["rows", [{}, {}]]),
@@ -147,6 +179,7 @@ def test_a_data_frame_is_made_in_one_line():
         ([np.array([[1], [2]], ">u2")] * 2, tensor([2, 2, 1], of("<u2", 69, 1, 2, 1, 2))),
         ([np.array([2, 0], "u1").view(bool)], named("bool", [1, 2], b"\1\0")),
         ([numbers([1], "u1"), numbers([2, 3], "u1")], ["list", u8(1, 2), u8(1, 2, 3)]),
+        ([numbers([1, 4], "u1"), numbers([2, 3], "u1")], ["array", 2, u8(1, 4, 2, 3)]),
         ([Some(None), Some(None)], ["option", b"\3", ["option", b"\0", ["unit"]]]),
         ([Some(5), Some(None)], ["option", b"\3", ["option", b"\1", u8(5)]]),
         ([Some(5), Some(6)], u8(5, 6)),
@@ -259,6 +292,86 @@ def test_what_cannot_be_written_is_said():
     assert caught.value.path == "log.a.0"
     # What is in items is not in buffers.
     assert tenarc.to_parts(Table([{"a": np.ones(9)}, {"a": bytes(9)}]), inline_below=0).buffers == []
+
+
+def test_texts_are_a_dict_if_that_saves_enough():
+    """The decision is that of the crate (SPEC 3.1)."""
+
+    def kind(rows: list[Any]) -> Any:
+        column = parse(tenarc.dumps(Table(rows)), 0, tenarc.Limits()).value[1]
+        return (column[0], column[2]) if column[0] == "dict" else (column[0], len(rows))
+
+    # 20 bytes of 100 would be saved by 16 bytes, a code and a length.
+    assert kind(["a" * 9] * 10) == ("dict", 1) and kind(["a" * 3] * 10) == ("text", 10)
+    assert kind(["a" * 20, "b" * 20]) == ("text", 2)
+    # At most 192 of the first 256 are distinct.
+    words = [f"word {n}" for n in range(400)]
+    assert kind(words[:192] * 2 + words[:10] * 50) == ("dict", 192)
+    assert kind(words[:193] * 3) == ("text", 579) and kind(words[:193][::-1] * 3) == ("text", 579)
+    assert kind(words[:100] * 3 + words[100:] * 3) == ("dict", 400)
+    # Codes of two bytes.
+    found = tenarc.dumps(Table((words[:100] * 3 + words[100:]) * 3))
+    column = parse(found, 0, tenarc.Limits()).value[1]
+    assert column[1].tag == 69 and column[2] == 400 and tenarc.loads(found) == (words[:100] * 3 + words[100:]) * 3
+    # The rows have at most 512 times the bytes of a dict.
+    assert kind(["x" * 600] * 900) == ("dict", 1) and kind(["x" * 6000] * 900) == ("text", 900)
+    for make in (str, str.encode):
+        rows = [make("ä水" * (n % 3)) for n in range(300)]
+        assert kind(rows)[0] == "dict" and tenarc.loads(tenarc.dumps(Table(rows))) == rows
+
+
+def test_rows_of_a_dict_are_apart():
+    column = ["dict", u8(0, 0, 1), 2, {"a": ["list", u8(1, 0), ["rows", [[5]]]], "w": tensor([2, 1], u8(7, 8))}]
+    for tables in (False, True):
+        rows = [*tenarc.loads(columns(3, column), tables=tables)]
+        rows[0]["a"].append(1)
+        rows[0]["a"][0].append(2)
+        rows[0]["b"] = 3
+        assert rows[1]["a"] == [[5]] and list(rows[1]) == ["a", "w"]
+        # Arrays share their memory, so nobody can write to them.
+        assert not any(row["w"].flags.writeable for row in rows)
+
+
+def test_tables_with_dicts_are_written_again():
+    rows = [{"a": word, "b": n} for n, word in enumerate(["left", "right"] * 50)]
+    table = tenarc.loads(tenarc.dumps(Table(rows)), tables=True)
+    assert table.dtypes == {"a": "text", "b": "u8"} and table["a"] == ["left", "right"] * 50
+    assert tenarc.dumps(table) == tenarc.dumps(Table(rows))
+    # Some of the rows have other codes.
+    part = Table.of([group.part(1, 5) for group in table.groups])
+    assert tenarc.loads(tenarc.dumps(part)) == rows[1:5]
+    numbers = table_of(3, {"a": ["dict", u8(0, 1, 0), 2, of("<i2", 77, 300, -1)]})
+    assert numbers["a"].tolist() == [300, -1, 300] and numbers["a"].dtype == np.int16
+
+
+def test_values_of_a_type_are_read_as_if_they_stood_alone():
+    for item, want in ((5, 5), ([1, "a"], [1, "a"]), ({"a": u8(1)}, {"a": [1]}), (Tag(99, b"x"), Tag(99, b"x"))):
+        typed = Tag(TTYP, ["example.com/x", [-1, "y"], Tag(TTYP, ["date", [], item])])
+        assert tenarc.loads(cbor2.dumps({"a": [typed]})) == {"a": [want]}
+    assert tenarc.loads(cbor2.dumps(Tag(TTYP, ["date", [], tensor([2, 1], u8(1, 2))]))).tolist() == [[1], [2]]
+    # As a key, too.
+    assert tenarc.loads(b"\xa1" + cbor2.dumps(Tag(TTYP, ["date", [], 5])) + b"\1") == {5: 1}
+    assert tenarc.loads(tenarc.dumps(Tag(TTYP, ["uuid", [], bytes(16)]))) == bytes(16)
+    for wrong, said in (
+        (["date", [], None], "null"),
+        (["date", [], cbor2.undefined], "null"),
+        (["date", 5], "expected 3 fields, found 2"),
+        (["", [], 5], "1 to 64 bytes"),
+        (["x" * 65, [], 5], "1 to 64 bytes"),
+        (["date", [0.5], 5], "integer or text"),
+        (["date", ["x" * 65], 5], "integer or text"),
+        (["date", [1] * 17, 5], "at most 16"),
+        (["date", {}, 5], "at most 16"),
+        (5, "expected an array"),
+    ):
+        with pytest.raises(tenarc.Damaged, match=said):
+            tenarc.loads(cbor2.dumps(Tag(TTYP, wrong)))
+        with pytest.raises(tenarc.Unsupported, match=said):
+            tenarc.dumps(Tag(TTYP, wrong))
+    for wrong in ("9f 6161 80 05 ff", "83 7f6161ff 80 05", "83 6161 9fff 05", "83 6161 81 7f6161ff 05"):
+        with pytest.raises(tenarc.Damaged, match="definite length"):
+            tenarc.loads(bytes.fromhex("da54545950" + wrong))
+    assert tenarc.loads(bytes.fromhex("da54545950 83 6161 80 9f05ff")) == [5]
 
 
 def test_groups_are_limited():

@@ -197,8 +197,7 @@ pub fn sealed(content: &[u8], offset: u64) -> Result<Vec<u8>> {
 pub fn record_len(start: &[u8]) -> Option<RecordLen> {
     let rest = start.strip_prefix(&EMBEDDED)?;
     let Parsed::Head(Head { initial, arg }, len) = head::parse(rest) else { return None };
-    let is_shortest = initial & 0x1f != head::INDEFINITE && len as u64 == head_len(arg);
-    if initial >> 5 != head::BYTES || !is_shortest {
+    if initial >> 5 != head::BYTES || initial & 0x1f == head::INDEFINITE {
         return None;
     }
     let head = EMBEDDED.len() + len;
@@ -270,6 +269,9 @@ pub fn open_record(record: &[u8], offset: u64) -> Result<Record<'_>> {
             "wrong checksum of a header: computed {computed:016x}, stored {hash:016x}"
         ))
         .at(offset));
+    }
+    if lengths.head as u64 != EMBEDDED.len() as u64 + head_len(content.len() as u64) {
+        return Err(broken("a record has a longer head than it needs"));
     }
     let mut wire = Reader::new(SliceRead::new(content), Limits::default());
     let mut head = || wire.head().map_err(|error| error.moved_by(offset + lengths.head as u64));

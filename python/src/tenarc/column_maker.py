@@ -30,6 +30,7 @@ from .columns import (
     StructColumn,
     TensorColumn,
     TextColumn,
+    TupleColumn,
     UnitColumn,
     integer_type,
 )
@@ -117,6 +118,9 @@ def _column_of_kind(kind: type, values: list[Any]) -> Column | None:
         return BytesColumn(Lengths.of(values), b"".join(values))
     if kind is dict:
         return _column_of_dicts(values)
+    if kind is tuple and len(set(map(len, values))) == 1 and values[0]:
+        columns = [column_of([*column]) for column in zip(*values, strict=True)]
+        return TupleColumn(len(values), columns).joined()
     if kind in (list, tuple):
         return ListColumn(Lengths.of(values), column_of([item for row in values for item in row]))
     if kind is Some:

@@ -15,6 +15,7 @@ from .columns import (
     BoolColumn,
     BytesColumn,
     Column,
+    DictColumn,
     EnumColumn,
     ItemColumn,
     Lengths,
@@ -31,7 +32,7 @@ from .columns import (
     UnitColumn,
 )
 from .errors import Damaged, Fault
-from .fields import kind_of
+from .fields import check_type, has_typed_array, kind_name, kind_of, untyped
 from .tags import COLUMN_MAJOR, NAMED, REFERENCE, ROW_MAJOR
 from .values import Raw, Tag
 
@@ -52,6 +53,8 @@ class ColumnReader:
 
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
+        # Whether this is inside a dict, whose rows are given more than once.
+        self._in_dict = False
 
     def groups(self, content: Any) -> list[Column]:
         """Reads `[rows, column, rows, column, ...]`."""
@@ -84,12 +87,13 @@ class ColumnReader:
         if node.tag == REFERENCE and isinstance(node.value, (list, tuple)) and len(node.value) == 4:
             return self._tensors(node, count)
         if node.tag == REFERENCE or node.tag in dtypes.BY_TAG:
-            return NumberColumn(self._typed(node, count, "a column of numbers", NUMBERS, shared=True))
+            numbers = self._typed(node, count, "a column of numbers", NUMBERS, shared=True)
+            return NumberColumn(self._protected(numbers))
         raise Fault(Damaged, f"expected a column, found {kind_of(node)}")
 
     def _tensors(self, node: Tag, count: int) -> Column:
         name, shape, payload = self._tensor(node, count, "a column of tensors")
-        each = shape[1:]
+        each, payload = shape[1:], self._protected(payload)
         array = self._resolver.array_of(name, shape, payload)
         if not isinstance(array, Raw):
             return TensorColumn(array)
@@ -106,6 +110,8 @@ class ColumnReader:
     def _tensor(self, node: Any, count: int, what: str) -> tuple[str, tuple[int, ...], dtypes.Payload]:
         if type(node) is not Tag or node.tag not in (ROW_MAJOR, COLUMN_MAJOR, NAMED, REFERENCE):
             raise Fault(Damaged, f"{what}: expected a tensor, found {kind_of(node)}")
+        if node.tag in (ROW_MAJOR, COLUMN_MAJOR) and not has_typed_array(node.value):
+            raise Fault(Damaged, f"{what}: expected a typed array as the elements")
         name, shape, order, payload = self._resolver.tensor_of(node, what)
         if not shape or shape[0] != count:
             raise Fault(Damaged, f"{what}: expected {count} rows, found a tensor of shape {list(shape)}")
@@ -170,45 +176,77 @@ class ColumnReader:
 
     def _partial(self, node: Any, count: int) -> tuple[npt.NDArray[np.bool_], Column]:
         """The bits of a column of which some rows have no value, and the column of the other rows."""
-        _, bits, column = _check_fields(node, (3,))
+        _, bits, _ = _check_fields(node, (3,))
         with _at(1):
             found = self.bits(bits, count)
-        try:
-            return found, self.column(column, int(np.count_nonzero(found)))
-        except Fault as fault:
-            raise fault.at(2) from None
+        return found, self._inner(node, 2, int(np.count_nonzero(found)))
 
     def _list(self, node: Any, count: int) -> Column:
-        _, lengths, column = _check_fields(node, (3,))
-        found = self.lengths(lengths, count)
+        _, lengths, _ = _check_fields(node, (3,))
+        found = self.lengths(lengths, count, is_list=True)
+        if count and found.same() is not None:
+            what = f"a column of lists: all have the length {found.same()}, which must be a column of kind array"
+            raise Fault(Damaged, what).at(1)
+        return self._lists(found, node)
+
+    def _array(self, node: Any, count: int) -> Column:
+        _, each, _ = _check_fields(node, (3,))
+        with _at(1):
+            lengths = Lengths(count, length_of(each, count))
+        return self._lists(lengths, node)
+
+    def _lists(self, lengths: Lengths, node: Any) -> Column:
+        return ListColumn(lengths, self._inner(node, 2, lengths.total), numbers=self._resolver.numbers)
+
+    def _inner(self, node: Any, child: int, count: int) -> Column:
+        """Reads a column in another one."""
         try:
-            inner = self.column(column, found.total)
+            return self.column(node[child], count)
         except Fault as fault:
-            raise fault.at(2) from None
-        return ListColumn(found, inner, numbers=self._resolver.numbers)
+            raise fault.at(child) from None
 
     def _tuple(self, node: Any, count: int) -> Column:
         _, nodes = _check_fields(node, (2,))
-        if not isinstance(nodes, (list, tuple)):
-            raise Fault(Damaged, f"columns of a tuple: expected an array, found {kind_of(nodes)}").at(1)
+        if not isinstance(nodes, (list, tuple)) or not nodes:
+            found = "an empty array" if isinstance(nodes, (list, tuple)) else kind_of(nodes)
+            raise Fault(Damaged, f"columns of a tuple: expected an array with columns, found {found}").at(1)
         columns = []
         for index, column in enumerate(nodes):
             try:
                 columns.append(self.column(column, count))
             except Fault as fault:
                 raise fault.at(index).at(1) from None
+        same = dtypes.common(map(_uniform, nodes))
+        if same is not None:
+            what = f"{len(nodes)} columns of {same[0]} of one shape, which must be one column of kind array"
+            raise Fault(Damaged, f"a column of tuples: {what}")
         return TupleColumn(count, columns)
 
+    def _dict(self, node: Any, count: int) -> Column:
+        _, codes, rows, inner = _check_fields(node, (4,))
+        if type(rows) is not int or not 0 <= rows <= MAX_ROWS:
+            found = rows if type(rows) is int else kind_of(rows)
+            raise Fault(Damaged, f"a dict: expected at most {MAX_ROWS} rows, found {found}").at(2)
+        with _at(1):
+            numbers = self._typed(codes, count, "codes of a dict", ("u8",) if rows <= 1 << 8 else ("u16",))
+            _check_codes(numbers, rows)
+        if kind_name(untyped(inner)) == "dict":
+            raise Fault(Damaged, "the column in a dict is a dict itself").at(3)
+        before, self._in_dict = self._in_dict, True
+        try:
+            return DictColumn(numbers, self._inner(node, 3, rows))
+        finally:
+            self._in_dict = before
+
+    def _type(self, node: Any, count: int) -> Column:
+        # Nobody here needs to know what the rows mean.
+        check_type(_check_fields(node, (4,)), 1)
+        return self._inner(node, 3, count)
+
     def _map(self, node: Any, count: int) -> Column:
-        _, lengths, *nodes = _check_fields(node, (4,))
+        _, lengths, _, _ = _check_fields(node, (4,))
         found = self.lengths(lengths, count)
-        columns = []
-        for index, column in enumerate(nodes):
-            try:
-                columns.append(self.column(column, found.total))
-            except Fault as fault:
-                raise fault.at(2 + index) from None
-        return MapColumn(found, *columns)
+        return MapColumn(found, self._inner(node, 2, found.total), self._inner(node, 3, found.total))
 
     def _enum(self, node: Any, count: int) -> Column:
         _, codes, names, *rest = _check_fields(node, (3, 4))
@@ -240,52 +278,6 @@ class ColumnReader:
                 raise fault.at(index).at(3) from None
         return EnumColumn(found, list(names), columns)
 
-    def _interleaved(self, node: Any, count: int) -> Column:
-        _, names, tensor = _check_fields(node, (3,))
-        with _at(2):
-            what = "an interleaved column"
-            dtype, shape, payload = self._tensor(tensor, count, what)
-            if dtype not in NUMBERS or len(shape) != 2:
-                raise Fault(
-                    Damaged, f"{what}: expected numbers of shape [{count}, k], found {dtype} {list(shape)}"
-                )
-            values = self._resolver.array_of(dtype, shape, payload)
-        with _at(1):
-            column, used = self._described(names, values, 0)
-            if used != shape[1]:
-                raise Fault(Damaged, f"{what}: the names are for {used} numbers, but a row has {shape[1]}")
-        return column
-
-    def _described(self, names: Any, values: npt.NDArray[Any], used: int) -> tuple[Column, int]:
-        """The column for a part of the names, and how many numbers of a row are used after it."""
-        count = len(values)
-        if names is None:
-            if used == values.shape[1]:
-                raise Fault(Damaged, f"an interleaved column: the names are for more than {used} numbers")
-            return NumberColumn(values[:, used]), used + 1
-        if not isinstance(names, (list, tuple, Mapping)):
-            message = f"an interleaved column: expected a map, an array or null as names, found {kind_of(names)}"
-            raise Fault(Damaged, message)
-        if isinstance(names, Mapping):
-            fields: dict[str, Column] = {}
-            for index, (name, inner) in enumerate(names.items()):
-                if type(name) is not str:
-                    message = f"an interleaved column: expected text as a name, found {kind_of(name)}"
-                    raise Fault(Damaged, message).at(2 * index)
-                try:
-                    fields[name], used = self._described(inner, values, used)
-                except Fault as fault:
-                    raise fault.at(2 * index + 1) from None
-            return StructColumn(count, fields), used
-        columns, first = [], used
-        for index, inner in enumerate(names):
-            try:
-                column, used = self._described(inner, values, used)
-            except Fault as fault:
-                raise fault.at(index) from None
-            columns.append(column)
-        return TupleColumn(count, columns, values[:, first:used]), used
-
     def _rows(self, node: Any, count: int) -> Column:
         _, nodes = _check_fields(node, (2,))
         if not isinstance(nodes, (list, tuple)) or len(nodes) != count:
@@ -297,9 +289,16 @@ class ColumnReader:
                 values.append(self._resolver.item(item))
             except Fault as fault:
                 raise fault.at(index).at(1) from None
-        return ItemColumn(values)
+        return ItemColumn(values, copied=self._in_dict)
 
     # Parts of columns
+
+    def _protected(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """An array in a dict is read-only, because several rows can be views of it."""
+        if self._in_dict:
+            array = array.view()
+            array.flags.writeable = False
+        return array
 
     def _typed(
         self, node: Any, count: int, what: str, allowed: Collection[str], *, shared: bool = False
@@ -326,18 +325,51 @@ class ColumnReader:
         self._resolver.take(count)
         return np.unpackbits(payload, count=count, bitorder="little").view(np.bool_)
 
-    def lengths(self, node: Any, count: int) -> Lengths:
-        """Reads the lengths of texts, byte strings, lists or maps."""
+    def lengths(self, node: Any, count: int, *, is_list: bool = False) -> Lengths:
+        """Reads the lengths of texts, byte strings, lists or maps. Those of a list are never one number."""
         with _at(1):
-            if type(node) is int and node >= 0:
-                if node * count >= _TOO_MANY:
-                    raise Fault(Damaged, f"lengths: {count} times {node} overflows")
-                return Lengths(count, node)
+            if type(node) is int and node >= 0 and not is_list:
+                return Lengths(count, length_of(node, count))
             numbers = self._typed(node, count, "lengths", _UNSIGNED)
             self._resolver.take(_OFFSET * count)
             if count and int(numbers.max()) * count >= _TOO_MANY and sum(numbers.tolist()) >= _TOO_MANY:
                 raise Fault(Damaged, "lengths: their sum overflows")
             return Lengths(count, None, numbers)
+
+
+def length_of(node: Any, count: int) -> int:
+    """Reads the length that all of some rows have."""
+    if type(node) is not int or node < 0:
+        raise Fault(Damaged, f"the length of all rows: expected an unsigned integer, found {kind_of(node)}")
+    if node * count >= _TOO_MANY:
+        raise Fault(Damaged, f"lengths: {count} times {node} overflows")
+    return node
+
+
+def _uniform(node: Any) -> dtypes.Rows | None:
+    """The dtype and the shape of the rows of a column that are numbers, bools, or arrays of them (SPEC 3.1)."""
+    if type(node) is Tag:
+        if node.tag in dtypes.BY_TAG:
+            return dtypes.BY_TAG[node.tag][0].name, ()
+        return (node.value[0], ()) if node.tag == REFERENCE and len(node.value) == 2 else None
+    kind = kind_name(node)
+    if kind == "bool":
+        return "bool", ()
+    inner = _uniform(node[2]) if kind == "array" else None
+    return None if inner is None else (inner[0], (node[1], *inner[1]))
+
+
+def _check_codes(codes: npt.NDArray[Any], rows: int) -> None:
+    """Checks that codes number the rows in the order in which they first occur, and that every row occurs."""
+    most = np.maximum.accumulate(codes.astype(np.int64))
+    before = np.concatenate(([-1], most[:-1]))[: len(most)]
+    wrong = codes > before + 1
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise Fault(Damaged, f"codes of a dict: row {row} has the code {codes[row]} before {before[row] + 1}")
+    found = int(most[-1]) + 1 if len(most) else 0
+    if found != rows:
+        raise Fault(Damaged, f"codes of a dict: {found} rows occur, but there are {rows}")
 
 
 def counts_of(content: Any) -> list[int]:
@@ -365,10 +397,12 @@ _KINDS: dict[str, Callable[[ColumnReader, Any, int], Column]] = {
     "option": ColumnReader._option,
     "present": ColumnReader._present,
     "list": ColumnReader._list,
+    "array": ColumnReader._array,
+    "dict": ColumnReader._dict,
+    "type": ColumnReader._type,
     "tuple": ColumnReader._tuple,
     "map": ColumnReader._map,
     "enum": ColumnReader._enum,
-    "interleaved": ColumnReader._interleaved,
     "rows": ColumnReader._rows,
 }
 

@@ -6,7 +6,8 @@ Whoever makes a column has checked it: `column_reader.py` for input, `column_mak
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from . import dtypes, items
 from .errors import Damaged, Fault, Mismatch
 from .fields import frozen
-from .values import Numbers, Raw, Some
+from .values import Numbers, Raw, Some, Tag
 
 if TYPE_CHECKING:
     from .encode import Encoder
@@ -29,10 +30,21 @@ MAX_RANK = 32
 #: and that of all rows; and lists, texts and byte strings without their content, floats, other integers than the
 #: smallest, arrays, `Raw` and `Some`.
 ENTRY, _LIST, _TEXT, _BYTES, _FLOAT, _INT, _ARRAY, _RAW, _SOME = 16, 64, 64, 48, 24, 32, 160, 448, 96
+#: The most bytes of the copy of a value for each byte of the value.
+_ITEM = 64
 #: The bytes of a dict with one key that need not be text, and at most of each further one.
 _MAP, _PAIR = 232, 80
+#: When texts are written as a dict (SPEC 3.1): if it saves one part in `_SAVING`, if at most `_MOST_DISTINCT` of
+#: the first `_SAMPLE` rows are distinct, and if the rows take at most `_REPEATED` times its bytes. It takes about
+#: `_HEADS` bytes besides codes and rows.
+_SAVING, _SAMPLE, _MOST_DISTINCT, _REPEATED, _HEADS = 5, 256, 192, 512, 16
+#: Rows of a dict that are one object count as so many times less memory than rows by themselves. So the rows of
+#: dicts may have 1,024 times the bytes of the input (SPEC 3.1), because `Limits.memory` allows 64 times.
+_ONE_OBJECT = 16
 #: Stands in the rows of a field for a row that does not have the field.
 ABSENT: Any = object()
+#: The numbers of some rows, in order.
+Edges = npt.NDArray[np.int64]
 
 
 class Column(Protocol):
@@ -72,8 +84,8 @@ class Column(Protocol):
     def sizes(self) -> npt.NDArray[np.int64]:
         """About how many bytes each row takes."""
 
-    def memory(self) -> int:
-        """How many bytes all rows take as objects of Python, at most."""
+    def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
+        """How many bytes the rows from each edge to the next take as objects of Python, at most."""
 
     def part(self, start: int, stop: int) -> Column:
         """The column of some of the rows."""
@@ -134,11 +146,11 @@ class Lengths:
         return cls(len(numbers), None, numbers)
 
     def same(self) -> int | None:
-        """The length that all rows have; `None` if they differ."""
-        if self._offsets is None:
+        """The length that all rows have; `None` if they differ, or if there are no rows."""
+        if self._offsets is None or not self.count:
             return self.each
         lengths = np.diff(self._offsets)
-        first = int(lengths[0]) if self.count else 0
+        first = int(lengths[0])
         return first if (lengths == first).all() else None
 
     def numbers(self) -> npt.NDArray[np.int64]:
@@ -157,18 +169,28 @@ class Lengths:
         each = self.each or 0
         return [row * each for row in range(start, stop + 1)]
 
+    def at(self, edges: Edges) -> Edges:
+        """The position where each of some rows starts."""
+        return edges * (self.each or 0) if self._offsets is None else self._offsets[edges]
+
     def starts(self) -> npt.NDArray[np.int64]:
         """The positions where rows start, if they are before the end of the last row."""
         if self._offsets is not None:
             return self._offsets[:-1][self._offsets[:-1] < self.total]
         return np.arange(0, self.total, self.each or 1)
 
+    def width(self) -> int:
+        """The bytes of the type in which the lengths are written, for a dict; 0 if one number is enough."""
+        numbers = self.numbers()
+        most = 0 if self.same() is not None else int(numbers.max())
+        return 4 if most > 0xFFFF else (most > 0) + (most > 0xFF)
+
     def write(self, out: Encoder, depth: int) -> None:
-        numbers = np.array([], np.int64) if self._offsets is None else np.diff(self._offsets)
-        if self.each is not None:
-            out.out.append(items.head(items.UNSIGNED, self.each))
+        each = self.same()
+        if each is not None:
+            out.out.append(items.head(items.UNSIGNED, each))
         else:
-            NumberColumn(narrowed(numbers)).write(out, depth)
+            NumberColumn(narrowed(self.numbers())).write(out, depth)
 
 
 class NumberColumn(BaseColumn):
@@ -188,10 +210,10 @@ class NumberColumn(BaseColumn):
     def sizes(self) -> npt.NDArray[np.int64]:
         return np.full(self.count, self.values.itemsize)
 
-    def memory(self) -> int:
+    def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
         # Small integers exist once.
         each = _FLOAT if self.values.dtype.kind == "f" else _INT if self.values.itemsize > 1 else 0
-        return self.count * (ENTRY + each)
+        return _times(edges, ENTRY + each)
 
     def part(self, start: int, stop: int) -> Column:
         return NumberColumn(self.values[start:stop])
@@ -220,8 +242,8 @@ class BoolColumn(BaseColumn):
         # An eighth, which is too little to count.
         return np.zeros(self.count, np.int64)
 
-    def memory(self) -> int:
-        return self.count * ENTRY
+    def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
+        return _times(edges, ENTRY)
 
     def part(self, start: int, stop: int) -> Column:
         return BoolColumn(self.values[start:stop])
@@ -251,8 +273,8 @@ class TensorColumn(BaseColumn):
     def sizes(self) -> npt.NDArray[np.int64]:
         return np.full(self.count, self.values.nbytes // max(self.count, 1))
 
-    def memory(self) -> int:
-        return self.count * (ENTRY + _ARRAY + 16 * self.values.ndim)
+    def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
+        return _times(edges, ENTRY + _ARRAY + 16 * self.values.ndim)
 
     def part(self, start: int, stop: int) -> Column:
         return TensorColumn(self.values[start:stop])
@@ -286,8 +308,8 @@ class RawColumn(BaseColumn):
     def sizes(self) -> npt.NDArray[np.int64]:
         return np.full(self.count, self._width)
 
-    def memory(self) -> int:
-        return self.count * (ENTRY + _RAW)
+    def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
+        return _times(edges, ENTRY + _RAW)
 
     def part(self, start: int, stop: int) -> Column:
         payload = self._payload[start * self._width : stop * self._width]
@@ -333,12 +355,11 @@ class StructColumn(BaseColumn):
     def sizes(self) -> npt.NDArray[np.int64]:
         return _sum(self.count, self.fields.values())
 
-    def memory(self) -> int:
-        each = ENTRY + sys.getsizeof(dict.fromkeys(self.fields))
+    def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
+        total = _times(edges, ENTRY + sys.getsizeof(dict.fromkeys(self.fields)))
         # A loop, as in `rows`.
-        total = self.count * each
         for column in self.fields.values():
-            total += column.memory()
+            total += column.memory(edges)
         return total
 
     def part(self, start: int, stop: int) -> Column:
@@ -351,7 +372,7 @@ class StructColumn(BaseColumn):
         for index, (name, column) in enumerate(self.fields.items()):
             out.write_str(name, depth + 1)
             try:
-                column.write(out, depth + 1)
+                _write(column, out, depth + 1)
             except Fault as fault:
                 raise fault.at(2 * index + 1, name) from fault.__cause__
 
@@ -369,8 +390,8 @@ class UnitColumn(BaseColumn):
     def sizes(self) -> npt.NDArray[np.int64]:
         return np.zeros(self.count, np.int64)
 
-    def memory(self) -> int:
-        return self.count * ENTRY
+    def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
+        return _times(edges, ENTRY)
 
     def part(self, start: int, stop: int) -> Column:
         return UnitColumn(stop - start)
@@ -379,10 +400,78 @@ class UnitColumn(BaseColumn):
         _start(out, depth, 1, "unit")
 
 
-class TextColumn(BaseColumn):
-    def __init__(self, lengths: Lengths, data: bytes) -> None:
+class _Strings(BaseColumn):
+    """Texts or byte strings."""
+
+    kind: str
+    _data: bytes | memoryview
+
+    def __init__(self, lengths: Lengths, data: Any) -> None:
         self.count = lengths.count
         self._lengths, self._data = lengths, data
+
+    def form(self) -> str:
+        return self.kind
+
+    def sizes(self) -> npt.NDArray[np.int64]:
+        return self._lengths.numbers() + 1
+
+    def part(self, start: int, stop: int) -> Any:
+        first, last = self._lengths.at(np.array([start, stop])).tolist()
+        return type(self)(self._lengths.part(start, stop), self._data[first:last])
+
+    def write(self, out: Encoder, depth: int) -> None:
+        found = self._distinct()
+        if found is None:
+            return self.write_all(out, depth)
+        codes, rows = found
+        column: Any = type(self)(Lengths.of(rows), b"".join(rows))
+        DictColumn(codes, column).write(out, depth)
+
+    def write_all(self, out: Encoder, depth: int) -> None:
+        """Writes every row, also those that are equal."""
+        _start(out, depth, 3, self.kind)
+        self._lengths.write(out, depth + 1)
+        self._write_data(out, depth + 1)
+
+    def _write_data(self, out: Encoder, depth: int) -> None:
+        raise NotImplementedError
+
+    def _distinct(self) -> tuple[npt.NDArray[Any], list[bytes]] | None:
+        """For each row which of the distinct rows it is, and these; `None` if a dict of them saves too little.
+
+        The crate decides in the same way, so that both write the same.
+        """
+        before = self.count * self._lengths.width() + len(self._data)
+        most, size = before - -(-before // _SAVING), self.count + _HEADS
+        if size > most:
+            return None
+        known: dict[bytes, int] = {}
+        codes = []
+        for row, (start, stop) in enumerate(pairwise(self._lengths.edges(0, self.count))):
+            string = bytes(self._data[start:stop])
+            code = known.get(string)
+            if code is None:
+                code = known[string] = len(known)
+                size += len(string)
+                if size > most or code == MAX_ROWS:
+                    return None
+            codes.append(code)
+            if row + 1 == _SAMPLE and len(known) > _MOST_DISTINCT:
+                return None
+        rows, is_wide = [*known], len(known) > 1 << 8
+        size += is_wide * self.count + len(rows) * Lengths.of(rows).width()
+        if size > most or before // _REPEATED > size:
+            return None
+        return np.array(codes, "<u2" if is_wide else "u1"), rows
+
+
+class TextColumn(_Strings):
+    kind = "text"
+    _data: bytes
+
+    def __init__(self, lengths: Lengths, data: bytes) -> None:
+        super().__init__(lengths, data)
         # In ASCII, lengths in bytes are lengths in characters.
         self._ascii = data.decode("ascii") if data.isascii() else None
 
@@ -394,30 +483,16 @@ class TextColumn(BaseColumn):
         data = self._data
         return [data[a:b].decode() for a, b in edges]
 
-    def form(self) -> str:
-        return "text"
-
-    def sizes(self) -> npt.NDArray[np.int64]:
-        return self._lengths.numbers() + 1
-
-    def memory(self) -> int:
+    def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
         width = 1 if self._ascii is not None else 4
-        return self.count * (ENTRY + _TEXT + 8 * width) + width * len(self._data)
+        return _times(edges, ENTRY + _TEXT + 8 * width) + _times(self._lengths.at(edges), width)
 
-    def part(self, start: int, stop: int) -> Column:
-        (first,), (last,) = self._lengths.edges(start, start), self._lengths.edges(stop, stop)
-        return TextColumn(self._lengths.part(start, stop), self._data[first:last])
-
-    def write(self, out: Encoder, depth: int) -> None:
-        _start(out, depth, 3, "text")
-        self._lengths.write(out, depth + 1)
-        out.write_text(self._data, depth + 1)
+    def _write_data(self, out: Encoder, depth: int) -> None:
+        out.write_text(self._data, depth)
 
 
-class BytesColumn(BaseColumn):
-    def __init__(self, lengths: Lengths, data: bytes | memoryview) -> None:
-        self.count = lengths.count
-        self._lengths, self._data = lengths, data
+class BytesColumn(_Strings):
+    kind = "bytes"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return BytesColumn, (self._lengths, bytes(self._data))
@@ -427,23 +502,97 @@ class BytesColumn(BaseColumn):
         # The data of a view is a `memoryview`, but rows are `bytes` in any case.
         return [bytes(data[a:b]) for a, b in pairwise(self._lengths.edges(start, stop))]
 
+    def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
+        return _times(edges, ENTRY + _BYTES) + np.diff(self._lengths.at(edges))
+
+    def _write_data(self, out: Encoder, depth: int) -> None:
+        out.write_bytes(self._data, depth)
+
+
+class DictColumn(BaseColumn):
+    """Rows of which each distinct one is stored once."""
+
+    def __init__(self, codes: npt.NDArray[Any], column: Column) -> None:
+        self.count = len(codes)
+        self._codes, self._column = codes, column
+        # Whether the rows cannot change, so that equal ones can be one object.
+        self._is_constant = isinstance(_without_options(column), _Strings)
+
+    def rows(self, start: int, stop: int) -> list[Any]:
+        codes = self._codes[start:stop].tolist()
+        first = min(codes, default=0)
+        rows = self._column.rows(first, max(codes, default=-1) + 1)
+        if self._is_constant:
+            return [rows[code - first] for code in codes]
+        return [_copied(rows[code - first]) for code in codes]
+
+    def names(self) -> Iterable[str]:
+        return self._column.names()
+
+    def is_table(self) -> bool:
+        return self._column.is_table()
+
+    def field(self, name: str) -> Column | None:
+        inner = self._column.field(name)
+        return None if inner is None else DictColumn(self._codes, inner)
+
+    def array(self) -> npt.NDArray[Any] | None:
+        found = self._column.array()
+        return None if found is None or found.ndim != 1 else found[self._codes]
+
     def form(self) -> str:
-        return "bytes"
+        return self._column.form()
 
     def sizes(self) -> npt.NDArray[np.int64]:
-        return self._lengths.numbers() + 1
+        sizes: npt.NDArray[np.int64] = self._column.sizes()[self._codes]
+        return sizes
 
-    def memory(self) -> int:
-        return self.count * (ENTRY + _BYTES) + len(self._data)
+    @cached_property
+    def _each(self) -> npt.NDArray[np.float64]:
+        return self._column.memory(np.arange(self._column.count + 1))
+
+    def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
+        codes = self._codes[edges[0] : edges[-1]]
+        each = self._each[codes]
+        if self._is_constant:
+            again = np.ones(len(codes), np.bool_)
+            again[np.unique(codes, return_index=True)[1]] = False
+            each[again] = ENTRY + each[again] / _ONE_OBJECT
+        return _sums(each, edges)
 
     def part(self, start: int, stop: int) -> Column:
-        (first,), (last,) = self._lengths.edges(start, start), self._lengths.edges(stop, stop)
-        return BytesColumn(self._lengths.part(start, stop), self._data[first:last])
+        return DictColumn(self._codes[start:stop], self._column)
 
     def write(self, out: Encoder, depth: int) -> None:
-        _start(out, depth, 3, "bytes")
-        self._lengths.write(out, depth + 1)
-        out.write_bytes(self._data, depth + 1)
+        used, first = np.unique(self._codes, return_index=True)
+        if len(used) < self._column.count or (np.diff(first) < 0).any():
+            # Some of the rows of a dict: their codes would have to be others.
+            return ItemColumn(self.rows(0, self.count)).write(out, depth)
+        _start(out, depth, 4, "dict")
+        NumberColumn(self._codes).write(out, depth + 1)
+        out.out.append(items.head(items.UNSIGNED, self._column.count))
+        write_all = self._column.write_all if isinstance(self._column, _Strings) else self._column.write
+        write_all(out, depth + 1)
+
+
+def _without_options(column: Column) -> Column:
+    while isinstance(column, OptionColumn):
+        column = column.column
+    return column
+
+
+def _copied(value: Any) -> Any:
+    """A row of a dict that another row is equal to."""
+    if type(value) is list:
+        return [*map(_copied, value)]
+    if type(value) is dict:
+        return {key: _copied(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return value.copy() if value.flags.writeable else value
+    if type(value) in (Some, Tag):
+        content = _copied(value.value)
+        return Some(content) if type(value) is Some else Tag(value.tag, content)
+    return value
 
 
 class _Partial(BaseColumn):
@@ -453,12 +602,12 @@ class _Partial(BaseColumn):
 
     def __init__(self, bits: npt.NDArray[np.bool_], column: Column) -> None:
         self.count = len(bits)
-        self._bits, self._column = bits, column
+        self._bits, self.column = bits, column
 
     def _inner(self, start: int, stop: int) -> list[Any]:
         """The values of some rows, without the rows that have none."""
         first = int(np.count_nonzero(self._bits[:start]))
-        return self._column.rows(first, first + int(np.count_nonzero(self._bits[start:stop])))
+        return self.column.rows(first, first + int(np.count_nonzero(self._bits[start:stop])))
 
     def _spread(self, values: list[Any], start: int, stop: int, other: Any) -> list[Any]:
         if len(values) == stop - start:
@@ -467,32 +616,34 @@ class _Partial(BaseColumn):
         return [next(rows) if bit else other for bit in self._bits[start:stop].tolist()]
 
     def names(self) -> Iterable[str]:
-        return self._column.names()
+        return self.column.names()
 
     def field(self, name: str) -> Column | None:
-        inner = self._column.field(name)
+        inner = self.column.field(name)
         return None if inner is None else GapColumn(self._bits, inner)
 
     def form(self) -> str:
-        return f"optional {self._column.form()}"
+        return f"optional {self.column.form()}"
 
     def sizes(self) -> npt.NDArray[np.int64]:
         sizes = np.zeros(self.count, np.int64)
-        sizes[self._bits] = self._column.sizes()
+        sizes[self._bits] = self.column.sizes()
         return sizes
 
-    def memory(self) -> int:
+    def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
         # An optional value that is none, or a unit, is wrapped.
-        wrapped = _SOME if isinstance(self._column, (OptionColumn, UnitColumn, ItemColumn)) else 0
-        return self.count * (ENTRY + wrapped) + self._column.memory()
+        wrapped = _SOME if isinstance(self.column, (OptionColumn, UnitColumn, ItemColumn, DictColumn)) else 0
+        counts = [np.count_nonzero(self._bits[: edges[0]])]
+        counts += [np.count_nonzero(self._bits[start:stop]) for start, stop in pairwise(edges.tolist())]
+        return _times(edges, ENTRY + wrapped) + self.column.memory(np.cumsum(counts))
 
     def part(self, start: int, stop: int) -> Any:
         bits = self._bits[start:stop]
         first = int(np.count_nonzero(self._bits[:start]))
-        return type(self)(bits, self._column.part(first, first + int(np.count_nonzero(bits))))
+        return type(self)(bits, self.column.part(first, first + int(np.count_nonzero(bits))))
 
     def array(self) -> npt.NDArray[Any] | None:
-        inner = self._column.array()
+        inner = self.column.array()
         if inner is None or inner.ndim != 1 or np.ma.isMaskedArray(inner):
             return None
         values = np.zeros(self.count, inner.dtype)
@@ -502,7 +653,7 @@ class _Partial(BaseColumn):
     def write(self, out: Encoder, depth: int) -> None:
         _start(out, depth, 3, self.kind)
         out.write_bytes(np.packbits(self._bits, bitorder="little"), depth + 1)
-        self._column.write(out, depth + 1)
+        _write(self.column, out, depth + 1)
 
 
 class OptionColumn(_Partial):
@@ -531,7 +682,7 @@ class GapColumn(_Partial):
     kind = "option"
 
     def loaded(self) -> GapColumn:
-        return GapColumn(self._bits, self._column.loaded())
+        return GapColumn(self._bits, self.column.loaded())
 
     def rows(self, start: int, stop: int) -> list[Any]:
         return self._spread(self._inner(start, stop), start, stop, ABSENT)
@@ -544,23 +695,23 @@ class GapColumn(_Partial):
 class ListColumn(BaseColumn):
     def __init__(self, lengths: Lengths, column: Column, *, numbers: bool = True) -> None:
         self.count = lengths.count
-        self._lengths, self._column = lengths, column
+        self.lengths, self.column = lengths, column
         #: Whether the rows are `Numbers`, if they have numbers.
         self._numbers = numbers
 
     def rows(self, start: int, stop: int) -> list[Any]:
-        edges = self._lengths.edges(start, stop)
-        if self._numbers and isinstance(self._column, NumberColumn):
+        edges = self.lengths.edges(start, stop)
+        if self._numbers and isinstance(self.column, NumberColumn):
             # Numbers of one type in one block, as in a packed sequence.
-            numbers = self._column.values.view(Numbers)
+            numbers = self.column.values.view(Numbers)
             return [numbers[a:b] for a, b in pairwise(edges)]
         first = edges[0]
-        inner = self._column.rows(first, edges[-1])
+        inner = self.column.rows(first, edges[-1])
         return [inner[a - first : b - first] for a, b in pairwise(edges)]
 
     def tensor(self) -> npt.NDArray[Any] | Raw | None:
-        each = self._lengths.same()
-        inner = None if each is None else self._column.tensor()
+        each = self.lengths.same()
+        inner = None if each is None else self.column.tensor()
         if inner is None or len(inner.shape) >= MAX_RANK:
             return None
         shape = (self.count, each or 0, *inner.shape[1:])
@@ -569,39 +720,35 @@ class ListColumn(BaseColumn):
         return inner.reshape(shape)
 
     def form(self) -> str:
-        return f"list of {self._column.form()}"
+        return f"list of {self.column.form()}"
 
     def sizes(self) -> npt.NDArray[np.int64]:
-        ends = np.concatenate(([0], np.cumsum(self._column.sizes())))
-        edges = np.concatenate(([0], np.cumsum(self._lengths.numbers())))
+        ends = np.concatenate(([0], np.cumsum(self.column.sizes())))
+        edges = np.concatenate(([0], np.cumsum(self.lengths.numbers())))
         return np.diff(ends[edges]) + 1
 
-    def memory(self) -> int:
-        if self._numbers and isinstance(self._column, NumberColumn):
-            return self.count * (ENTRY + _ARRAY)
-        return self.count * (ENTRY + _LIST) + self._column.memory()
+    def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
+        if self._numbers and isinstance(self.column, NumberColumn):
+            return _times(edges, ENTRY + _ARRAY)
+        return _times(edges, ENTRY + _LIST) + self.column.memory(self.lengths.at(edges))
 
     def part(self, start: int, stop: int) -> Column:
-        (first,), (last,) = self._lengths.edges(start, start), self._lengths.edges(stop, stop)
-        column = self._column.part(first, last)
-        return ListColumn(self._lengths.part(start, stop), column, numbers=self._numbers)
+        first, last = self.lengths.at(np.array([start, stop])).tolist()
+        column = self.column.part(first, last)
+        return ListColumn(self.lengths.part(start, stop), column, numbers=self._numbers)
 
     def write(self, out: Encoder, depth: int) -> None:
-        _start(out, depth, 3, "list")
-        self._lengths.write(out, depth + 1)
-        self._column.write(out, depth + 1)
+        _start(out, depth, 3, "list" if self.lengths.same() is None else "array")
+        self.lengths.write(out, depth + 1)
+        _write(self.column, out, depth + 1)
 
 
 class TupleColumn(BaseColumn):
-    def __init__(self, count: int, columns: Sequence[Column], block: npt.NDArray[Any] | None = None) -> None:
+    def __init__(self, count: int, columns: Sequence[Column]) -> None:
         self.count = count
         self.columns = columns
-        #: The array with the numbers of all columns, if there is one.
-        self._block = block
 
     def rows(self, start: int, stop: int) -> list[Any]:
-        if not self.columns:
-            return [[] for _ in range(start, stop)]
         columns = []
         for column in self.columns:
             columns.append(column.rows(start, stop))
@@ -616,11 +763,9 @@ class TupleColumn(BaseColumn):
     def field(self, name: str) -> Column | None:
         return dict(zip(self.names(), self.columns, strict=True)).get(name)
 
-    def tensor(self) -> npt.NDArray[Any] | None:
-        values = [column.values for column in self.columns if isinstance(column, NumberColumn)]
-        if not values or len(values) < len(self.columns) or len({array.dtype for array in values}) > 1:
-            return None
-        return np.stack(values, axis=1) if self._block is None else self._block
+    def tensor(self) -> npt.NDArray[Any] | Raw | None:
+        found = combined([column.tensor() for column in self.columns], lambda arrays: np.stack(arrays, axis=1))
+        return None if found is None or len(found.shape) > MAX_RANK else found
 
     def form(self) -> str:
         return tuple_form([column.form() for column in self.columns])
@@ -628,22 +773,91 @@ class TupleColumn(BaseColumn):
     def sizes(self) -> npt.NDArray[np.int64]:
         return _sum(self.count, self.columns)
 
-    def memory(self) -> int:
-        total = self.count * (ENTRY + _LIST)
+    def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
+        total = _times(edges, ENTRY + _LIST)
         for column in self.columns:
-            total += column.memory()
+            total += column.memory(edges)
         return total
 
     def part(self, start: int, stop: int) -> Column:
-        block = None if self._block is None else self._block[start:stop]
-        return TupleColumn(stop - start, [column.part(start, stop) for column in self.columns], block)
+        return TupleColumn(stop - start, [column.part(start, stop) for column in self.columns])
+
+    def joined(self) -> Column:
+        """The column in its one form: as arrays, if all elements are numbers or bools of one shape (SPEC 3.1)."""
+        found = _uniform(self)
+        if found is None:
+            return self
+        dtype, shape = found
+        values = _elements(self).astype(dtypes.BY_NAME[dtype].numpy)
+        column: Column = BoolColumn(values) if dtype == "bool" else NumberColumn(values)
+        for each in reversed(shape):
+            column = ListColumn(Lengths(column.count // each, each), column)
+        return column
 
     def write(self, out: Encoder, depth: int) -> None:
+        column = self.joined()
+        if column is not self:
+            return column.write(out, depth)
         _start(out, depth, 2, "tuple")
         out.levels(depth + 1)
         out.out.append(items.head(items.ARRAY, len(self.columns)))
         for column in self.columns:
-            column.write(out, depth + 2)
+            _write(column, out, depth + 2)
+
+
+def _uniform(column: Column) -> dtypes.Rows | None:
+    """The dtype and the shape of rows that are numbers, bools, or arrays of them."""
+    if not column.count:
+        return None
+    if isinstance(column, (NumberColumn, BoolColumn)):
+        return name_of(column.values), ()
+    each, inner = None, None
+    if isinstance(column, ListColumn):
+        each = column.lengths.same()
+        inner = None if each is None else _uniform(column.column)
+    elif isinstance(column, TupleColumn):
+        each, inner = len(column.columns), dtypes.common(map(_uniform, column.columns))
+    return None if each is None or inner is None else (inner[0], (each, *inner[1]))
+
+
+def _elements(column: Any) -> npt.NDArray[Any]:
+    """All elements of a column that is uniform."""
+    if isinstance(column, ListColumn):
+        return _elements(column.column)
+    if isinstance(column, TupleColumn):
+        parts = [_elements(inner).reshape(column.count, -1) for inner in column.columns]
+        return np.stack(parts, axis=1).reshape(-1)
+    values: npt.NDArray[Any] = column.values
+    return values
+
+
+def name_of(tensor: npt.NDArray[Any] | Raw) -> str:
+    """The name of a dtype that the format has."""
+    if isinstance(tensor, Raw):
+        return tensor.dtype
+    known = dtypes.of_numpy(tensor.dtype)
+    assert known is not None
+    return known.name
+
+
+def combined(
+    tensors: Sequence[npt.NDArray[Any] | Raw | None], join: Callable[[list[npt.NDArray[Any]]], npt.NDArray[Any]]
+) -> npt.NDArray[Any] | Raw | None:
+    """Tensors as one, whose dtype holds all elements; `None` if SPEC 5.10 does not say that they are one."""
+    found = dtypes.common(None if tensor is None else (name_of(tensor), tensor.shape[1:]) for tensor in tensors)
+    if found is None:
+        return None
+    dtype, shape = found
+    known = dtypes.BY_NAME.get(dtype)
+    arrays = []
+    for tensor in tensors:
+        if isinstance(tensor, Raw):
+            rows = tensor.shape[0]
+            arrays.append(tensor.data.reshape(rows, tensor.data.nbytes // max(rows, 1)))
+        elif tensor is not None and known is not None:
+            arrays.append(tensor.astype(known.numpy, copy=False))
+    joined = join(arrays)
+    return Raw(dtype, (*joined.shape[:-1], *shape), joined) if isinstance(tensors[0], Raw) else joined
 
 
 class MapColumn(BaseColumn):
@@ -672,22 +886,24 @@ class MapColumn(BaseColumn):
     def sizes(self) -> npt.NDArray[np.int64]:
         return ListColumn(self._lengths, self._keys).sizes() + ListColumn(self._lengths, self._values).sizes()
 
-    def memory(self) -> int:
-        entries = self._lengths.total
+    def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
+        entries = self._lengths.at(edges)
         # Keys can be copied, so that they are hashable.
-        inner = 2 * self._keys.memory() + self._values.memory()
-        return self.count * (ENTRY + _LIST) + min(self.count, entries) * _MAP + entries * _PAIR + inner
+        total = _times(edges, ENTRY + _LIST) + _times(entries, _PAIR)
+        total += 2 * self._keys.memory(entries) + self._values.memory(entries)
+        total += _MAP * np.minimum(np.diff(edges), np.diff(entries))
+        return total
 
     def part(self, start: int, stop: int) -> Column:
-        (first,), (last,) = self._lengths.edges(start, start), self._lengths.edges(stop, stop)
+        first, last = self._lengths.at(np.array([start, stop])).tolist()
         lengths = self._lengths.part(start, stop)
         return MapColumn(lengths, self._keys.part(first, last), self._values.part(first, last))
 
     def write(self, out: Encoder, depth: int) -> None:
         _start(out, depth, 4, "map")
         self._lengths.write(out, depth + 1)
-        self._keys.write(out, depth + 1)
-        self._values.write(out, depth + 1)
+        _write(self._keys, out, depth + 1)
+        _write(self._values, out, depth + 1)
 
 
 def _hashable(key: Any) -> Any:
@@ -733,12 +949,20 @@ class EnumColumn(BaseColumn):
                 sizes[self._codes == code] += column.sizes()
         return sizes
 
-    def memory(self) -> int:
-        total = self.count * ENTRY
-        for column in self._columns:
+    def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
+        codes = self._codes[edges[0] : edges[-1]]
+        before = np.bincount(self._codes[: edges[0]], minlength=len(self._names))
+        counts = np.bincount(codes, minlength=len(self._names))
+        # The rows of each variant, one variant after the other.
+        order = np.argsort(codes, kind="stable")
+        ends = np.cumsum(counts).tolist()
+        each = np.full(len(codes), float(ENTRY))
+        for code in np.flatnonzero(counts).tolist():
+            column = self._columns[code]
             if column is not None:
-                total += column.count * _MAP + column.memory()
-        return total
+                inner = int(before[code]) + np.arange(int(counts[code]) + 1)
+                each[order[ends[code] - int(counts[code]) : ends[code]]] += _MAP + column.memory(inner)
+        return _sums(each, edges)
 
     def part(self, start: int, stop: int) -> Column:
         codes = self._codes[start:stop]
@@ -762,15 +986,16 @@ class EnumColumn(BaseColumn):
                 if column is None:
                     out.out.append(items.NULL)
                 else:
-                    column.write(out, depth + 2)
+                    _write(column, out, depth + 2)
 
 
 class ItemColumn(BaseColumn):
     """Any values, each written as an item of its own (`rows` in the format)."""
 
-    def __init__(self, values: list[Any]) -> None:
+    def __init__(self, values: list[Any], *, copied: bool = False) -> None:
+        """`copied`: whether the rows are copies, because they are in a dict."""
         self.count = len(values)
-        self._values = values
+        self._values, self._copied = values, copied
 
     def rows(self, start: int, stop: int) -> list[Any]:
         return self._values[start:stop]
@@ -792,9 +1017,10 @@ class ItemColumn(BaseColumn):
     def sizes(self) -> npt.NDArray[np.int64]:
         return np.fromiter(map(_size_of, self._values), np.int64, self.count)
 
-    def memory(self) -> int:
-        # The values exist already.
-        return self.count * ENTRY
+    def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
+        # The values exist already, unless they are copied.
+        copies = _ITEM * self.sizes()[edges[0] : edges[-1]] if self._copied else np.zeros(0)
+        return _times(edges, ENTRY) + (_sums(copies, edges) if self._copied else 0.0)
 
     def part(self, start: int, stop: int) -> Column:
         return type(self)(self._values[start:stop])
@@ -818,9 +1044,24 @@ def tuple_form(forms: Sequence[str]) -> str:
 
 
 def _form_of(values: npt.NDArray[Any]) -> str:
-    dtype = dtypes.of_numpy(values.dtype)
-    assert dtype is not None
-    return form_of(dtype.name, values.shape[1:])
+    return form_of(name_of(values), values.shape[1:])
+
+
+def memory_of(column: Column, start: int, stop: int) -> int:
+    """How many bytes some rows take as objects of Python, at most."""
+    return int(column.memory(np.array([start, stop]))[0])
+
+
+def _times(edges: Edges, each: int) -> npt.NDArray[np.float64]:
+    # Lengths and what a row takes can be so large that only a float holds their product.
+    return np.diff(edges) * float(each)
+
+
+def _sums(values: npt.NDArray[Any], edges: Edges) -> npt.NDArray[np.float64]:
+    """The sums of values from each edge to the next. The first value is at the first edge."""
+    sums = np.concatenate(([0.0], np.cumsum(values, dtype=np.float64)))
+    found: npt.NDArray[np.float64] = np.diff(sums[edges - edges[0]])
+    return found
 
 
 def _sum(count: int, columns: Iterable[Column]) -> npt.NDArray[np.int64]:
@@ -856,6 +1097,11 @@ def integer_type(low: int, high: int) -> str | None:
         if limits.min <= low and high <= limits.max:
             return f"<{kind}{width}"
     return None
+
+
+def _write(column: Column, out: Encoder, depth: int) -> None:
+    # Nothing says what rows would be that are not there.
+    (column if column.count else UnitColumn(0)).write(out, depth)
 
 
 def _start(out: Encoder, depth: int, length: int, kind: str) -> None:

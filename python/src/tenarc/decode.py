@@ -10,7 +10,7 @@ import numpy as np
 from . import dtypes
 from .calls import Read
 from .column_reader import ColumnReader, references_in
-from .columns import ABSENT, Column, NumberColumn
+from .columns import ABSENT, Column, NumberColumn, memory_of
 from .dtypes import DType, Order, Payload
 from .errors import Damaged, Error, Fault, Limit, Mismatch, bounded_recursion
 from .fields import (
@@ -25,6 +25,7 @@ from .fields import (
     order_of,
     passed_over,
     payload_of,
+    type_item,
 )
 from .options import Limits, check_memory
 from .segment import Header
@@ -39,6 +40,7 @@ from .tags import (
     REFERENCE,
     ROW_MAJOR,
     SOME,
+    TYPE,
 )
 from .tree import located, parse
 from .values import Numbers, Raw, Some, Tag
@@ -114,7 +116,7 @@ def value_of(
     resolver.limit = limits.memory(*((len(metadata), 0) if buffers is None else buffers.input))
     try:
         with bounded_recursion():
-            return resolver.whole(parse(metadata, offset, limits, cut))
+            return resolver.whole(parse(metadata, offset, limits, cut, is_metadata=buffers is not None))
     except Fault as fault:
         raise located(fault, metadata, offset) from None
     finally:
@@ -261,6 +263,12 @@ class Resolver:
             return bignum(node)
         if number == COLUMNS:
             return self._columns(node)
+        if number == TYPE:
+            item = type_item(node)
+            try:
+                return self.value(item)
+            except Fault as fault:
+                raise fault.at(2).at(0) from None
         try:
             content = self.value(node.value)
         except Fault as fault:
@@ -353,7 +361,7 @@ class Resolver:
             return Table.of(groups, self.limit)
         rows: list[Any] = []
         for group in groups:
-            self.take(group.memory())
+            self.take(memory_of(group, 0, group.count))
             rows += group.rows(0, group.count)
         return rows
 
@@ -514,7 +522,7 @@ class Resolver:
         # A complex number alone is an array, too.
         if self.numbers or dtype.is_complex:
             return values.view(Numbers)
-        self.take(NumberColumn(values).memory())
+        self.take(memory_of(NumberColumn(values), 0, len(values)))
         return values.tolist()
 
     def _shape(self, dims: Any) -> tuple[int, ...]:

@@ -426,9 +426,9 @@ def tail(mark: int, length: int) -> tuple[bytes, bytes]:
 
 
 def read_tail(found: bytes, at: int) -> Tail | None:
-    """Reads the tail at a position; `None` if this is not an intact tail."""
+    """Reads the tail at a position; `None` if this is not an intact tail, or not at the place of one."""
     mark, length = (int.from_bytes(found[start : start + 8], "big") for start in (10, 18))
-    content = TAIL_START + found[10:26] + at.to_bytes(8, "big")
-    if found != content + digest(content, at) or mark >= at:
+    if not 0 < length <= at - mark:
         return None
-    return Tail(mark, length)
+    gap, wanted = tail(mark, length)
+    return Tail(mark, length) if found == wanted and mark + length + len(gap) == at else None

@@ -22,13 +22,18 @@ CODES = {
     "f8_e5m2fnuz": 13,
     "f8_e8m0": 14,
 }
-#: The bits of mantissa of the floats of 8 bits with a sign, the bias of their exponent, and their bits of NaN.
-_FLOATS = {
-    "f8_e4m3": (3, 7, (0x7F, 0xFF)),
-    "f8_e4m3fnuz": (3, 8, (0x80,)),
-    "f8_e5m2": (2, 15, (0x7D, 0x7E, 0x7F, 0xFD, 0xFE, 0xFF)),
-    "f8_e5m2fnuz": (2, 16, (0x80,)),
+#: The bits of the short floats with a sign, those of their mantissa, the bias of their exponent, and their NaNs.
+_FLOATS: dict[str, tuple[int, int, int, tuple[int, ...]]] = {
+    "f8_e4m3": (8, 3, 7, (0x7F, 0xFF)),
+    "f8_e4m3fnuz": (8, 3, 8, (0x80,)),
+    "f8_e5m2": (8, 2, 15, (0x7D, 0x7E, 0x7F, 0xFD, 0xFE, 0xFF)),
+    "f8_e5m2fnuz": (8, 2, 16, (0x80,)),
+    "f6_e2m3": (6, 3, 1, ()),
+    "f6_e3m2": (6, 2, 3, ()),
+    "f4": (4, 1, 1, ()),
 }
+#: The dtypes that numpy lacks and whose elements float32 holds exactly.
+SHORT = frozenset((*CODES, *_FLOATS))
 
 
 class _Tensor(ctypes.Structure):
@@ -78,29 +83,35 @@ def capsule_of(bits: npt.NDArray[Any], code: int, options: dict[str, Any]) -> An
 
 
 def as_float32(dtype: str, bits: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """The numbers that elements of one of `CODES` stand for. float32 holds all of them exactly."""
+    """The numbers that elements of one of `SHORT` stand for."""
     if dtype == "bf16":
         return (bits.astype(np.uint32) << 16).view(np.float32)
     found: npt.NDArray[np.float32] = _table(dtype)[bits]
     return found
 
 
+def unpacked(payload: npt.NDArray[np.uint8], bits: int) -> npt.NDArray[np.uint8]:
+    """Elements of 6 or 4 bits, each in a byte of its own."""
+    each = np.unpackbits(payload, bitorder="little").reshape(-1, bits)
+    return np.packbits(each, axis=1, bitorder="little").reshape(-1)
+
+
 @functools.cache
 def _table(dtype: str) -> npt.NDArray[np.float32]:
-    """The numbers for all elements of 8 bits."""
-    codes = np.arange(256)
+    """The numbers for all elements of a dtype of at most 8 bits."""
     if dtype == "f8_e8m0":
-        numbers = np.ldexp(1.0, codes - 127)
+        numbers = np.ldexp(1.0, np.arange(256) - 127)
         nans: tuple[int, ...] = (0xFF,)
     else:
-        width, bias, nans = _FLOATS[dtype]
-        exponents, mantissas = (codes & 0x7F) >> width, codes & ((1 << width) - 1)
+        bits, width, bias, nans = _FLOATS[dtype]
+        codes, sign = np.arange(1 << bits), 1 << bits - 1
+        exponents, mantissas = (codes & sign - 1) >> width, codes & ((1 << width) - 1)
         # Numbers with the exponent 0 are subnormal.
         whole = np.where(exponents == 0, mantissas, mantissas + (1 << width))
         numbers = np.ldexp(whole.astype(np.float64), np.maximum(exponents, 1) - bias - width)
         if dtype == "f8_e5m2":
             numbers[0x7C::0x80] = np.inf
-        numbers = np.where(codes < 0x80, numbers, -numbers)
+        numbers = np.where(codes < sign, numbers, -numbers)
     numbers[list(nans)] = np.nan
     return numbers.astype(np.float32)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,6 +19,8 @@ MAX_NAME = 256
 _MAX_PRODUCT = 1 << 63
 
 Order = Literal["C", "F"]
+#: The dtype and the shape of the rows of a column.
+Rows = tuple[str, tuple[int, ...]]
 #: The bytes of a tensor.
 Payload = npt.NDArray[np.uint8]
 
@@ -94,9 +96,39 @@ for _dtype in BY_NAME.values():
         BY_TAG[_dtype.tag] = (_dtype, False)
 
 
+#: Tags that metadata does not have (SPEC 5.3): of big-endian and clamped numbers, and one without a meaning.
+NOT_IN_METADATA = frozenset(tag for tag, (dtype, _) in BY_TAG.items() if tag != dtype.tag) | {76}
+_INTEGERS = frozenset(name for name in BY_NAME if name[0] in "iu")
+
+
 def of_numpy(dtype: np.dtype[Any]) -> DType | None:
     """The entry for a numpy dtype in any byte order, if there is one."""
     return _BY_NUMPY.get(dtype) or _BY_NUMPY.get(dtype.newbyteorder("<"))
+
+
+def holding(one: str, other: str) -> str | None:
+    """The least dtype that holds all elements of both (SPEC 3.1); `None` if there is none."""
+    if one == other:
+        return one
+    if not _INTEGERS.issuperset((one, other)):
+        return None
+    # A signed type must have twice as many bits as an unsigned one.
+    is_mixed = one[0] != other[0]
+    bits = max(int(name[1:]) << (is_mixed and name[0] == "u") for name in (one, other))
+    return None if bits > 64 else f"i{bits}" if is_mixed else f"{one[0]}{bits}"
+
+
+def common(found: Iterable[Rows | None]) -> Rows | None:
+    """The least dtype that holds the elements of all, and the shape that all have; `None` if there is none."""
+    result: Rows | None = None
+    for rows in found:
+        if rows is None:
+            return None
+        dtype = rows[0] if result is None else holding(result[0], rows[0])
+        if dtype is None or (result is not None and result[1] != rows[1]):
+            return None
+        result = dtype, rows[1]
+    return result
 
 
 def payload_length(name: str, shape: Sequence[int]) -> int | None:

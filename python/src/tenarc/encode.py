@@ -22,9 +22,9 @@ from . import dtypes, items
 from .calls import Call
 from .decode import Resolver
 from .dlpack import array_of
-from .dtypes import DType, Order, Payload
+from .dtypes import NOT_IN_METADATA, DType, Order, Payload
 from .errors import Fault, Limit, Unsupported, bounded_recursion
-from .fields import frozen
+from .fields import frozen, has_typed_array, type_item
 from .frames import has_columns
 from .options import MAX_DEPTH, Limits, SaveOptions
 from .table import Table
@@ -39,6 +39,7 @@ from .tags import (
     REFERENCE,
     ROW_MAJOR,
     SOME,
+    TYPE,
 )
 from .torch_arrays import from_torch
 from .tree import parse
@@ -83,6 +84,8 @@ class Encoder:
         self.tensors: list[tuple[str, tuple[int, ...]]] = []
         self.max_depth = SaveOptions.max_depth if options is None else options.max_depth
         self.inline_below = math.inf if options is None else max(options.inline_below, 1)
+        #: Whether this is metadata, which says each thing in one way (SPEC 5.3).
+        self.is_metadata = options is not None
         self.stored: dict[bytes, int] | None = {} if options and options.dedup else None
         # A random seed: nobody can prepare two payloads with the same hash.
         self.seed = int.from_bytes(os.urandom(8), "big") if self.stored is not None else 0
@@ -212,6 +215,15 @@ class Encoder:
     def write_tag(self, value: Tag, depth: int) -> None:
         if value.tag == REFERENCE:
             raise Fault(Unsupported, f"tag {REFERENCE} refers to a buffer, and is reserved for writers")
+        is_tensor = value.tag in (ROW_MAJOR, COLUMN_MAJOR)
+        if self.is_metadata and (value.tag in NOT_IN_METADATA or (is_tensor and not has_typed_array(value.value))):
+            what = f"cannot write this tag {value.tag}"
+            raise Fault(Unsupported, f"{what}: archives have little-endian typed arrays only; write a numpy array")
+        if value.tag == TYPE:
+            try:
+                type_item(value)
+            except Fault as fault:
+                raise Fault(Unsupported, fault.message) from None
         self.levels(depth)
         self.out.append(items.head(items.TAG, value.tag))
         # A reference stands for a whole value, never for the payload inside of one (SPEC 5.3).
@@ -402,7 +414,7 @@ def _read_back(key: Any) -> Any:
     encoder.max_depth = MAX_DEPTH
     encoder.value(key, 0)
     resolver = Resolver(None, owned=True, limits=Limits(max_depth=MAX_DEPTH))
-    return frozen(resolver.value(parse(b"".join(encoder.out), 0, resolver.limits)))
+    return frozen(resolver.value(parse(b"".join(encoder.out), 0, resolver.limits, is_metadata=False)))
 
 
 def _payload(value: npt.NDArray[Any]) -> tuple[Order, Payload]:

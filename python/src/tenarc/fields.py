@@ -10,9 +10,11 @@ import numpy as np
 from . import dtypes
 from .dtypes import DType, Order, Payload
 from .errors import Damaged, Fault, Mismatch
-from .tags import BIGNUM, MEANINGS
+from .tags import BIGNUM, COMPLEX, MEANINGS, TYPE
 from .values import Numbers, Tag
 
+#: The most bytes of the name and of a parameter of a type, and the most parameters.
+_MAX_NAME, _MAX_PARAMETERS = 64, 16
 # The class to which cbor2 decodes a map that is a key; it depends on the Python version.
 _FROZEN_MAP: Any = type(next(iter(cbor2.loads(b"\xa1\xa0\x00"))))
 
@@ -26,7 +28,46 @@ class Decoded(NamedTuple):
 def passed_over(node: Any) -> Any:
     """The content of an item without the tags around it that have no meaning here (SPEC 4)."""
     while type(node) is Tag and node.tag not in MEANINGS:
-        node = node.value
+        node = type_item(node) if node.tag == TYPE else node.value
+    return node
+
+
+def type_item(node: Tag) -> Any:
+    """The item of a value whose type is named (SPEC 3.2). Nobody here needs to know what the value means."""
+    name, parameters, item = fields_of(node.value, (3,), "a value of a type")
+    try:
+        check_type((name, parameters), 0)
+        if item is None or item is cbor2.undefined:
+            raise Fault(Damaged, "a value of a type: expected a value, found null, which has no type").at(2)
+    except Fault as fault:
+        raise fault.at(0) from None
+    return item
+
+
+def check_type(fields: Any, first: int) -> None:
+    """Checks the name and the parameters of a type, which are the fields from `first` on."""
+    name, parameters = fields[first : first + 2]
+    if type(name) is not str or not 1 <= len(name.encode()) <= _MAX_NAME:
+        what = f"the name of a type: expected text of 1 to {_MAX_NAME} bytes, found {kind_of(name)}"
+        raise Fault(Damaged, what).at(first)
+    if not isinstance(parameters, (list, tuple)) or len(parameters) > _MAX_PARAMETERS:
+        what = f"expected an array of at most {_MAX_PARAMETERS}, found {kind_of(parameters)}"
+        raise Fault(Damaged, f"the parameters of a type: {what}").at(first + 1)
+    for index, parameter in enumerate(parameters):
+        if type(parameter) is not int and (type(parameter) is not str or len(parameter.encode()) > _MAX_NAME):
+            what = f"expected an integer or text of at most {_MAX_NAME} bytes, found {kind_of(parameter)}"
+            raise Fault(Damaged, f"a parameter of a type: {what}").at(index).at(first + 1)
+
+
+def kind_name(node: Any) -> str | None:
+    """The kind of a column that is an array; `None` for numbers, tensors, structs and what is not a column."""
+    return node[0] if isinstance(node, (list, tuple)) and node and type(node[0]) is str else None
+
+
+def untyped(node: Any) -> Any:
+    """The column in one of values whose type is named."""
+    while kind_name(node) == "type" and len(node) == 4:
+        node = node[3]
     return node
 
 
@@ -38,6 +79,12 @@ def fields_of(content: Any, counts: tuple[int, ...], what: str) -> Any:
         wanted = " or ".join(map(str, counts))
         raise Fault(Damaged, f"{what}: expected {wanted} fields, found {len(content)}")
     return content
+
+
+def has_typed_array(content: Any) -> bool:
+    """Whether the content of tag 40 or 1040 is a shape and a typed array, without a tag in front (SPEC 2.1)."""
+    elements = content[1] if isinstance(content, (list, tuple)) and len(content) == 2 else None
+    return type(elements) is Tag and (elements.tag == COMPLEX or elements.tag in dtypes.BY_TAG)
 
 
 def dtype_name(name: Any) -> str:

@@ -19,9 +19,9 @@ import xxhash
 from .column_fields import Tree, field_tree, is_position
 from .column_reader import references_in
 from .columns import ABSENT, Column
-from .errors import Mismatch, NotFound
-from .fields import Decoded, bignum
-from .tags import BIGNUM, COLUMNS, NEGATIVE_BIGNUM, PAYLOADS, REFERENCE, SOME
+from .errors import Fault, Mismatch, NotFound
+from .fields import Decoded, bignum, type_item
+from .tags import BIGNUM, COLUMNS, NEGATIVE_BIGNUM, PAYLOADS, REFERENCE, SOME, TYPE
 from .values import Simple, Some, Tag
 
 
@@ -230,8 +230,17 @@ def inside(node: Any) -> tuple[Any, list[Step]]:
     """
     trail = []
     while type(node) is Tag and node.tag not in PAYLOADS and node.tag != COLUMNS:
+        content = node.value
+        if node.tag == TYPE:
+            try:
+                content = type_item(node)
+            except Fault:
+                # Whoever reads it says what is wrong.
+                break
         trail.append(Step(node, None))
-        node = node.value
+        if node.tag == TYPE:
+            trail.append(Step(node.value, 2))
+        node = content
     return node, trail
 
 

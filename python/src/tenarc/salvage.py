@@ -24,7 +24,7 @@ from .packed import Packed
 from .saved import Segment, TensorInfo
 from .segment import Header
 from .source import STEP, Source
-from .tags import COLUMNS, REFERENCE
+from .tags import COLUMNS, REFERENCE, TYPE
 
 _UNDEFINED = b"\xf7"
 #: The minimum total length of the paths in a report, in characters, before the report is refused.
@@ -237,8 +237,12 @@ def _parts(metadata: bytes, limits: Limits) -> Iterator[_Part]:
     matter."""
     found = Items(metadata, 0)
     columns = _Part(0, 0, [])
+    # Where an item of a type starts, and where its tag does. A null has no type (SPEC 3.2), so *undefined* is in
+    # place of the tag too.
+    typed = -1, 0
     while found.at < len(metadata):
         start = found.at
+        begin = typed[1] if typed[0] == start else start
         major, argument = found.any_head("value")
         if major in (BYTES, TEXT) and argument is not None:
             found.take(argument, "string")
@@ -246,7 +250,12 @@ def _parts(metadata: bytes, limits: Limits) -> Iterator[_Part]:
             behind = Items(metadata, 0)
             behind.at = start
             scan.skip(behind, limits.max_depth)
-            columns = _Part(start, behind.at, [])
+            columns = _Part(begin, behind.at, [])
+        elif major == TAG and argument == TYPE:
+            found.count("a value of a type")
+            for _ in range(2):
+                scan.skip(found, limits.max_depth)
+            typed = found.at, begin
         elif major == TAG and argument == REFERENCE:
             for _ in range(found.count("reference to a buffer") - 1):
                 scan.skip(found, limits.max_depth)
@@ -254,7 +263,7 @@ def _parts(metadata: bytes, limits: Limits) -> Iterator[_Part]:
             number = found.definite(UNSIGNED, "number of a buffer")
             reference = number, number_at, found.at
             if start >= columns.end:
-                yield _Part(start, found.at, [reference])
+                yield _Part(begin, found.at, [reference])
             else:
                 columns.references.append(reference)
         if columns.references and found.at >= columns.end:

@@ -78,7 +78,7 @@ class TensorInfo(NamedTuple):
     buffer: int | None = None
 
     @classmethod
-    def of(cls, path: str, found: Described) -> TensorInfo:
+    def of(cls, path: str, found: Described | column_fields.ColumnTensor) -> TensorInfo:
         return cls(path, found.dtype, found.shape, found.order, found.nbytes, found.buffer)
 
 
@@ -535,7 +535,8 @@ class Segment:
             if place.in_key:
                 continue
             if node.tag == COLUMNS:
-                yield from self._columns_of(node, place)
+                for column, (tensor, _) in self._columns_of(node, place):
+                    yield TensorInfo.of(column.unique_path(), tensor)
             else:
                 yield from self._described(node, place)
 
@@ -550,16 +551,14 @@ class Segment:
         if found is not None and not found.is_bytes:
             yield TensorInfo.of(place.unique_path(), found)
 
-    def _columns_of(self, node: Tag, place: paths.Place) -> Iterator[TensorInfo]:
-        # Lengths of lists are read, so the resolver must not keep them.
-        resolver = Resolver(self, owned=False, limits=self.limits)
+    def _columns_of(self, node: Tag, place: paths.Place) -> Iterator[tuple[paths.Place, column_fields.Found]]:
+        """The columns that are tensors."""
         try:
-            found = column_fields.tensors_in(node.value, resolver)
+            found = column_fields.tensors_in(node.value, self._describer)
         except Fault as fault:
             raise fault.kind(fault.message, offset=self._metadata_at, path=place.path()) from None
-        for fields, tensor in found.items():
-            path = place.column(fields).unique_path()
-            yield TensorInfo(path, tensor.dtype, tensor.shape, "C", tensor.nbytes, tensor.buffer)
+        for fields, column in found.items():
+            yield place.column(fields), column
 
     def in_buffers(self) -> Iterator[tuple[paths.Place, Described]]:
         """What the buffers hold: for each reference to one, its place and the description of what it refers to.
@@ -575,20 +574,10 @@ class Segment:
     def column_pieces(self) -> Iterator[tuple[int, TensorInfo, range]]:
         """The buffers that are whole columns, or groups of them: number, description of the column, rows in it."""
         for place, node in paths.places(self._tree):
-            if node.tag != COLUMNS:
-                continue
-            try:
-                found = column_fields.pieces_in(node.value, self._describer)
-            except Fault as fault:
-                raise fault.kind(fault.message, offset=self._metadata_at, path=place.path()) from None
-            for fields, (tensor, buffers) in found.items():
-                for number, rows in buffers:
-                    path = place.column(fields).path()
-                    yield (
-                        number,
-                        TensorInfo(path, tensor.dtype, tensor.shape, "C", tensor.nbytes, tensor.buffer),
-                        rows,
-                    )
+            if node.tag == COLUMNS:
+                for column, (tensor, buffers) in self._columns_of(node, place):
+                    for number, rows in buffers:
+                        yield number, TensorInfo.of(column.path(), tensor), rows
 
     @cached_property
     def _describer(self) -> Resolver:

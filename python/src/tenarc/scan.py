@@ -6,15 +6,16 @@ error, the metadata is therefore read here a second time.
 
 from __future__ import annotations
 
+from .dtypes import BY_TAG, NOT_IN_METADATA
 from .errors import Damaged, Error, Limit
 from .items import ARRAY, BYTES, MAP, SIMPLE, TAG, TEXT, Items
-from .tags import COLUMNS, REFERENCE
+from .tags import COLUMN_MAJOR, COLUMNS, COMPLEX, ROW_MAJOR, TYPE
 
 
-def check(data: bytes, offset: int, max_depth: int, cut: type[Error]) -> None:
+def check(data: bytes, offset: int, max_depth: int, cut: type[Error], *, is_metadata: bool) -> None:
     """Checks that `data` is exactly one well-formed item. The error has the position of the first wrong byte."""
     items = Items(data, offset, cut)
-    skip(items, max_depth)
+    skip(items, max_depth, is_metadata=is_metadata)
     items.end("value")
 
 
@@ -40,8 +41,11 @@ class _Open:
         self.seen = 0
 
 
-def skip(items: Items, max_depth: int) -> None:
-    """Skips an item. This is not recursive, because the input decides how deep items are nested."""
+def skip(items: Items, max_depth: int, *, is_metadata: bool = False) -> None:
+    """Skips an item. This is not recursive, because the input decides how deep items are nested.
+
+    With `is_metadata`, it must be as metadata is written (SPEC 5.3).
+    """
     around: list[_Open] = []
     while True:
         start = items.at
@@ -49,6 +53,8 @@ def skip(items: Items, max_depth: int) -> None:
         parent = around[-1] if around else None
         if parent is not None and parent.in_columns and argument is None and major != SIMPLE:
             raise items.damaged("expected a definite length inside columns", start)
+        if is_metadata and argument is None and major != SIMPLE:
+            raise items.damaged("expected a definite length in metadata", start)
         if major == SIMPLE and argument is None:
             if not around or around[-1].count is not None:
                 raise items.damaged("a break outside of an item of indefinite length", start)
@@ -56,8 +62,10 @@ def skip(items: Items, max_depth: int) -> None:
                 raise items.damaged("a map ends after a key, without its value", start)
             around.pop()
         elif major in (ARRAY, MAP, TAG):
-            if major == TAG and argument == REFERENCE:
-                _check_reference(items)
+            if major == TAG and argument == TYPE:
+                _check_type(items)
+            if major == TAG and is_metadata:
+                _check_tag(items, argument, start)
             if len(around) >= max_depth:
                 raise Limit(f"nested deeper than {max_depth} levels", offset=items.offset + start)
             opened = _Open(major, argument, parent)
@@ -101,11 +109,33 @@ def _chunk(items: Items, major: int, length: int) -> None:
             raise items.damaged("text is not UTF-8", start + error.start) from None
 
 
-def _check_reference(items: Items) -> None:
-    """Refuses a reference in an array of indefinite length (SPEC 5.3). cbor2 does not show the difference."""
+def _behind(items: Items) -> Items:
+    """Reads what is next, without moving."""
     look = Items(items.data, items.offset)
     look.at = items.at
-    look.definite(ARRAY, "reference to a buffer")
+    return look
+
+
+def _check_type(items: Items) -> None:
+    """Refuses indefinite lengths in the content of the tag of a type, but for its item (SPEC 3.2). cbor2 does not
+    show the difference."""
+    look = _behind(items)
+    if look.definite(ARRAY, "a value of a type") == 3:
+        for what in ("name of a type", "parameters of a type"):
+            look.skip(what, 2)
+
+
+def _check_tag(items: Items, tag: int | None, start: int) -> None:
+    """Refuses tags that metadata does not have, and tensors without a typed array (SPEC 5.3)."""
+    if tag in NOT_IN_METADATA:
+        raise items.damaged(f"tag {tag}, which metadata does not have", start)
+    if tag in (ROW_MAJOR, COLUMN_MAJOR):
+        look = _behind(items)
+        if look.definite(ARRAY, "a tensor") == 2:
+            look.skip("shape of a tensor", 2)
+            major, found = look.any_head("elements of a tensor")
+            if major != TAG or (found != COMPLEX and found not in BY_TAG):
+                raise items.damaged("a tensor in metadata: expected a typed array as its elements", look.at - 1)
 
 
 def offset_of(data: bytes, children: list[int]) -> int:

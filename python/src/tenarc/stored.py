@@ -17,9 +17,10 @@ from . import column_fields, dtypes
 from .calls import Call, Read
 from .column_maker import column_of
 from .column_reader import counts_of
-from .columns import ABSENT, ENTRY, MAX_ROWS, BaseColumn, Column, GapColumn, ItemColumn
+from .columns import ABSENT, ENTRY, MAX_ROWS, BaseColumn, Column, Edges, GapColumn, ItemColumn
 from .decode import plain_of
 from .errors import Fault, Mismatch
+from .fields import kind_name, untyped
 from .paths import Step, inside
 from .tags import COLUMNS, REFERENCE
 from .values import Tag
@@ -245,8 +246,8 @@ class _Stored(BaseColumn):
     def sizes(self) -> npt.NDArray[np.int64]:
         return self.loaded().sizes()
 
-    def memory(self) -> int:
-        return self.loaded().memory()
+    def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
+        return self.loaded().memory(edges)
 
     def part(self, start: int, stop: int) -> Column:
         return self.loaded().part(start, stop)
@@ -294,8 +295,7 @@ class StoredColumn(_Stored):
         return column_fields.is_table(self.node())
 
     def tensor(self) -> Any:
-        is_struct = self.is_table() and column_fields.kind_name(self.node()) is None
-        return None if is_struct else self.loaded().tensor()
+        return None if isinstance(untyped(self.node()), Mapping) else self.loaded().tensor()
 
     def form(self) -> str:
         node = self.node()
@@ -307,7 +307,9 @@ class StoredColumn(_Stored):
             return self._inside(node[name], [Step(node, name)], in_struct=True) if name in node else None
         if name not in self.names():
             return None
-        kind = column_fields.kind_name(node)
+        kind = kind_name(node)
+        if kind == "type":
+            return self._inside(node[3], [Step(node, 3)]).field(name)
         if kind == "tuple":
             return self._inside(node[1][int(name)], [Step(node, 1), Step(node[1], int(name))])
         if kind in ("option", "present"):
@@ -318,7 +320,7 @@ class StoredColumn(_Stored):
             )
             column = self._inside(node[2], [Step(node, 2)], int(np.count_nonzero(bits))).field(name)
             return None if column is None else GapColumn(bits, column)
-        # The numbers of all fields are in one buffer.
+        # Items, and the rows of a dict.
         return self._kept().field(name)
 
     def _kept(self) -> Column:
@@ -374,9 +376,9 @@ class StoredItems(_Stored):
     def rows(self, start: int, stop: int) -> list[Any]:
         return self._values(start, stop, is_counted=False)
 
-    def memory(self) -> int:
+    def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
         # What the rows have is about as long as in the metadata.
-        return self.count * ENTRY
+        return np.diff(edges) * float(ENTRY)
 
     def _values(self, start: int, stop: int, *, is_counted: bool) -> list[Any]:
         nodes, trails = self._items()

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from . import frames, paths
 from .calls import Call, one_call
 from .column_maker import column_of, groups_of
-from .columns import ABSENT, Column
+from .columns import ABSENT, Column, combined, memory_of
 from .errors import Error, Fault, Mismatch, NotFound, Unsupported, bounded_recursion
 from .fields import Decoded
 from .listing import lists_without
@@ -185,12 +185,12 @@ class Table(paths.Rows):
         if self.limit is not None:
             memory = self._memory.get(number)
             if memory is None:
-                memory = self._memory[number] = group.memory()
+                memory = self._memory[number] = memory_of(group, 0, group.count)
             if stop - start < group.count:
                 # In a group with little memory, no row can have much of it.
                 is_small = memory <= _LITTLE
                 share = memory * (stop - start) // group.count
-                memory = share if is_small else group.part(start, stop).memory()
+                memory = share if is_small else memory_of(group, start, stop)
             self._take(memory)
         return _rows(group, start, stop)
 
@@ -207,7 +207,7 @@ class Table(paths.Rows):
         for piece in pieces:
             # The rows of one of several pieces are in a list of their own, but only until the next one. The list
             # of all rows has an eighth more places than rows.
-            self._take(piece.memory() - (_FREE_ROW - (len(pieces) > 1)) * piece.count)
+            self._take(memory_of(piece, 0, piece.count) - (_FREE_ROW - (len(pieces) > 1)) * piece.count)
             rows = _rows(piece, 0, piece.count)
             if any(row is ABSENT for row in rows):
                 rows = [None if row is ABSENT else row for row in rows]
@@ -314,7 +314,7 @@ class Table(paths.Rows):
         if column is None:
             return ABSENT
         if self.limit is not None:
-            self._take(column.part(row, row + 1).memory())
+            self._take(memory_of(column, row, row + 1))
         return _rows(column, row, row + 1)[0]
 
 
@@ -342,21 +342,12 @@ def _rows(group: Column, start: int, stop: int) -> list[Any]:
 
 def _tensor(pieces: list[Column]) -> npt.NDArray[Any] | Raw | None:
     """The column of several groups as one tensor; `None` if SPEC 5.10 does not say that it is one."""
-    found: list[Any] = []
+    found = []
     for piece in pieces:
-        tensor = piece.tensor()
-        if tensor is None:
+        found.append(piece.tensor())
+        if found[-1] is None:
             return None
-        if found and (tensor.dtype, tensor.shape[1:]) != (found[0].dtype, found[0].shape[1:]):
-            return None
-        found.append(tensor)
-    if len(found) < 2:
-        return found[0] if found else None
-    arrays = [tensor.data if isinstance(tensor, Raw) else tensor for tensor in found]
-    joined: npt.NDArray[Any] = np.concatenate(arrays)
-    if not isinstance(found[0], Raw):
-        return joined
-    return Raw(found[0].dtype, (sum(tensor.shape[0] for tensor in found), *found[0].shape[1:]), joined)
+    return found[0] if len(found) == 1 else combined(found, np.concatenate)
 
 
 def _joined(pieces: list[Column]) -> npt.NDArray[Any] | None:

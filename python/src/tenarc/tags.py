@@ -11,7 +11,7 @@ EMBEDDED = 24
 ELSEWHERE = (25, 29)
 ROW_MAJOR, COLUMN_MAJOR = 40, 1040
 COMPLEX = 43001
-NAMED, SOME, REFERENCE, COLUMNS = (four_letters(name) for name in ("TENS", "TSOM", "TBUF", "TCOL"))
+NAMED, SOME, REFERENCE, COLUMNS, TYPE = (four_letters(name) for name in ("TENS", "TSOM", "TBUF", "TCOL", "TTYP"))
 
 #: The tags of tensors and sequences of numbers.
 PAYLOADS = frozenset((ROW_MAJOR, COLUMN_MAJOR, NAMED, REFERENCE, COMPLEX, *dtypes.BY_TAG))

@@ -255,11 +255,9 @@ def read_end(source: Source, length: int) -> tuple[Directory, int] | None:
             return None
         if start == 0 and not suffix.startswith(MAGIC):
             raise Damaged("not a tenarc archive: it starts with other bytes", offset=0)
-        if found.mark < len(MAGIC) or not 0 < found.length <= MAX_RECORD[END]:
+        if found.mark < len(MAGIC) or found.length > MAX_RECORD[END]:
             return None
         gap, _ = tail(*found)
-        if found.mark + found.length + len(gap) != at:
-            return None
         if found.mark < start:
             suffix, start = source.read(found.mark, at - found.mark), found.mark
     except Shrunk:

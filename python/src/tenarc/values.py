@@ -76,23 +76,27 @@ class Raw:
 
     @property
     def bits(self) -> npt.NDArray[Any]:
-        """The elements as an array of unsigned integers of the same width; of 16 bytes, as numpy's void."""
+        """The elements as an array of unsigned integers of the same width; of 16 bytes, as numpy's void.
+
+        Packed elements of 6 and 4 bits are copied, each into a byte.
+        """
         known = dtypes.BY_NAME.get(self.dtype)
-        if known is None or known.bits % 8:
-            raise Unsupported(f"elements of {self.dtype} are not whole bytes, or of unknown size")
+        if known is None:
+            raise Unsupported(f"elements of {self.dtype} are of unknown size")
         width = known.bits // 8
         kind = f"<u{width}" if width <= 8 else f"V{width}"
-        return self.data.view(kind).reshape(self.shape, order=self.order)
+        elements = dlpack.unpacked(self.data, known.bits) if known.bits % 8 else self.data.view(kind)
+        return elements.reshape(self.shape, order=self.order)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """The elements as a numpy array of their dtype, or if numpy lacks it, of float32, which holds them all.
 
-        `Mismatch` if there is none: for f128, for packed elements and for unknown dtypes.
+        `Mismatch` if there is none: for f128 and for unknown dtypes.
         """
         known = dtypes.BY_NAME.get(self.dtype)
         if known is not None and known.numpy is not None:
             array = self.data.view(known.numpy).reshape(self.shape, order=self.order)
-        elif self.dtype in dlpack.CODES:
+        elif self.dtype in dlpack.SHORT:
             if copy is False:
                 raise ValueError(f"elements of {self.dtype} become float32, which makes a copy")
             array = dlpack.as_float32(self.dtype, self.bits)
