@@ -94,14 +94,14 @@ export class Archive {
     throw new TenarcError('missing', `there is no ${what}`, undefined, which === undefined ? undefined : String(which));
   }
 
-  /** The table of this name: the rows of all segments with it (5.11). */
+  /** The table of this name: the rows of all segments with it (7.3). */
   async table(name: string): Promise<Table> {
     const segments = (await this.segments()).filter((segment) => segment.name === name);
     if (segments.length === 0) throw new TenarcError('missing', `there is no segment ${JSON.stringify(name)}`, undefined, name);
     return new Table(name, segments);
   }
 
-  /** The digest of the archive (5.12) as 32 hexadecimal digits, or null if a segment has none. */
+  /** The digest of the archive (5.10) as 32 hexadecimal digits, or null if a segment has none. */
   async digest(): Promise<string | null> {
     const segments = await this.segments();
     const pieces = [encodeHead(4, segments.length)];
@@ -276,7 +276,7 @@ export class Segment {
     return this.get('');
   }
 
-  /** The value at a path (5.10): `layers.3.weight`, or a JSON Pointer, `/layers/3/weight`. */
+  /** The value at a path (annex A): `layers.3.weight`, or a JSON Pointer, `/layers/3/weight`. */
   get(path: string): Promise<unknown> {
     return this.run(path, (document) => document.get(path));
   }
@@ -320,7 +320,7 @@ export class Segment {
     return notesOf(header.extensions, header.offset);
   }
 
-  /** The digest (5.12) as 32 hexadecimal digits, or null if the segment has none. */
+  /** The digest (5.10) as 32 hexadecimal digits, or null if the segment has none. */
   async computeDigest(): Promise<string | null> {
     const header = await this.header();
     if (header.buffers.length === 0) return hex128(segmentDigest(header, new Uint8Array(0))!);
@@ -489,7 +489,7 @@ export function verifyChunks(header: Header, buffer: BufferInfo, bytes: Uint8Arr
   }
 }
 
-/** The values that were saved under one name, as one sequence of rows (5.11). */
+/** The values that were saved under one name, as one sequence of rows (7.3). */
 export class Table {
   readonly name: string;
   readonly segments: readonly Segment[];

@@ -1,4 +1,4 @@
-// Columns (3.1): a tree that is checked while it is read from an item, and the rows that it stands for, as items.
+// Columns (7): a tree that is checked while it is read from an item, and the rows that it stands for, as items.
 import { MAX_SAFE, decodeText, encodeText, viewOf } from './bytes.js';
 import { NULL, TAG, UNDEFINED, float, halfToNumber, isTypedArray, isUint, type Item, type TagItem, type TextItem } from './cbor.js';
 import { bitsOf, isIntegerType, isNumberType, leastType, payloadLength, typedArray } from './dtype.js';
@@ -375,7 +375,6 @@ function readEnum(parts: Item[], rows: Rows, context: Context, offset: number): 
   const columns = columnItems.map((item, i) =>
     item.type === 'simple' && item.value === NULL ? null : readColumn(item, counts?.[i], context),
   );
-  if (columns.every((column) => column === null)) fail('data', 'an enum of unit variants must end after its names', offset);
   return { kind: 'enum', rows, codes: data, dtype, names, columns };
 }
 
@@ -537,7 +536,7 @@ export function rowItems(column: Column, context: Context): (Item | undefined)[]
     case 'dict': {
       const codes = typedArray(column.dtype, bytes(column.codes)) as Uint8Array;
       const distinct = items(column.column);
-      const sizes = distinct.map((item) => (item ? itemSize(item) : 0)); // a path can lead to missing fields
+      const sizes = distinct.map(itemSize);
       let sum = 0;
       for (const code of codes) sum += sizes[code]!;
       context.budget.countDictBytes(sum);

@@ -1,4 +1,4 @@
-// Compressed chunks (5.13): byte planes, and the LZ4 block format. Other decoders are plugged in.
+// Compressed chunks (5.11): byte planes, and the LZ4 block format. Other decoders are plugged in.
 import { TenarcError, fail } from './errors.js';
 import { viewOf } from './bytes.js';
 

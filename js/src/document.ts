@@ -1,4 +1,4 @@
-// One value with its buffers: paths into it (5.10), and reading what they lead to.
+// One value with its buffers: paths into it (annex A), and reading what they lead to.
 import { concat } from './bytes.js';
 import { TAG, isUint, type Item, type TagItem } from './cbor.js';
 import {
@@ -11,10 +11,10 @@ import {
   tensorRowBytes,
   type Column,
 } from './columns.js';
-import { bitsOf, leastType, widen } from './dtype.js';
+import { bitsOf, isNumberType, leastType, widen } from './dtype.js';
 import { TenarcError, fail } from './errors.js';
 import { component } from './notation.js';
-import { Budget, checkBools, packed, reference, tensorInfo, typedItem, type Context, type Payload } from './payload.js';
+import { Budget, checkBools, packed, reference, tensorInfo, typedItem, type Context, type Payload, type TensorInfo } from './payload.js';
 import { Tensor, type Order } from './tensor.js';
 import { asTensor, isSkipped, sequenceItems, toValue, type ValueOptions } from './value.js';
 
@@ -134,10 +134,6 @@ function fieldOf(column: Column, name: string): Column | undefined {
       const inner = fieldOf(column.column, name);
       return inner && { kind: 'present', rows: column.rows, data: column.data, column: inner };
     }
-    case 'dict': {
-      const inner = fieldOf(column.column, name);
-      return inner && { ...column, column: inner };
-    }
     case 'rows': {
       const items = column.items.map((item) => fieldOfItem(item, name));
       return items.some((item) => item) ? { kind: 'rows', rows: column.rows, items: items.map((item) => item ?? NULL_ITEM) } : undefined;
@@ -175,7 +171,6 @@ function fieldNames(column: Column): string[] {
     case 'type':
     case 'option':
     case 'present':
-    case 'dict':
       return fieldNames(column.column);
     case 'rows': {
       const names = new Set<string>();
@@ -201,7 +196,7 @@ interface Leaf {
   shape: number[];
 }
 
-/** The dtype of a column that is a tensor, and the shape of a row (5.10). */
+/** The dtype of a column that is a tensor, and the shape of a row (annex A). */
 function leafOf(column: Column): Leaf | undefined {
   switch (column.kind) {
     case 'numbers':
@@ -394,7 +389,7 @@ export class Document {
     return (await this.columnItems(column.item, column.names)).map((one) => toValue(one, context));
   }
 
-  /** The rows of the value, for tables (5.11); undefined if it is not a sequence. */
+  /** The rows of the value, for tables (7.3); undefined if it is not a sequence. */
   async rows(): Promise<unknown[] | undefined> {
     const items = await this.rowItems();
     if (!items) return undefined;
@@ -559,7 +554,7 @@ export class Document {
     throw new TenarcError('usage', `the value at ${JSON.stringify(path)} is not a tensor`, undefined, path);
   }
 
-  /** The tensors of the value by their paths (5.10). */
+  /** The tensors of the value by their paths (annex A). */
   async list(): Promise<TensorEntry[]> {
     const found: { components: string[]; entry: Omit<TensorEntry, 'path'>; isDecimalField: boolean; isDouble: boolean }[] = [];
     let hasDots = false;
@@ -583,11 +578,9 @@ export class Document {
           hasDots ||= more.components.slice(components.length).some((name) => name.includes('.'));
           found.push({ ...more, isDouble });
         });
-      } else if (inner.type === 'tag' && (isTensorTag(inner.tag) || inner.tag === TAG.COMPLEX)) {
-        if (inner.tag !== TAG.COMPLEX) add(withoutPayload(tensorInfo(inner, this.context())));
-      } else if (inner.type === 'tag' && inner.tag === TAG.BUFFER) {
-        const target = reference(inner, this.context());
-        if (target.kind === 'tensor') add(withoutPayload(target.tensor));
+      } else if (inner.type === 'tag') {
+        const info = this.listed(inner);
+        if (info) add({ dtype: info.dtype, shape: info.shape, order: info.order });
       }
     };
     visit(this.root, [], false);
@@ -601,6 +594,13 @@ export class Document {
       out.push({ path: needsPointer ? pointer : dotted, ...entry });
     }
     return out;
+  }
+
+  /** A tensor, or a packed sequence as a tensor of one dimension, in place or in a buffer; undefined for other items. */
+  private listed(item: TagItem): TensorInfo | undefined {
+    if (isTensorTag(item.tag)) return tensorInfo(item, this.context());
+    const isSequence = item.tag === TAG.BUFFER || isNumberType(packed(item)?.dtype ?? '');
+    return isSequence ? asTensor(item, this.context()) : undefined;
   }
 
   private visitColumns(
@@ -634,10 +634,6 @@ function ambiguous(path: string, count: number): TenarcError {
 function structsIn(column: Column | undefined): (Column & { kind: 'structs' }) | undefined {
   if (column?.kind === 'type') return structsIn(column.column);
   return column?.kind === 'structs' ? column : undefined;
-}
-
-function withoutPayload({ dtype, shape, order }: { dtype: string; shape: number[]; order: Order }): Omit<TensorEntry, 'path'> {
-  return { dtype, shape, order };
 }
 
 /** The buffers that a column needs. */

@@ -131,7 +131,7 @@ function smallToFloat32(table: Float32Array, bytes: Uint8Array, bits: number): F
   return out;
 }
 
-/** The least type that holds all these types (3.1, 5.10), or undefined. */
+/** The least type that holds all these types (7, annex A), or undefined. */
 export function leastType(dtypes: Iterable<string>): string | undefined {
   let least: string | undefined;
   for (const dtype of dtypes) {

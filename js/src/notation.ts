@@ -1,4 +1,4 @@
-// The component of a map key in a path (5.10): a text itself, and otherwise the diagnostic notation of the key's value.
+// The component of a map key in a path (annex A): a text itself, and otherwise the diagnostic notation of the key's value.
 import { TAG, type Item } from './cbor.js';
 import { hex } from './bytes.js';
 

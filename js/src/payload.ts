@@ -240,7 +240,7 @@ export function checkBools(bytes: Uint8Array, offset?: number): void {
   for (const byte of bytes) if (byte > 1) fail('data', `a bool is ${byte}`, offset);
 }
 
-/** The name and the parameters of TTYP, or of a column of a type (3.2). */
+/** The name and the parameters of TTYP, or of a column of a type (7.2). */
 export function typeParts(name: Item | undefined, parameters: Item | undefined, offset: number): { name: string; parameters: (number | bigint | string)[] } {
   if (name?.type !== 'text' || !name.definite || name.size < 1 || name.size > 64) {
     return fail('data', 'the name of a type must be a text of 1 to 64 bytes', offset);

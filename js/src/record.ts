@@ -1,6 +1,7 @@
-// Records (5.1), the headers of segments (5.2) and extensions (5.15).
+// Records (5.1), the headers of segments (5.2) and extensions (5.13).
 import { concat, encodeText, readU64 } from './bytes.js';
 import { Cursor, TAG, encodeHead, headLength, parseItem, type Item } from './cbor.js';
+import { checkParameters } from './compress.js';
 import { TenarcError, fail } from './errors.js';
 import { xxh3, xxh3128 } from './xxh3.js';
 
@@ -229,6 +230,7 @@ export function readHeader(record: RecordItem, inParts = false): Header {
   const middle = record.content.subarray(middleStart, cursor.at);
   const extensions = readExtensions(cursor);
   if (cursor.left === 0) cursor.fail('a header has no metadata', cursor.at);
+  notesOf(extensions, record.offset);
   const header: Header = {
     offset: record.offset,
     length: record.length,
@@ -298,6 +300,7 @@ function readBuffer(cursor: Cursor, chunk: number): BufferInfo {
   if (parameterCount > 16) cursor.fail(`a codec has ${parameterCount} parameters`);
   const parameters: (number | bigint)[] = [];
   for (let i = 0; i < parameterCount; i++) parameters.push(cursor.uint('a parameter of a codec'));
+  checkParameters(name, parameters);
   const length = bufferLength(cursor, 1);
   const chunks = chunksOf(length, chunk);
   const storedCount = cursor.array('the stored lengths');
@@ -384,7 +387,7 @@ export function padding(length: number): Uint8Array {
   return out;
 }
 
-/** The digest of a segment (5.12), from its header and item 3 of 5.2. */
+/** The digest of a segment (5.10), from its header and item 3 of 5.2. */
 export function segmentDigest(header: Header, hashItem: Uint8Array): bigint | null {
   if (header.buffers.length > 0 && header.check === null) return null;
   const odd = header.extensions.filter(isOdd);

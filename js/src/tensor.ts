@@ -52,7 +52,7 @@ export class Simple {
 /** A map in which a key occurs twice, as its pairs of keys and values in order. */
 export class Entries extends Array<[unknown, unknown]> {}
 
-/** A value with a type (3.2), which is only given if it is asked for with the option `types`. */
+/** A value with a type (7.2), which is only given if it is asked for with the option `types`. */
 export class Typed {
   readonly name: string;
   readonly parameters: (number | bigint | string)[];

@@ -26,7 +26,7 @@ export interface ValueOptions {
    * `map`: each map is a `Map`. With both, a map in which a key occurs twice is `Entries`.
    */
   maps?: 'auto' | 'map';
-  /** Gives values with a type (3.2) as `Typed`. Otherwise they are read as if they had none. */
+  /** Gives values with a type (7.2) as `Typed`. Otherwise they are read as if they had none. */
   types?: boolean;
 }
 

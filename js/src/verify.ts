@@ -2,13 +2,12 @@
 import { equalBytes, isZero } from './bytes.js';
 import { committedMark, readMetadata, verifyChunks } from './archive.js';
 import { TAG, encodeHead, type Item } from './cbor.js';
-import { checkParameters } from './compress.js';
 import { readGroups } from './columns.js';
 import type { SegmentEntry } from './directory.js';
 import { TenarcError, fail } from './errors.js';
 import { references } from './document.js';
 import { Budget, reference, tensorInfo, typedItem, type Context } from './payload.js';
-import { countRows, notesOf, oddKeyError, padding, readHashes, segmentDigest, type BufferInfo, type Header } from './record.js';
+import { countRows, oddKeyError, padding, readHashes, segmentDigest, type BufferInfo, type Header } from './record.js';
 import { Input, type SourceLike } from './source.js';
 import { markError, walk } from './walk.js';
 
@@ -62,7 +61,6 @@ export async function verify(from: SourceLike, options: { suffix?: number } = {}
 
 /** Verifies one segment and gives its digest. */
 export async function verifySegment(input: Input, header: Header): Promise<Uint8Array | null> {
-  notesOf(header.extensions, header.offset);
   const hashItem = await verifyBody(input, header);
   if (!oddKeyError(header.extensions, 'segment', header.offset)) {
     try {
@@ -95,7 +93,6 @@ async function verifyBody(input: Input, header: Header): Promise<Uint8Array> {
   const hashes = readHashes(header, bytes);
   let at = header.bodyOffset;
   for (const buffer of buffers) {
-    if (buffer.codec) checkParameters(buffer.codec.name, buffer.codec.parameters);
     if (buffer.elsewhere) continue;
     if (!isZero(await input.read(at, buffer.offset - at))) fail('damaged', 'bytes between buffers are not zero', at);
     if (check?.name === 'xxh3-64') await verifyBuffer(input, header, buffer, hashes);
