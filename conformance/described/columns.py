@@ -46,9 +46,9 @@ def kinds(files: Files) -> None:
     good("columns-numbers-float", columns(1, fields(a=typed("f32", 0.5), b=typed("f64", 0.1))), [v_map(a=v_f32(0.5), b=v_f64(0.1))], "Columns of f32 and f64.", "columns-all")
     rows = [v_map(t=v_tensor("u16", [2], raw("u16", 1, 2))), v_map(t=v_tensor("u16", [2], raw("u16", 3, 4)))]
     good("columns-tensors", columns(2, fields(t=tensor([2, 2], typed("u16", 1, 2, 3, 4)))), rows, "A column of tensors.", "columns-all")
-    rows = [v_tensor("bf16", [], b"\x80\x3f"), v_tensor("bf16", [], b"\0\x40")]
     rows = [v_tensor("u8", [], b"\1"), v_tensor("u8", [], b"\2")]
     good("columns-tensors-vector-f", columns(2, tensor([2], typed("u8", 1, 2), "F")), rows, "A column of tensors of order F with one dimension, which is order C.", "columns-all")
+    rows = [v_tensor("bf16", [], b"\x80\x3f"), v_tensor("bf16", [], b"\0\x40")]
     good("columns-tensors-scalar", columns(2, tens("bf16", [2], b"\x80\x3f\0\x40")), rows, "A column of tensors without dimensions.", "columns-all")
     rows = [v_tensor("example.com/q", [3], b"\1\2"), v_tensor("example.com/q", [3], b"\3\4")]
     good("columns-tensors-unknown", columns(2, tens("example.com/q", [2, 3], b"\1\2\3\4")), rows, "A column of tensors whose elements have no known size: the payload is cut into equal parts.", "columns-all")

@@ -65,7 +65,7 @@ def strict(files: Files) -> None:
     inner = tag(24, data(b"\x9f\x01\xff"))
     files.archive("metadata-tag-24", one("a", inner, value=v_bytes(b"\x9f\x01\xff")), "The content of tag 24 is bytes, and nobody looks into it.", rules)
     files.archive("metadata-tags", one("a", array(tag(4711, integer(1)), tag(4711, typed("u8", 1))), value=[1, [1]], rows=2), "Tags without a meaning in metadata are skipped.", rules)
-    files.archive("metadata-tensors", one("a", array(tensor([1], typed("u8", 1)), tens("bf16", [1], b"\x80\x3f"), tensor([1, 1], typed("f32", 1), "F"), tensor([1], tag(43001, typed("f32", 1, 2)))), value=[v_tensor("u8", [1], b"\1"), v_tensor("bf16", [1], b"\x80\x3f"), v_tensor("f32", [1, 1], raw("f32", 1), "F"), v_tensor("c64", [1], raw("f32", 1, 2))], rows=4), "Tensors inside the metadata.", rules)
+    files.archive("metadata-tensors", one("a", array(tensor([1], typed("u8", 1)), tens("bf16", [1], b"\x80\x3f"), tensor([2, 2], typed("f32", 1, 2, 3, 4), "F"), tensor([1], tag(43001, typed("f32", 1, 2)))), value=[v_tensor("u8", [1], b"\1"), v_tensor("bf16", [1], b"\x80\x3f"), v_tensor("f32", [2, 2], raw("f32", 1, 2, 3, 4), "F"), v_tensor("c64", [1], raw("f32", 1, 2))], rows=4), "Tensors inside the metadata.", rules)
 
     def refused(name: str, item: bytes, about: str) -> None:
         # The walk over the metadata that looks for references sees all of it.

@@ -451,7 +451,7 @@ fn find_tail<S: ReadAt + ?Sized>(
             let position = at + start as u64;
             if format::starts_tail(bytes)
                 && let Some(tail) = bytes.first_chunk()
-                && let Some((mark, _)) = format::open_tail(tail, position)
+                && let Some((mark, _)) = format::intact_tail(tail, position)
                 && mark >= earliest
             {
                 return Ok(Some(Tail { position, mark }));

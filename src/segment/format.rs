@@ -612,10 +612,16 @@ pub fn tail(end_mark: u64, mark_len: u64, offset: u64) -> [u8; TAIL] {
 
 /// The offset and length of the end mark that belongs to a tail at `offset`. `None` if the bytes are not a valid tail.
 pub fn open_tail(bytes: &[u8; TAIL], offset: u64) -> Option<(u64, u64)> {
+    let (end_mark, mark_len) = intact_tail(bytes, offset)?;
+    let is_there = mark_len > 0 && tail_at(end_mark.checked_add(mark_len)?)? == offset;
+    is_there.then_some((end_mark, mark_len))
+}
+
+/// The offset and length of an end mark, wherever that is, which a tail at `offset` says. `None` if the tail is not intact.
+pub fn intact_tail(bytes: &[u8; TAIL], offset: u64) -> Option<(u64, u64)> {
     let end_mark = u64::from_be_bytes(*bytes.get(10..)?.first_chunk()?);
     let mark_len = u64::from_be_bytes(*bytes.get(18..)?.first_chunk()?);
-    let is_there = mark_len > 0 && tail_at(end_mark.checked_add(mark_len)?)? == offset;
-    (is_there && *bytes == tail(end_mark, mark_len, offset)).then_some((end_mark, mark_len))
+    (*bytes == tail(end_mark, mark_len, offset)).then_some((end_mark, mark_len))
 }
 
 /// Whether the bytes start like a tail.

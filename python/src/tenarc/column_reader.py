@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -256,6 +256,7 @@ class ColumnReader:
             for index, name in enumerate(names):
                 if type(name) is not str:
                     raise Fault(Damaged, f"names of variants: expected text, found {kind_of(name)}").at(index)
+            _check_variants(names)
         with _at(1):
             found = self._typed(codes, count, "codes of variants", ("u8", "u16"))
             if count and found.max() >= len(names):
@@ -442,8 +443,17 @@ def _check_text(text: bytes, lengths: Lengths) -> None:
         raise Fault(Damaged, f"a column of texts: a row starts inside a character, at its byte {start}")
 
 
+def _check_variants(names: Sequence[Any]) -> None:
+    texts = [name for name in names if type(name) is str]
+    if len(set(texts)) < len(texts):
+        raise Fault(Damaged, "names of variants: a name is there twice")
+
+
 def references_in(content: Any, in_item: bool = False) -> Iterator[tuple[Tag, bool]]:
-    """The references to buffers in columns, and whether each is inside an item of a column of kind `rows`."""
+    """The references to buffers in columns, and whether each is inside an item of a column of kind `rows`.
+
+    Also checks that the names in each enum are distinct. Those of structs are the keys of a dictionary.
+    """
     if type(content) is Tag:
         if content.tag == REFERENCE:
             yield content, in_item
@@ -454,6 +464,13 @@ def references_in(content: Any, in_item: bool = False) -> Iterator[tuple[Tag, bo
             yield from references_in(key, in_item)
             yield from references_in(value, in_item)
     elif isinstance(content, (list, tuple)):
+        if (
+            not in_item
+            and len(content) in (3, 4)
+            and content[0] == "enum"
+            and isinstance(content[2], (list, tuple))
+        ):
+            _check_variants(content[2])
         in_item = in_item or (len(content) == 2 and content[0] == "rows" and type(content[1]) is not str)
         for item in content:
             yield from references_in(item, in_item)

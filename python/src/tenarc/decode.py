@@ -136,6 +136,16 @@ class Described(NamedTuple):
     is_bytes: bool = False
 
 
+def _check_little_endian(node: Any, what: str) -> None:
+    """Columns say numbers in one way, in messages too."""
+    if (
+        type(node) is not Tag
+        or node.tag in dtypes.NOT_IN_METADATA
+        or (node.tag != COMPLEX and node.tag not in dtypes.BY_TAG)
+    ):
+        raise Fault(Damaged, f"{what}: expected a typed array of little-endian numbers")
+
+
 class Resolver:
     """Replaces tags by values."""
 
@@ -394,6 +404,7 @@ class Resolver:
             return dtypes.BY_NAME[found.dtype], self._take(found.buffer, copy=shared)
         if type(node) is not Tag:
             raise Fault(Damaged, f"{what}: expected a typed array, found {kind_of(node)}")
+        _check_little_endian(node, what)
         dtype, payload = self._typed(node)
         return dtype, self._inline(payload) if shared else payload
 
@@ -401,6 +412,8 @@ class Resolver:
         """Dtype name, shape, order and payload of a tensor, which can be in a buffer."""
         if node.tag != REFERENCE:
             name, shape, order, payload = self._tensor_fields(node)
+            if node.tag != NAMED:
+                _check_little_endian(node.value[1], what)
             check_length(name, shape, payload.nbytes)
             return name, shape, order, self._inline(payload)
         found = self._referred(node.value)

@@ -425,10 +425,20 @@ def tail(mark: int, length: int) -> tuple[bytes, bytes]:
     return gap, content + digest(content, at)
 
 
+def intact_tail(found: bytes, at: int) -> Tail | None:
+    """Reads the tail at a position; `None` if this is not an intact tail. Its end mark can be anywhere."""
+    content, mark, length, own = (
+        found[:-8],
+        *(int.from_bytes(found[start : start + 8], "big") for start in (10, 18, 26)),
+    )
+    is_intact = found.startswith(TAIL_START) and own == at and found[-8:] == digest(content, at)
+    return Tail(mark, length) if is_intact else None
+
+
 def read_tail(found: bytes, at: int) -> Tail | None:
-    """Reads the tail at a position; `None` if this is not an intact tail, or not at the place of one."""
-    mark, length = (int.from_bytes(found[start : start + 8], "big") for start in (10, 18))
-    if not 0 < length <= at - mark:
+    """Reads the tail at a position; `None` if this is not an intact tail, or not behind its end mark."""
+    intact = intact_tail(found, at)
+    if intact is None or not 0 < intact.length <= at - intact.mark:
         return None
-    gap, wanted = tail(mark, length)
-    return Tail(mark, length) if found == wanted and mark + length + len(gap) == at else None
+    gap, _ = tail(*intact)
+    return intact if intact.mark + intact.length + len(gap) == at else None

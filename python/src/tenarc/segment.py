@@ -276,8 +276,11 @@ class Header:
             cls._last = fields.data[begin:metadata], replace(header, metadata=b"")
         if count:
             at = fields.offset + len(fields.data) + HASH_ITEM
-            end = at + len(items.head(BYTES, header.body_length())) + header.body_length() + header.hashes_length()
-            if end > MAX_POSITION:
+            body, hashes = header.body_length(), header.hashes_length()
+            if (
+                at + body + hashes > MAX_POSITION
+                or at + len(items.head(BYTES, body)) + body + hashes > MAX_POSITION
+            ):
                 raise fields.damaged("the segment would end after position 2^63 - 1", start)
         return header, fields.offset + metadata
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from . import ext
-from .directory import MAGIC, TAIL_LEN, TAIL_START, Directory, Entry, read_tail, tail
+from .directory import MAGIC, TAIL_LEN, TAIL_START, Directory, Entry, intact_tail, read_tail, tail
 from .errors import Damaged, Error, Torn, Version
 from .options import Limits
 from .rows import rows_of
@@ -285,7 +285,7 @@ def tail_behind(source: Source, start: int, earliest: int) -> int | None:
             return None
         at = window.find(TAIL_START)
         while at >= 0:
-            found = read_tail(window[at : at + TAIL_LEN], start + at)
+            found = intact_tail(window[at : at + TAIL_LEN], start + at)
             if found is not None and found.mark >= earliest:
                 return found.mark
             at = window.find(TAIL_START, at + 1)
