@@ -273,9 +273,11 @@ function accumulate(acc: Int32Array, words: Int32Array, at: number, secret: Int3
   }
 }
 
+/** Adds a number of 64 bits to an accumulator. The carry is found with bits, because comparisons are slower here. */
 function add(acc: Int32Array, i: number, low: number, high: number): void {
-  const sum = (acc[i]! + low) | 0;
-  const carry = sum >>> 0 < low >>> 0 ? 1 : 0;
+  const old = acc[i]!;
+  const sum = (old + low) | 0;
+  const carry = ((old & low) | ((old | low) & ~sum)) >>> 31;
   acc[i] = sum;
   acc[i + 1] = (acc[i + 1]! + high + carry) | 0;
 }
