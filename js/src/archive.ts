@@ -254,11 +254,12 @@ export class Segment {
     const header = await this.header();
     const odd = oddKeyError(header.extensions, 'segment', header.offset);
     if (odd) throw odd;
+    const item = readMetadata(header);
     const rows = countRows(header);
     if (this.archive.state !== 'torn' && rows != this.rows) {
       fail('damaged', `the directory says ${this.rows} rows, but the value has ${rows}`, header.offset);
     }
-    return new Document(readMetadata(header), new SegmentStore(this, header), this.archive.options);
+    return new Document(item, new SegmentStore(this, header), this.archive.options);
   }
 
   /** @internal The verified hashes of the chunks. */
