@@ -423,7 +423,7 @@ def after(files: Files) -> None:
     made.bytes = made.bytes[:at] + planted + made.bytes[at + len(planted) : one.body_at + 1000]
     left("planted", made, "A cut segment whose body has an end mark and a tail, made for the place where they are.", "judge-inside")
     made.bytes = made.bytes[: at + len(planted)]
-    files.bad("planted-at-end", made, "A cut segment whose body ends with an end mark and a tail, made for the place where they are.", "judge-inside", True, open=[unfinished(1), OK, damaged()])
+    files.bad("planted-at-end", made, "An archive that ends with an end mark and a tail, made for the place where they are, inside the body of a segment: that is damage.", "whole-end", open=OK, read=damaged(), verify=damaged())
     # An intact tail further on, whose end mark is before the point where the walk ends.
     made = committed()
     mark, length = made.mark_at, made.mark_end - made.mark_at

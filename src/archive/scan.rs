@@ -25,6 +25,8 @@ pub struct Scan {
     pub vouched: Option<u64>,
     /// The segment at `end`, if its header is complete and the input ends before its body does.
     pub cut: Option<Loaded>,
+    /// The end of the record of an intact end mark at `end`, if its tail is not right. Otherwise 0.
+    intact_mark: u64,
     /// Whether the tail of the end mark at `end` is wrong, and not merely not written.
     damaged_tail: bool,
     /// Why the scan stopped, if it stopped before the end of the input.
@@ -57,6 +59,7 @@ pub fn scan<S: ReadAt + ?Sized>(
         missing: Vec::new(),
         vouched: None,
         cut: None,
+        intact_mark: 0,
         damaged_tail: false,
         fault: None,
     };
@@ -146,6 +149,7 @@ impl Scan {
         // The segments before it determine it.
         let (Behind { padding, tail }, _) = self.directory.compare(&record, at)?;
         let behind = at + record.len() as u64;
+        self.intact_mark = behind;
         let tail_at = behind + padding.len() as u64;
         let end = tail_at + TAIL as u64;
         let there = source::bytes(source, behind, (len - behind).min(end - behind))?;
@@ -296,7 +300,7 @@ fn search<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Committed> {
     if scan.cut.is_none() && len - scan.end > MAX_SEARCH {
         return Err(torn(&scan, len));
     }
-    if let Some(tail) = scan.tail_behind(source, len, scan.end)? {
+    if let Some(tail) = scan.tail_behind(source, len, scan.end.max(scan.intact_mark))? {
         let (end, why) = (scan.end, scan.why());
         let what = if tail.mark == end {
             format!(

@@ -6,20 +6,21 @@ import sys
 import tenarc
 
 
-def verdict(call, opening=False, archive=True):
+def verdict(call, other="damaged"):
+    """The verdict of a call, and its result. `None` if only Python cannot say it: a dictionary has each key once."""
     try:
         result = call()
     except tenarc.Version:
         return "unsupported", None
     except tenarc.Error as error:
-        if not archive:
-            return "refused", None
-        return ("torn" if opening and isinstance(error, tenarc.Torn) else "damaged"), None
+        if "same key twice" in str(error):
+            return None, None
+        return ("torn" if other is None and isinstance(error, tenarc.Torn) else other or "damaged"), None
     return "ok", result
 
 
 def of_archive(path):
-    found, archive = verdict(lambda: tenarc.open(path), opening=True)
+    found, archive = verdict(lambda: tenarc.open(path), None)
     if archive is None:
         return {"open": found}
     with archive:
@@ -29,19 +30,18 @@ def of_archive(path):
     return said
 
 
-def of_parts(path):
-    def read():
-        with open(path, "rb") as file:
-            content = file.read()
-        return tenarc.loads(content)
-
-    return {"read": verdict(read, archive=False)[0]}
+def of(path):
+    if path.endswith(".tenarc"):
+        return of_archive(path)
+    with open(path, "rb") as file:
+        content = file.read()
+    # There is no function for several messages, and none that says how long the metadata of parts is.
+    if path.endswith(".cbor"):
+        found, _ = verdict(lambda: tenarc.loads(content), "refused")
+        return {"read": "refused" if found == "unsupported" else found}
+    return {}
 
 
 for line in sys.stdin:
     path = line.rstrip("\n")
-    said = of_archive(path) if path.endswith(".tenarc") else of_parts(path)
-    # A message has one verdict for all errors.
-    if said.get("read") == "unsupported" and not path.endswith(".tenarc"):
-        said["read"] = "refused"
-    print(json.dumps({"file": path, **said}), flush=True)
+    print(json.dumps({"file": path, **of(path)}), flush=True)

@@ -6,7 +6,7 @@
 //! are `write` and `check` for archives, `split DIR` and `join DIR` for parts, `npy-write DIR` and
 //! `npy-read DIR` for npy and npz files, `arrow-write DIR` and `arrow-read DIR` for Arrow's, the same of `parquet-` for Parquet's, `records-write DIR` and
 //! `records-check DIR` for sequences as columns; `ten DIR` copies files
-//! of tenbin, `packed DIR` those of MessagePack, and `recover DIR` recovers torn archives. Each names every mismatch,
+//! of tenbin, `packed DIR` those of MessagePack, and `recover DIR` recovers torn archives. `verdict` reads paths and says of each file whether it is good. Each of the others names every mismatch,
 //! closes with a line of counts and fails where there was one.
 
 mod archives;
@@ -24,6 +24,7 @@ mod tables;
 mod ten;
 mod tensors;
 mod torn;
+mod verdict;
 
 use std::error::Error;
 use std::path::Path;
@@ -91,6 +92,15 @@ fn main() -> ExitCode {
         ["ten", dir] => ten::exchange(Path::new(dir)),
         ["recover", dir] => torn::recover_all(Path::new(dir)),
         ["packed", dir] => packed::exchange(Path::new(dir)),
+        ["verdict"] => {
+            return match verdict::all() {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => {
+                    eprintln!("error: {error}");
+                    ExitCode::from(2)
+                }
+            };
+        }
         _ => {
             let modes = "write|check|peers|save|load|split|join|npy-write|npy-read|arrow-write|arrow-read|parquet-write|parquet-read|records-write|records-check|ten|packed|recover";
             Err(format!("usage: tenarc-interop {modes} DIR").into())
