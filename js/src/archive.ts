@@ -17,8 +17,8 @@ import {
 import { sameShape } from './columns.js';
 import { leastType, widen } from './dtype.js';
 import { Document, type Store, type TensorEntry } from './document.js';
+import { MEBIBYTE } from './payload.js';
 import { TenarcError, fail } from './errors.js';
-import { MEBIBYTE } from './message.js';
 import {
   MAGIC,
   countRows,
@@ -43,7 +43,10 @@ export interface OpenOptions extends ValueOptions {
   codecs?: Codecs;
   /** Whether buffers are compared with their hashes: true. */
   verify?: boolean;
-  /** How many bytes the compressed buffers that are read for one value may have: 64 MiB and 1,024 times the segment. */
+  /**
+   * How many bytes a call may take: for decompressed buffers and for rows of dicts each 64 MiB and 1,024 times the length of the
+   * segment, and for other rows of columns 64 MiB and 256 times that length, if this is not given.
+   */
   memory?: number;
   /** Opens a torn archive too, with the segments that are all there. */
   torn?: boolean;
@@ -351,7 +354,7 @@ export function readMetadata(header: Header): Item {
 /** The buffers of a segment, verified and decompressed as they are read. */
 class SegmentStore implements Store {
   readonly lengths: readonly (number | bigint)[];
-  readonly dictLimit: number;
+  readonly size: number;
   private readonly segment: Segment;
   private readonly header: Header;
   private readonly memory: number;
@@ -360,9 +363,8 @@ class SegmentStore implements Store {
     this.segment = segment;
     this.header = header;
     this.lengths = header.buffers.map((buffer) => buffer.length);
-    const limit = 64 * MEBIBYTE + 1024 * (header.end - header.offset);
-    this.dictLimit = limit;
-    this.memory = segment.archive.options.memory ?? limit;
+    this.size = header.end - header.offset;
+    this.memory = segment.archive.options.memory ?? 64 * MEBIBYTE + 1024 * this.size;
   }
 
   private get input(): Input {
@@ -381,7 +383,7 @@ class SegmentStore implements Store {
     const to = verify || buffer.codec ? storedOffset(this.header, buffer, last) : buffer.offset + end;
     this.checkReadable(index, buffer);
     if (buffer.codec) this.checkMemory((last - first) * chunk);
-    const bytes = await this.input.read(from, to - from);
+    const bytes = await this.readStored(from, to);
     const chunks = await this.decode(buffer, bytes, first, last);
     const skipped = verify || buffer.codec ? first * chunk : start;
     return chunks.subarray(start - skipped, end - skipped);
@@ -430,15 +432,23 @@ class SegmentStore implements Store {
         runs.push({ start: offset, end: offset + stored, indexes: [index] });
       }
     }
-    for (const run of runs) {
-      const bytes = await this.input.read(run.start, run.end - run.start);
+    const readRun = async (run: (typeof runs)[number]) => {
+      const bytes = await this.readStored(run.start, run.end);
       for (const index of run.indexes) {
         const buffer = buffers[index]!;
         const at = buffer.offset - run.start;
         out.set(index, await this.decode(buffer, bytes.subarray(at, at + buffer.stored), 0, buffer.chunks));
       }
-    }
+    };
+    await Promise.all(runs.map(readRun));
     return out;
+  }
+
+  /** Reads stored bytes, and side by side the hashes, if they are needed and were not read yet. */
+  private async readStored(start: number, end: number): Promise<Uint8Array> {
+    const needsHashes = this.segment.archive.options.verify !== false && this.header.check !== null;
+    const [bytes] = await Promise.all([this.input.read(start, end - start), needsHashes ? this.segment.hashes() : undefined]);
+    return bytes;
   }
 
   /** Verifies and decompresses chunks `first` to `last` of a buffer, whose stored bytes are given. */

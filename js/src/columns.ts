@@ -19,6 +19,8 @@ import {
 const MAX_GROUP_ROWS = 65536;
 const MAX_DICT_ROWS = 65536;
 const NAME_STEP = 256;
+/** About what an array, a map or a tensor takes in memory beside its elements. */
+const ROW_BYTES = 64;
 
 /**
  * The number of rows is undefined where it depends on lengths or bits in a buffer that was not read: then only the form of the
@@ -453,6 +455,7 @@ export function rowItems(column: Column, context: Context): (Item | undefined)[]
     case 'numbers':
       return numberItems(column.dtype, bytes(column.data));
     case 'tensors': {
+      context.budget.countRowBytes(rows * ROW_BYTES);
       const all = bytes(column.data);
       const { dtype, shape } = column;
       const size = rows === 0 ? 0 : all.length / rows;
@@ -461,6 +464,7 @@ export function rowItems(column: Column, context: Context): (Item | undefined)[]
       }));
     }
     case 'structs': {
+      context.budget.countRowBytes(rows * (ROW_BYTES + 16 * column.names.length));
       const fields = column.names.map((name) => ({ name, rows: rowItems(column.fields.get(name.value)!, context) }));
       return Array.from({ length: rows }, (_, i) => {
         const entries: Item[] = [];
@@ -502,6 +506,7 @@ export function rowItems(column: Column, context: Context): (Item | undefined)[]
     }
     case 'list':
     case 'array': {
+      if (column.kind === 'list' || column.size > 0) context.budget.countRowBytes(rows * ROW_BYTES);
       const inner = items(column.column);
       let at = 0;
       return Array.from({ length: rows }, (_, i) => {
@@ -510,10 +515,12 @@ export function rowItems(column: Column, context: Context): (Item | undefined)[]
       });
     }
     case 'tuple': {
+      context.budget.countRowBytes(rows * (ROW_BYTES + 8 * column.columns.length));
       const columns = column.columns.map(items);
       return Array.from({ length: rows }, (_, i) => arrayItem(columns.map((one) => one[i]!)));
     }
     case 'map': {
+      if (column.lengths.each !== 0) context.budget.countRowBytes(rows * ROW_BYTES);
       const keys = items(column.keys);
       const values = items(column.values);
       let at = 0;

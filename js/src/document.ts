@@ -25,8 +25,8 @@ export interface Store {
   range(buffer: number, start: number, end: number): Promise<Uint8Array>;
   /** Whole buffers. */
   whole(buffers: Iterable<number>): Promise<Map<number, Uint8Array>>;
-  /** How many bytes the rows of dicts may have. */
-  readonly dictLimit: number;
+  /** How many bytes the segment has. */
+  readonly size: number;
 }
 
 /** A tensor in a list. */
@@ -245,9 +245,9 @@ interface Part {
 export class Document {
   readonly root: Item;
   readonly store: Store;
-  readonly options: ValueOptions;
+  readonly options: ValueOptions & { memory?: number };
 
-  constructor(root: Item, store: Store, options: ValueOptions) {
+  constructor(root: Item, store: Store, options: ValueOptions & { memory?: number }) {
     this.root = root;
     this.store = store;
     this.options = options;
@@ -257,7 +257,7 @@ export class Document {
     return {
       buffers: this.store.lengths,
       load: (buffer) => loaded?.get(buffer),
-      budget: new Budget(this.store.dictLimit),
+      budget: new Budget(this.store.size, this.options.memory),
       options: this.options,
     };
   }
@@ -584,13 +584,14 @@ export class Document {
       }
     };
     visit(this.root, [], false);
+    const known = hasDots ? new DottedPaths(this) : undefined;
     const out: TensorEntry[] = [];
     for (const { components, entry, isDecimalField, isDouble } of found) {
       const dotted = components.join('.');
       const pointer = pathOf(components);
       if (isDouble) throw new TenarcError('usage', `several values have the path ${JSON.stringify(pointer)}`, undefined, pointer);
       const needsPointer =
-        (dotted === '' && components.length > 0) || dotted[0] === '/' || isDecimalField || (hasDots && (await this.find(dotted)).length > 1);
+        (dotted === '' && components.length > 0) || dotted[0] === '/' || isDecimalField || (known && (await known.isAmbiguous(dotted)));
       out.push({ path: needsPointer ? pointer : dotted, ...entry });
     }
     return out;
@@ -623,6 +624,39 @@ export class Document {
       const inner = filled.map((part, i) => ({ rows: part.rows, column: structs[i]!.fields.get(name) }));
       this.visitColumns(inner, [...components, name], isDecimalField || /^(0|[1-9][0-9]*)(\.|$)/.test(name), add);
     }
+  }
+}
+
+/** How many values each dotted path leads to, so that a list need not look up each of its paths in the whole value. */
+class DottedPaths {
+  private readonly document: Document;
+  private readonly counts = new Map<string, number>();
+  /** The paths of sequences whose elements are not counted. */
+  private readonly sequences = new Set<string>();
+
+  constructor(document: Document) {
+    this.document = document;
+    this.count(document.root, '');
+  }
+
+  private count(item: Item, path: string): void {
+    this.counts.set(path, (this.counts.get(path) ?? 0) + 1);
+    const inner = bare(item);
+    const below = (name: string) => (item === this.document.root ? name : `${path}.${name}`);
+    if (inner.type === 'map') {
+      for (let i = 0; i < inner.items.length; i += 2) this.count(inner.items[i + 1]!, below(component(inner.items[i]!)));
+    } else if (inner.type === 'array') {
+      inner.items.forEach((one, i) => this.count(one, below(String(i))));
+    } else if (inner.type === 'tag') {
+      this.sequences.add(path);
+    }
+  }
+
+  async isAmbiguous(path: string): Promise<boolean> {
+    for (let at = path.indexOf('.'); at >= 0; at = path.indexOf('.', at + 1)) {
+      if (this.sequences.has(path.slice(0, at))) return (await this.document.find(path)).length > 1;
+    }
+    return (this.counts.get(path) ?? 0) > 1 || (this.sequences.has('') && (await this.document.find(path)).length > 1);
   }
 }
 

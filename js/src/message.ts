@@ -8,9 +8,12 @@ import { toValue, type ValueOptions } from './value.js';
 export interface DecodeOptions extends ValueOptions {
   /** How many levels of nesting there may be: 128. */
   depth?: number;
+  /**
+   * How many bytes the rows of columns may take: 64 MiB and 256 times the message, and for those of dicts 64 MiB and 1,024 times the
+   * message, if this is not given.
+   */
+  memory?: number;
 }
-
-export const MEBIBYTE = 1024 * 1024;
 
 /** Decodes one message. Bytes and tensors may share memory with the input. */
 export function decode(bytes: Uint8Array, options: DecodeOptions = {}): unknown {
@@ -29,6 +32,6 @@ export function* decodeSequence(bytes: Uint8Array, options: DecodeOptions = {}):
 function decodeNext(cursor: Cursor, options: DecodeOptions): unknown {
   const start = cursor.at;
   const item: Item = parseItem(cursor, { depth: options.depth ?? 128 });
-  const budget = new Budget(64 * MEBIBYTE + 1024 * (cursor.at - start));
+  const budget = new Budget(cursor.at - start, options.memory);
   return toValue(item, { budget, options });
 }

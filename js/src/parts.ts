@@ -4,7 +4,6 @@ import { TAG } from './cbor.js';
 import { readMetadata, verifyChunks } from './archive.js';
 import { Document, references, type Store, type TensorEntry } from './document.js';
 import { TenarcError, fail } from './errors.js';
-import { MEBIBYTE } from './message.js';
 import { notesOf, oddKeyError, readHashes, readHeader, readRecord, recordLength, type Header } from './record.js';
 import type { Tensor } from './tensor.js';
 import type { ValueOptions } from './value.js';
@@ -12,6 +11,8 @@ import type { ValueOptions } from './value.js';
 export interface PartsOptions extends ValueOptions {
   /** Whether buffers are compared with their hashes: true. */
   verify?: boolean;
+  /** How many bytes rows of columns may take, as in `OpenOptions`. */
+  memory?: number;
 }
 
 /** A value that came in parts. */
@@ -100,13 +101,13 @@ function checkBuffers(header: Header, metadata: Uint8Array, buffers: Uint8Array[
 
 class PartsStore implements Store {
   readonly lengths: readonly (number | bigint)[];
-  readonly dictLimit: number;
+  readonly size: number;
   private readonly buffers: Uint8Array[];
 
   constructor(header: Header, buffers: Uint8Array[]) {
     this.buffers = buffers;
     this.lengths = buffers.map((buffer) => buffer.length);
-    this.dictLimit = 64 * MEBIBYTE + 1024 * buffers.reduce((sum, buffer) => sum + buffer.length, header.length);
+    this.size = buffers.reduce((sum, buffer) => sum + buffer.length, header.length);
   }
 
   async range(index: number, start: number, end: number): Promise<Uint8Array> {

@@ -8,20 +8,32 @@ import type { Order } from './tensor.js';
 const MAX_DIMENSIONS = 64;
 const MAX_COUNTED_ROWS = 2 ** 24;
 
+export const MEBIBYTE = 1024 * 1024;
+
 /** What one document may take. */
 export class Budget {
-  countedRows = 0;
-  dictBytes = 0;
-  dictLimit: number;
+  private countedRows = 0;
+  private dictBytes = 0;
+  private rowBytes = 0;
+  private readonly dictLimit: number;
+  private readonly rowLimit: number;
 
-  constructor(dictLimit: number) {
-    this.dictLimit = dictLimit;
+  /** Takes the length of the document, and a limit that the caller sets instead of the usual ones. */
+  constructor(size: number, limit?: number) {
+    this.dictLimit = limit ?? 64 * MEBIBYTE + 1024 * size;
+    this.rowLimit = limit ?? 64 * MEBIBYTE + 256 * size;
   }
 
   /** Counts rows that take no bytes, and those that repeat a long name. */
   countRows(rows: number): void {
     this.countedRows += rows;
     if (this.countedRows > MAX_COUNTED_ROWS) fail('limit', `more than ${MAX_COUNTED_ROWS} rows without bytes`);
+  }
+
+  /** Counts what rows take in memory: a row of structs can be a few bits in the input. */
+  countRowBytes(bytes: number): void {
+    this.rowBytes += bytes;
+    if (this.rowBytes > this.rowLimit) fail('limit', `the rows of columns take more than ${this.rowLimit} bytes`);
   }
 
   countDictBytes(bytes: number): void {

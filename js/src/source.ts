@@ -144,6 +144,7 @@ export class Input {
   }
 
   async read(offset: number, length: number): Promise<Uint8Array> {
+    if (length === 0) return new Uint8Array(0);
     if (offset + length > this.size) return fail('damaged', `the input ends before byte ${offset + length}`, this.size);
     if (offset >= this.keptFrom) return this.kept.subarray(offset - this.keptFrom, offset - this.keptFrom + length);
     this.reads++;

@@ -115,7 +115,7 @@ function verifyMetadata(header: Header): void {
   const item = readMetadata(header);
   const context: Context = {
     buffers: header.buffers.map((buffer) => buffer.length),
-    budget: new Budget(Infinity),
+    budget: new Budget(header.end - header.offset),
   };
   checkForm(item, context);
   const used = references(item);
