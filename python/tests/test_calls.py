@@ -156,7 +156,6 @@ def test_other_columns_are_added_up_too(method, opened):
         "text": ["text", MIB, Tag(TBUF, [0])],
         "bytes": ["bytes", MIB, Tag(TBUF, [0])],
         "array": ["array", MIB, Tag(TBUF, ["u8", 0])],
-        "dict": ["array", MIB, ["dict", Tag(TBUF, ["u8", 0]), 1, ["unit"]]],
     }
     for column in kinds.values():
         archive = opened(forged(groups(6, {"x": column}), content, compression=method), 4 * MIB)

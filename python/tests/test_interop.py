@@ -7,6 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import samples
+import test_metadata
 from conftest import ROOT
 from described import describe, difference, read_manifest, write_manifest
 
@@ -266,9 +267,10 @@ REFERENCES = {
     "no-reference": "01",
     "payload-of-a-tensor": "d828 82 8102" + TBUF + "82 63663332 00",
     "rank-65": TBUF + "84 63663332 9841" + "01" * 64 + "02 6143 00",
+    "indefinite-shape": TBUF + "84 63663332 9f02ff 6143 00",
+    **{name: f"82 {TBUF} 81 00 {digits}" for name, (digits, *_) in test_metadata.OTHERS.items()},
 }
 CONTROL = {
-    "indefinite-shape": TBUF + "84 63663332 9f02ff 6143 00",
     "tensor": TBUF + "84 63663332 8102 6143 00",
     "sequence": TBUF + "82 63663332 00",
     "byte-string": TBUF + "81 00",

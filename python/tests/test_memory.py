@@ -144,8 +144,8 @@ def test_lengths_and_bits_that_many_columns_share_count():
     content = np.zeros(MIB, "u1")
     lengths, bits = Tag(TBUF, ["u8", 0]), Tag(TBUF, [0])
     for column in (
-        ["list", MIB, ["list", lengths, ["unit"]]],
-        ["list", MIB, ["text", lengths, ""]],
+        ["array", MIB, ["map", lengths, ["unit"], ["unit"]]],
+        ["array", MIB, ["text", lengths, ""]],
         ["array", 8 * MIB, ["option", bits, ["unit"]]],
         ["array", 8 * MIB, ["bool", bits]],
         ["text", MIB, bits],

@@ -45,7 +45,7 @@ TENSOR = b"\xd8\x28\x82\x81\x01\xd8\x40\x41\x07"
 
 @pytest.mark.parametrize(("key", "component"), SPELLED)
 def test_keys_have_components_that_find_their_values(key, component):
-    tree = parse(b"\xa1\x61x\xa1" + key + TENSOR, 0, Limits())
+    tree = parse(b"\xa1\x61x\xa1" + key + TENSOR, 0, Limits(), is_metadata=False)
     (found,) = tree["x"]
     assert paths.component(found) == component
     ((place, node),) = paths.payloads(tree)

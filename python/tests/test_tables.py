@@ -233,6 +233,11 @@ def test_a_path_that_ends_with_a_row_means_the_row(opened):
         assert (isinstance(found, str) and found == "none") == (
             row == 8 or (name == "optional fields" and row % 4 in (1, 3))
         )
+    # What follows is a path in the value of that row.
+    assert (
+        archive["log.dict of structs.1.x"] == 2 == archive["log.1.dict of structs.x"] == archive["log.struct.5.x"]
+    )
+    assert archive["log.arrays of texts.2.0"] == "c" and archive["/log/map/3/d"] == 4
     for path in (
         "log.numbers.03",
         "log.numbers.-1",

@@ -227,7 +227,7 @@ def _tagged(node: Tag, count: int, resolver: Resolver) -> ColumnTensor:
     if not is_tensor and node.tag != REFERENCE and node.tag not in dtypes.BY_TAG:
         raise Fault(Damaged, f"expected a column, found {kind_of(node)}")
     found = resolver.describe(node)
-    if found is None or found.is_bytes or (_is_numbers(node) and found.dtype not in NUMBERS):
+    if found is None or found.is_bytes or (is_packed(node) and found.dtype not in NUMBERS):
         raise Fault(Damaged, f"expected a column of numbers or tensors, found {kind_of(node)}")
     if not found.shape or found.shape[0] != count or (found.order != "C" and len(found.shape) > 1):
         what = f"{found.dtype} of shape {list(found.shape)} and order {found.order}"
@@ -235,7 +235,8 @@ def _tagged(node: Tag, count: int, resolver: Resolver) -> ColumnTensor:
     return ColumnTensor(found.dtype, found.shape, found.nbytes, buffer=found.buffer)
 
 
-def _is_numbers(node: Tag) -> bool:
+def is_packed(node: Tag) -> bool:
+    """Whether a tag is around a packed sequence, in the metadata or in a buffer."""
     is_short = isinstance(node.value, (list, tuple)) and len(node.value) == 2
     return node.tag in dtypes.BY_TAG or (node.tag == REFERENCE and is_short)
 

@@ -552,11 +552,12 @@ class DictColumn(BaseColumn):
         return self._column.memory(np.arange(self._column.count + 1))
 
     def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
-        codes = self._codes[edges[0] : edges[-1]]
-        each = self._each[codes]
+        rows = slice(edges[0], edges[-1])
+        each = self._each[self._codes[rows]]
         if self._is_constant:
-            again = np.ones(len(codes), np.bool_)
-            again[np.unique(codes, return_index=True)[1]] = False
+            # Rows that occurred before.
+            most = np.maximum.accumulate(self._codes)
+            again = np.concatenate(([False], most[1:] == most[:-1]))[: self.count][rows]
             each[again] = ENTRY + each[again] / _ONE_OBJECT
         return _sums(each, edges)
 
@@ -1059,6 +1060,8 @@ def _times(edges: Edges, each: int) -> npt.NDArray[np.float64]:
 
 def _sums(values: npt.NDArray[Any], edges: Edges) -> npt.NDArray[np.float64]:
     """The sums of values from each edge to the next. The first value is at the first edge."""
+    if len(edges) == 2:
+        return np.array([values.sum(dtype=np.float64)])
     sums = np.concatenate(([0.0], np.cumsum(values, dtype=np.float64)))
     found: npt.NDArray[np.float64] = np.diff(sums[edges - edges[0]])
     return found

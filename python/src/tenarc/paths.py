@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import cbor2
 import xxhash
 
-from .column_fields import Tree, field_tree, is_position
+from .column_fields import Tree, field_tree, is_packed, is_position
 from .column_reader import references_in
 from .columns import ABSENT, Column
 from .errors import Fault, Mismatch, NotFound
@@ -76,8 +76,8 @@ class AtColumn(NamedTuple):
     columns: Levels
 
 
-#: Reads columns: from their node, and the steps that lead to it.
-RowsOf = Callable[[Tag, "list[Step]"], Rows]
+#: Reads columns or a packed sequence: from their node, and the steps that lead to it.
+RowsOf = Callable[[Tag, "list[Step]"], "Rows | list[Any]"]
 
 
 def find(tree: Any, path: str, rows_of: RowsOf | None = None) -> tuple[Any, list[Step]]:
@@ -115,7 +115,7 @@ def _follow(
         yield Decoded(node) if in_row else node, trail
         return
     node, through = inside(node)
-    if rows_of is not None and type(node) is Tag and node.tag == COLUMNS:
+    if rows_of is not None and type(node) is Tag and (node.tag == COLUMNS or is_packed(node)):
         trail, through, in_row = [*trail, *through], [], True
         node = rows_of(node, trail)
     if isinstance(node, Rows):
@@ -140,12 +140,13 @@ def _columns(rows: Rows, columns: Levels, names: list[str], *, dotted: bool) -> 
         left = names[count:]
         if not left:
             yield AtColumn(rows, found)
-        elif len(left) == 1 and is_position(left[0]):
+        elif is_position(left[0]):
             # `log.size.3` means the same as `log.3.size`.
             for row in _keys(rows, left[0]):
                 value = rows.row_of(found, row)
                 if value is not ABSENT:
-                    yield Decoded(value)
+                    inside_row = _follow(value, left[1:], [], None, dotted=dotted, in_row=True)
+                    yield from (node for node, _ in inside_row)
         else:
             yield from _columns(rows, found, left, dotted=dotted)
 

@@ -133,9 +133,10 @@ def _check_tag(items: Items, tag: int | None, start: int) -> None:
         look = _behind(items)
         if look.definite(ARRAY, "a tensor") == 2:
             look.skip("shape of a tensor", 2)
+            at = look.at
             major, found = look.any_head("elements of a tensor")
             if major != TAG or (found != COMPLEX and found not in BY_TAG):
-                raise items.damaged("a tensor in metadata: expected a typed array as its elements", look.at - 1)
+                raise items.damaged("a tensor in metadata: expected a typed array as its elements", at)
 
 
 def offset_of(data: bytes, children: list[int]) -> int:
