@@ -100,7 +100,8 @@ export class Archive {
   /** The table of this name: the rows of all segments with it (7.3). */
   async table(name: string): Promise<Table> {
     const segments = (await this.segments()).filter((segment) => segment.name === name);
-    if (segments.length === 0) throw new TenarcError('missing', `there is no segment ${JSON.stringify(name)}`, undefined, name);
+    if (segments.length === 0)
+      throw new TenarcError('missing', `there is no segment ${JSON.stringify(name)}`, undefined, name);
     return new Table(name, segments);
   }
 
@@ -143,7 +144,8 @@ export class Archive {
     if (entry.length > MAX_RECORD) fail('damaged', `a block of ${entry.length} bytes`, entry.offset);
     const bytes = await this.input.readUpTo(entry.offset, entry.length);
     const record = readRecord(bytes, entry.offset);
-    if (record.length !== entry.length) fail('damaged', `a block has ${record.length} bytes instead of ${entry.length}`, entry.offset);
+    if (record.length !== entry.length)
+      fail('damaged', `a block has ${record.length} bytes instead of ${entry.length}`, entry.offset);
     const block = readBlock(record, level);
     const odd = oddKeyError(block.extensions, 'block of the directory', entry.offset);
     if (odd) throw odd;
@@ -159,7 +161,8 @@ function addEntry(out: SegmentEntry[], entry: SegmentEntry): void {
 }
 
 export function checkMagic(bytes: Uint8Array): void {
-  if (!equalBytes(bytes.subarray(0, MAGIC.length), MAGIC)) fail('damaged', 'this is not a tenarc archive: its first bytes are wrong', 0);
+  if (!equalBytes(bytes.subarray(0, MAGIC.length), MAGIC))
+    fail('damaged', 'this is not a tenarc archive: its first bytes are wrong', 0);
 }
 
 /** The end mark that the tail at the end leads to, if both are right. */
@@ -220,7 +223,7 @@ export class Segment {
     this.offset = entry.offset;
     this.headerLength = entry.headerLength;
     this.rows = entry.rows;
-    this.digest = entry.digest && hex128(readU64(entry.digest) << 64n | readU64(entry.digest, 8));
+    this.digest = entry.digest && hex128((readU64(entry.digest) << 64n) | readU64(entry.digest, 8));
   }
 
   /** @internal */
@@ -315,7 +318,12 @@ export class Segment {
   /** In an archive, data that breaks the format is damage. Its position was counted from the start of the metadata. */
   private async asDamage(error: TenarcError): Promise<TenarcError> {
     const { metadataOffset } = await this.header();
-    return new TenarcError('damaged', error.reason, error.offset === undefined ? undefined : metadataOffset + error.offset, error.path);
+    return new TenarcError(
+      'damaged',
+      error.reason,
+      error.offset === undefined ? undefined : metadataOffset + error.offset,
+      error.path,
+    );
   }
 
   /** Who wrote the value, a title, the name of a schema: key 0 of `ext`. */
@@ -373,7 +381,8 @@ class SegmentStore implements Store {
 
   async range(index: number, start: number, end: number): Promise<Uint8Array> {
     const buffer = this.header.buffers[index]!;
-    if (start < 0 || start > end || end > buffer.length) fail('usage', `there are no bytes ${start} to ${end} in buffer ${index}`);
+    if (start < 0 || start > end || end > buffer.length)
+      fail('usage', `there are no bytes ${start} to ${end} in buffer ${index}`);
     if (start === end) return new Uint8Array(0);
     const { chunk } = this.header;
     const first = Math.floor(start / chunk);
@@ -390,14 +399,18 @@ class SegmentStore implements Store {
   }
 
   private checkMemory(bytes: number): void {
-    if (bytes > this.memory) fail('limit', `compressed buffers of ${bytes} bytes are more than the limit of ${this.memory}`, this.header.offset);
+    if (bytes > this.memory)
+      fail('limit', `compressed buffers of ${bytes} bytes are more than the limit of ${this.memory}`, this.header.offset);
   }
 
   /** What must be known before a buffer is read. */
   private checkReadable(index: number, buffer: BufferInfo): void {
     const { check } = this.header;
     if (buffer.elsewhere) {
-      fail('unsupported', `buffer ${index} is elsewhere, with the ${buffer.elsewhere.hash} ${hexOf(buffer.elsewhere.digest)}`);
+      fail(
+        'unsupported',
+        `buffer ${index} is elsewhere, with the ${buffer.elsewhere.hash} ${hexOf(buffer.elsewhere.digest)}`,
+      );
     }
     const { options } = this.segment.archive;
     if (options.verify !== false && check && check.name !== 'xxh3-64') {
@@ -447,7 +460,10 @@ class SegmentStore implements Store {
   /** Reads stored bytes, and side by side the hashes, if they are needed and were not read yet. */
   private async readStored(start: number, end: number): Promise<Uint8Array> {
     const needsHashes = this.segment.archive.options.verify !== false && this.header.check !== null;
-    const [bytes] = await Promise.all([this.input.read(start, end - start), needsHashes ? this.segment.hashes() : undefined]);
+    const [bytes] = await Promise.all([
+      this.input.read(start, end - start),
+      needsHashes ? this.segment.hashes() : undefined,
+    ]);
     return bytes;
   }
 
@@ -488,7 +504,14 @@ function storedOffset(header: Header, buffer: BufferInfo, chunk: number): number
 }
 
 /** Compares chunks `first` to `last` of a buffer, whose stored bytes are given, with their hashes. */
-export function verifyChunks(header: Header, buffer: BufferInfo, bytes: Uint8Array, first: number, last: number, hashes: Uint8Array): void {
+export function verifyChunks(
+  header: Header,
+  buffer: BufferInfo,
+  bytes: Uint8Array,
+  first: number,
+  last: number,
+  hashes: Uint8Array,
+): void {
   let at = 0;
   for (let i = first; i < last; i++) {
     const length = buffer.codec ? buffer.codec.stored[i]! : chunkLength(header, buffer, i);
@@ -516,7 +539,8 @@ export class Table {
     const out: unknown[] = [];
     for (const segment of this.segments) {
       const rows = await segment.run(undefined, (document) => document.rows());
-      if (!rows) return fail('usage', `segment ${segment.index} of the table ${JSON.stringify(this.name)} is not a sequence`);
+      if (!rows)
+        return fail('usage', `segment ${segment.index} of the table ${JSON.stringify(this.name)} is not a sequence`);
       for (const row of rows) out.push(row);
     }
     return out;
@@ -546,7 +570,11 @@ export class Table {
     const filled = parts.flatMap((part) => (part.readable ? [part.readable] : []));
     const dtype = leastType(filled.map((part) => part.dtype));
     const shape = filled[0]?.shape.slice(1);
-    if (filled.length === parts.length && dtype !== undefined && filled.every((part) => sameShape(part.shape.slice(1), shape!))) {
+    if (
+      filled.length === parts.length &&
+      dtype !== undefined &&
+      filled.every((part) => sameShape(part.shape.slice(1), shape!))
+    ) {
       const pieces = [];
       for (const part of filled) pieces.push(widen(await part.all(), part.dtype, dtype));
       const rows = filled.reduce((sum, part) => sum + part.shape[0]!, 0);

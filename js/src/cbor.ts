@@ -78,16 +78,7 @@ export interface TensorItem extends Place {
   readonly shape: number[];
   readonly bytes: Uint8Array;
 }
-export type Item =
-  | IntItem
-  | BytesItem
-  | TextItem
-  | ArrayItem
-  | MapItem
-  | TagItem
-  | SimpleItem
-  | FloatItem
-  | TensorItem;
+export type Item = IntItem | BytesItem | TextItem | ArrayItem | MapItem | TagItem | SimpleItem | FloatItem | TensorItem;
 
 const BREAK = 0xff;
 
@@ -274,7 +265,8 @@ export function parseItem(cursor: Cursor, rules: Rules, level = 1): Item {
       if (level > rules.depth) fail('limit', `more than ${rules.depth} levels of nesting`, cursor.base + offset);
       const content = parseItem(cursor, rules, level + 1);
       if (rules.metadata) checkMetadataTag(cursor, argument, content, offset);
-      else if (argument === TAG.BUFFER && !rules.shortest) cursor.fail('a reference to a buffer (TBUF) in a message', offset);
+      else if (argument === TAG.BUFFER && !rules.shortest)
+        cursor.fail('a reference to a buffer (TBUF) in a message', offset);
       return { type: 'tag', tag: argument, content, offset };
     }
     default:

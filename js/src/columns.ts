@@ -1,6 +1,17 @@
 // Columns (7): a tree that is checked while it is read from an item, and the rows that it stands for, as items.
 import { MAX_SAFE, decodeText, encodeText, viewOf } from './bytes.js';
-import { NULL, TAG, UNDEFINED, float, halfToNumber, isTypedArray, isUint, type Item, type TagItem, type TextItem } from './cbor.js';
+import {
+  NULL,
+  TAG,
+  UNDEFINED,
+  float,
+  halfToNumber,
+  isTypedArray,
+  isUint,
+  type Item,
+  type TagItem,
+  type TextItem,
+} from './cbor.js';
 import { bitsOf, isIntegerType, isNumberType, leastType, payloadLength, typedArray } from './dtype.js';
 import { fail } from './errors.js';
 import {
@@ -87,7 +98,8 @@ export function readColumn(item: Item, rows: Rows, context: Context, inStruct = 
   if (item.type === 'map') return readStructs(item.items, item.definite, rows, context, item.offset);
   if (item.type === 'tag') return readTagged(item, rows, context);
   const { offset } = item;
-  if (item.type !== 'array' || !item.definite) return fail('data', 'a column must be a tag, a map or an array of definite length', offset);
+  if (item.type !== 'array' || !item.definite)
+    return fail('data', 'a column must be a tag, a map or an array of definite length', offset);
   const parts = item.items;
   const kind = parts[0];
   if (kind?.type !== 'text' || !kind.definite) return fail('data', 'a column must begin with its kind', offset);
@@ -156,8 +168,10 @@ export function readColumn(item: Item, rows: Rows, context: Context, inStruct = 
     case 'rows': {
       length(2);
       const items = parts[1]!;
-      if (items.type !== 'array' || !items.definite) return fail('data', 'the rows of a column must be an array of definite length', offset);
-      if (rows !== undefined && items.items.length !== rows) fail('data', `${items.items.length} items for ${rows} rows`, offset);
+      if (items.type !== 'array' || !items.definite)
+        return fail('data', 'the rows of a column must be an array of definite length', offset);
+      if (rows !== undefined && items.items.length !== rows)
+        fail('data', `${items.items.length} items for ${rows} rows`, offset);
       items.items.forEach(refuseReferences);
       return { kind: 'rows', rows, items: items.items };
     }
@@ -212,7 +226,8 @@ function readTagged(item: TagItem, rows: Rows, context: Context): Column {
   const { tag, offset } = item;
   if (tag === TAG.TENSOR || tag === TAG.TENSOR_F || tag === TAG.TENS) {
     if (!hasDefiniteParts(item.content)) fail('data', 'an indefinite length in a column', offset);
-    if (tag !== TAG.TENS && !hasTypedElements(item.content)) fail('data', 'a tensor in a column must be around a typed array', offset);
+    if (tag !== TAG.TENS && !hasTypedElements(item.content))
+      fail('data', 'a tensor in a column must be around a typed array', offset);
     return tensors(tensorInfo(item, context), rows, context, offset);
   }
   if (tag === TAG.BUFFER) {
@@ -271,7 +286,8 @@ function readNumbers(item: Item, rows: Rows, context: Context): { dtype: string;
     if (!hasDefiniteParts(item)) fail('data', 'an indefinite length in a column', item.offset);
     found = item.tag === TAG.COMPLEX ? undefined : packed(item);
   }
-  if (!found || !isNumberType(found.dtype)) return fail('data', 'a typed array of numbers was expected in a column', item.offset);
+  if (!found || !isNumberType(found.dtype))
+    return fail('data', 'a typed array of numbers was expected in a column', item.offset);
   if (rows !== undefined) checkSize(found.payload, found.dtype, [rows], context, item.offset);
   return { dtype: found.dtype, data: found.payload };
 }
@@ -285,7 +301,7 @@ function readBits(item: Item, rows: Rows, context: Context): { data: Payload; on
   }
   const bytes = payloadBytes(data, context);
   if (!bytes) return { data, ones: undefined };
-  if (rows % 8 && bytes[size - 1]! >> rows % 8) fail('data', 'unused bits are not 0', item.offset);
+  if (rows % 8 && bytes[size - 1]! >> (rows % 8)) fail('data', 'unused bits are not 0', item.offset);
   let ones = 0;
   for (let byte of bytes) for (; byte; byte &= byte - 1) ones++;
   return { data, ones };
@@ -373,7 +389,8 @@ function readEnum(parts: Item[], rows: Rows, context: Context, offset: number): 
   }
   if (parts.length === 3) return { kind: 'enum', rows, codes: data, dtype, names, columns: names.map(() => null) };
   const columnItems = arrayParts(parts[3]!);
-  if (columnItems.length !== names.length) fail('data', `${columnItems.length} columns for ${names.length} variants`, offset);
+  if (columnItems.length !== names.length)
+    fail('data', `${columnItems.length} columns for ${names.length} variants`, offset);
   const columns = columnItems.map((item, i) =>
     item.type === 'simple' && item.value === NULL ? null : readColumn(item, counts?.[i], context),
   );
@@ -460,7 +477,11 @@ export function rowItems(column: Column, context: Context): (Item | undefined)[]
       const { dtype, shape } = column;
       const size = rows === 0 ? 0 : all.length / rows;
       return Array.from({ length: rows }, (_, i) => ({
-        type: 'tensor', dtype, shape, bytes: all.subarray(i * size, (i + 1) * size), offset: NOWHERE,
+        type: 'tensor',
+        dtype,
+        shape,
+        bytes: all.subarray(i * size, (i + 1) * size),
+        offset: NOWHERE,
       }));
     }
     case 'structs': {

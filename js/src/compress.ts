@@ -166,7 +166,7 @@ function checkZstdFrame(bytes: Uint8Array, length: number): void {
   }
   if (window > MAX_WINDOW) fail('damaged', `a zstd frame has a window of ${window} bytes`);
   at += sizeBytes;
-  for (let isLast = false; !isLast; ) {
+  for (let isLast = false; !isLast;) {
     if (at + 3 > bytes.length) cut();
     const head = bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16);
     isLast = (head & 1) === 1;

@@ -120,8 +120,7 @@ export function readEndMark(record: RecordItem): EndMark {
 }
 
 export type Block = { extensions: Extension[] } & (
-  | { level: 0; segments: SegmentEntry[] }
-  | { level: number; blocks: BlockEntry[]; segments?: undefined }
+  { level: 0; segments: SegmentEntry[] } | { level: number; blocks: BlockEntry[]; segments?: undefined }
 );
 
 export function readBlock(record: RecordItem, level: number): Block {

@@ -1,20 +1,21 @@
 // One value with its buffers: paths into it (annex A), and reading what they lead to.
 import { concat } from './bytes.js';
 import { TAG, isUint, type Item, type TagItem } from './cbor.js';
-import {
-  NULL_ITEM,
-  groupItems,
-  isBit,
-  readColumn,
-  rowItems,
-  sameShape,
-  tensorRowBytes,
-  type Column,
-} from './columns.js';
+import { NULL_ITEM, groupItems, isBit, readColumn, rowItems, sameShape, tensorRowBytes, type Column } from './columns.js';
 import { bitsOf, isNumberType, leastType, widen } from './dtype.js';
 import { TenarcError, fail } from './errors.js';
 import { component } from './notation.js';
-import { Budget, checkBools, packed, reference, tensorInfo, typedItem, type Context, type Payload, type TensorInfo } from './payload.js';
+import {
+  Budget,
+  checkBools,
+  packed,
+  reference,
+  tensorInfo,
+  typedItem,
+  type Context,
+  type Payload,
+  type TensorInfo,
+} from './payload.js';
 import { Tensor, type Order } from './tensor.js';
 import { asTensor, isSkipped, sequenceItems, toValue, type ValueOptions } from './value.js';
 
@@ -39,9 +40,7 @@ export interface TensorEntry {
 }
 
 /** What a path leads to: an item, or the array of the values of a field in all rows of columns. */
-type Target =
-  | { kind: 'item'; item: Item }
-  | { kind: 'column'; item: TagItem; names: string[] };
+type Target = { kind: 'item'; item: Item } | { kind: 'column'; item: TagItem; names: string[] };
 
 /** What is left of a path. */
 abstract class Rest {
@@ -100,7 +99,12 @@ function isDecimal(text: string): boolean {
 function parsePath(path: string): Rest {
   if (path === '') return new Dotted(undefined);
   if (path[0] !== '/') return new Dotted(path);
-  return new Pointer(path.slice(1).split('/').map((part) => part.replace(/~1/g, '/').replace(/~0/g, '~')));
+  return new Pointer(
+    path
+      .slice(1)
+      .split('/')
+      .map((part) => part.replace(/~1/g, '/').replace(/~0/g, '~')),
+  );
 }
 
 function pathOf(components: string[]): string {
@@ -136,7 +140,9 @@ function fieldOf(column: Column, name: string): Column | undefined {
     }
     case 'rows': {
       const items = column.items.map((item) => fieldOfItem(item, name));
-      return items.some((item) => item) ? { kind: 'rows', rows: column.rows, items: items.map((item) => item ?? NULL_ITEM) } : undefined;
+      return items.some((item) => item)
+        ? { kind: 'rows', rows: column.rows, items: items.map((item) => item ?? NULL_ITEM) }
+        : undefined;
     }
     default:
       return undefined;
@@ -145,7 +151,8 @@ function fieldOf(column: Column, name: string): Column | undefined {
 
 /** An item without the tags around it that paths do not see. */
 function bare(item: Item): Item {
-  if (item.type !== 'tag' || !isSkipped(item.tag) || isTensorTag(item.tag) || item.tag === TAG.BUFFER || packed(item)) return item;
+  if (item.type !== 'tag' || !isSkipped(item.tag) || isTensorTag(item.tag) || item.tag === TAG.BUFFER || packed(item))
+    return item;
   if (item.tag === TAG.TYPE) return bare(typedItem(item).item);
   return item.tag === TAG.COMPLEX ? item : bare(item.content);
 }
@@ -333,7 +340,11 @@ export class Document {
   }
 
   /** The columns of a field in all groups, without what is in buffers. */
-  private parts(item: TagItem, names: string[], context: Context = this.context()): { rows: number; column: Column | undefined }[] {
+  private parts(
+    item: TagItem,
+    names: string[],
+    context: Context = this.context(),
+  ): { rows: number; column: Column | undefined }[] {
     return groupItems(item).map((group) => ({
       rows: group.rows,
       column: descend(readColumn(group.item, group.rows, context), names),
@@ -520,7 +531,8 @@ export class Document {
         const count = end - start;
         const out: Uint8Array[] = [];
         for (let row = 0; row < count; row++) {
-          for (const piece of pieces) out.push(piece.subarray((row * piece.length) / count, ((row + 1) * piece.length) / count));
+          for (const piece of pieces)
+            out.push(piece.subarray((row * piece.length) / count, ((row + 1) * piece.length) / count));
         }
         return concat(out);
       }
@@ -545,7 +557,12 @@ export class Document {
     if (!Number.isInteger(start) || !Number.isInteger(end) || start < 0 || start > end || end > count) {
       fail('usage', `there is no slice from ${start} to ${end} of ${count}`);
     }
-    return new Tensor(readable.dtype, [end - start, ...readable.shape.slice(1)], readable.order, await readable.rows(start, end));
+    return new Tensor(
+      readable.dtype,
+      [end - start, ...readable.shape.slice(1)],
+      readable.order,
+      await readable.rows(start, end),
+    );
   }
 
   private async readableAt(path: string): Promise<Readable> {
@@ -556,7 +573,8 @@ export class Document {
 
   /** The tensors of the value by their paths (annex A). */
   async list(): Promise<TensorEntry[]> {
-    const found: { components: string[]; entry: Omit<TensorEntry, 'path'>; isDecimalField: boolean; isDouble: boolean }[] = [];
+    const found: { components: string[]; entry: Omit<TensorEntry, 'path'>; isDecimalField: boolean; isDouble: boolean }[] =
+      [];
     let hasDots = false;
     const visit = (item: Item, components: string[], isDouble: boolean) => {
       const inner = bare(item);
@@ -589,9 +607,13 @@ export class Document {
     for (const { components, entry, isDecimalField, isDouble } of found) {
       const dotted = components.join('.');
       const pointer = pathOf(components);
-      if (isDouble) throw new TenarcError('usage', `several values have the path ${JSON.stringify(pointer)}`, undefined, pointer);
+      if (isDouble)
+        throw new TenarcError('usage', `several values have the path ${JSON.stringify(pointer)}`, undefined, pointer);
       const needsPointer =
-        (dotted === '' && components.length > 0) || dotted[0] === '/' || isDecimalField || (known && (await known.isAmbiguous(dotted)));
+        (dotted === '' && components.length > 0) ||
+        dotted[0] === '/' ||
+        isDecimalField ||
+        (known && (await known.isAmbiguous(dotted)));
       out.push({ path: needsPointer ? pointer : dotted, ...entry });
     }
     return out;

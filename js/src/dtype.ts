@@ -6,12 +6,29 @@ import { fail } from './errors.js';
 /** The bits of one element of each dtype with a known size. */
 const BITS = new Map<string, number>([
   ['bool', 8],
-  ['u8', 8], ['u16', 16], ['u32', 32], ['u64', 64],
-  ['i8', 8], ['i16', 16], ['i32', 32], ['i64', 64],
-  ['f16', 16], ['f32', 32], ['f64', 64], ['f128', 128],
-  ['bf16', 16], ['c64', 64], ['c128', 128],
-  ['f8_e5m2', 8], ['f8_e4m3', 8], ['f8_e8m0', 8], ['f8_e5m2fnuz', 8], ['f8_e4m3fnuz', 8],
-  ['f6_e2m3', 6], ['f6_e3m2', 6], ['f4', 4],
+  ['u8', 8],
+  ['u16', 16],
+  ['u32', 32],
+  ['u64', 64],
+  ['i8', 8],
+  ['i16', 16],
+  ['i32', 32],
+  ['i64', 64],
+  ['f16', 16],
+  ['f32', 32],
+  ['f64', 64],
+  ['f128', 128],
+  ['bf16', 16],
+  ['c64', 64],
+  ['c128', 128],
+  ['f8_e5m2', 8],
+  ['f8_e4m3', 8],
+  ['f8_e8m0', 8],
+  ['f8_e5m2fnuz', 8],
+  ['f8_e4m3fnuz', 8],
+  ['f6_e2m3', 6],
+  ['f6_e3m2', 6],
+  ['f4', 4],
 ]);
 
 /** The bits of an element, or undefined for a dtype that is not known. */
@@ -20,12 +37,30 @@ export function bitsOf(dtype: string): number | undefined {
 }
 
 const TAGS: Record<number, string> = {
-  64: 'u8', 69: 'u16', 70: 'u32', 71: 'u64',
-  72: 'i8', 77: 'i16', 78: 'i32', 79: 'i64',
-  84: 'f16', 85: 'f32', 86: 'f64', 87: 'f128',
+  64: 'u8',
+  69: 'u16',
+  70: 'u32',
+  71: 'u64',
+  72: 'i8',
+  77: 'i16',
+  78: 'i32',
+  79: 'i64',
+  84: 'f16',
+  85: 'f32',
+  86: 'f64',
+  87: 'f128',
 };
 const BIG_ENDIAN_TAGS: Record<number, string> = {
-  65: 'u16', 66: 'u32', 67: 'u64', 73: 'i16', 74: 'i32', 75: 'i64', 80: 'f16', 81: 'f32', 82: 'f64', 83: 'f128',
+  65: 'u16',
+  66: 'u32',
+  67: 'u64',
+  73: 'i16',
+  74: 'i32',
+  75: 'i64',
+  80: 'f16',
+  81: 'f32',
+  82: 'f64',
+  83: 'f128',
 };
 
 /** The dtype of a little-endian typed-array tag. */
@@ -50,17 +85,34 @@ export function isIntegerType(dtype: string): boolean {
 }
 
 export type TypedArray =
-  | Uint8Array | Uint16Array | Uint32Array | BigUint64Array
-  | Int8Array | Int16Array | Int32Array | BigInt64Array
-  | Float32Array | Float64Array;
+  | Uint8Array
+  | Uint16Array
+  | Uint32Array
+  | BigUint64Array
+  | Int8Array
+  | Int16Array
+  | Int32Array
+  | BigInt64Array
+  | Float32Array
+  | Float64Array;
 
 type ArrayConstructor = new (buffer: ArrayBuffer, offset: number, length: number) => TypedArray;
 
 const ARRAYS: Record<string, ArrayConstructor> = {
-  u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, u64: BigUint64Array,
-  i8: Int8Array, i16: Int16Array, i32: Int32Array, i64: BigInt64Array,
-  f16: Uint16Array, bf16: Uint16Array, f32: Float32Array, f64: Float64Array,
-  c64: Float32Array, c128: Float64Array,
+  u8: Uint8Array,
+  u16: Uint16Array,
+  u32: Uint32Array,
+  u64: BigUint64Array,
+  i8: Int8Array,
+  i16: Int16Array,
+  i32: Int32Array,
+  i64: BigInt64Array,
+  f16: Uint16Array,
+  bf16: Uint16Array,
+  f32: Float32Array,
+  f64: Float64Array,
+  c64: Float32Array,
+  c128: Float64Array,
 };
 
 /**
@@ -76,7 +128,12 @@ export function typedArray(dtype: string, bytes: Uint8Array): TypedArray {
 }
 
 /** A table of the values of a small float with a sign, `exponent` and `mantissa` bits. */
-function smallFloats(exponentBits: number, mantissaBits: number, bias: number, special: (bits: number) => number | undefined) {
+function smallFloats(
+  exponentBits: number,
+  mantissaBits: number,
+  bias: number,
+  special: (bits: number) => number | undefined,
+) {
   const count = 1 << (1 + exponentBits + mantissaBits);
   return Float32Array.from({ length: count }, (_, bits) => {
     const known = special(bits);

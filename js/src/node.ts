@@ -13,7 +13,7 @@ export function fileSource(file: FileHandle): Source {
     size: async () => (await file.stat()).size,
     async read(offset, length) {
       const bytes = new Uint8Array(length);
-      for (let done = 0; done < length; ) {
+      for (let done = 0; done < length;) {
         const { bytesRead } = await file.read(bytes, done, length - done, offset + done);
         if (bytesRead === 0) return fail('io', 'the file became shorter while it was read', offset + done);
         done += bytesRead;

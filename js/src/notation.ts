@@ -20,7 +20,8 @@ function notation(item: Item): string {
       return `[${item.items.map(notation).join(', ')}]`;
     case 'map': {
       const entries: string[] = [];
-      for (let i = 0; i < item.items.length; i += 2) entries.push(`${notation(item.items[i]!)}: ${notation(item.items[i + 1]!)}`);
+      for (let i = 0; i < item.items.length; i += 2)
+        entries.push(`${notation(item.items[i]!)}: ${notation(item.items[i + 1]!)}`);
       return `{${entries.join(', ')}}`;
     }
     case 'simple':

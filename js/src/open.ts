@@ -22,7 +22,11 @@ export async function open(from: SourceLike, options: OpenOptions = {}): Promise
   if (odd) throw odd;
   if (walked.mark) return new Archive(input, options, walked.rest === 'nothing' ? 'whole' : 'unfinished', walked.mark);
   if (!options.torn) {
-    throw new TenarcError('torn', `the archive was never committed; ${walked.headers.length} segments are all there`, walked.end);
+    throw new TenarcError(
+      'torn',
+      `the archive was never committed; ${walked.headers.length} segments are all there`,
+      walked.end,
+    );
   }
   const entries = walked.headers.map((header) => ({
     offset: header.offset,

@@ -31,7 +31,8 @@ export class Parts {
     if (odd) throw odd;
     const end = header.length + (header.buffers.length > 0 ? header.hashesLength + 9 : 0);
     if (metadata.length !== end) fail('damaged', `the metadata of parts has ${metadata.length} bytes instead of ${end}`, 0);
-    if (buffers.length !== header.buffers.length) fail('damaged', `${buffers.length} buffers instead of ${header.buffers.length}`);
+    if (buffers.length !== header.buffers.length)
+      fail('damaged', `${buffers.length} buffers instead of ${header.buffers.length}`);
     checkBuffers(header, metadata, buffers, options.verify !== false);
     this.document = new Document(readMetadata(header), new PartsStore(header, buffers), options);
     const used = references(this.document.root);
@@ -124,7 +125,7 @@ class PartsStore implements Store {
 /** Divides parts that follow each other on a stream into their pieces. */
 export function* splitParts(from: Uint8Array): Generator<Uint8Array[], void, void> {
   const bytes = plainBytes(from);
-  for (let at = 0; at < bytes.length; ) {
+  for (let at = 0; at < bytes.length;) {
     const rest = bytes.subarray(at);
     // The hash of the record has the seed 0 wherever the parts are on the stream.
     const header = readPartsHeader(rest.subarray(0, recordLength(rest) ?? rest.length));

@@ -43,7 +43,8 @@ export class Budget {
 }
 
 /** Where the bytes of a value are. */
-export type Payload = { readonly bytes: Uint8Array; readonly buffer?: undefined } | { readonly buffer: number; readonly bytes?: undefined };
+export type Payload =
+  { readonly bytes: Uint8Array; readonly buffer?: undefined } | { readonly buffer: number; readonly bytes?: undefined };
 
 /** What is known about the document while its items are read. */
 export interface Context {
@@ -75,7 +76,13 @@ export interface PackedInfo {
   payload: Payload;
 }
 
-export function checkSize(payload: Payload, dtype: string, shape: (number | bigint)[], context: Context, offset: number): void {
+export function checkSize(
+  payload: Payload,
+  dtype: string,
+  shape: (number | bigint)[],
+  context: Context,
+  offset: number,
+): void {
   const expected = payloadLength(dtype, shape, offset);
   const found = payloadSize(payload, context);
   if (expected !== undefined && found !== expected) {
@@ -84,9 +91,7 @@ export function checkSize(payload: Payload, dtype: string, shape: (number | bigi
 }
 
 export type Reference =
-  | { kind: 'tensor'; tensor: TensorInfo }
-  | { kind: 'sequence'; packed: PackedInfo }
-  | { kind: 'bytes'; payload: Payload };
+  { kind: 'tensor'; tensor: TensorInfo } | { kind: 'sequence'; packed: PackedInfo } | { kind: 'bytes'; payload: Payload };
 
 /** Reads the content of TBUF (5.3). */
 export function reference(item: TagItem, context: Context): Reference {
@@ -120,7 +125,8 @@ function bufferNumber(item: Item | undefined, context: Context, offset: number):
 }
 
 function dtypeName(item: Item | undefined, offset: number): string {
-  if (item?.type !== 'text' || item.size > 256) return fail('data', 'the name of a dtype must be a text of at most 256 bytes', offset);
+  if (item?.type !== 'text' || item.size > 256)
+    return fail('data', 'the name of a dtype must be a text of at most 256 bytes', offset);
   return item.value;
 }
 
@@ -188,17 +194,30 @@ export function tensorInfo(item: TagItem, context: Context): TensorInfo {
 
 /** The elements in tags 40 and 1040. Tags without a meaning are skipped in front of them. */
 function elements(item: Item, offset: number): PackedInfo {
-  for (let inner = item; ; ) {
+  for (let inner = item; ;) {
     const found = inner.type === 'tag' && inner.tag === TAG.COMPLEX ? complex(inner) : packed(inner);
     if (found) return found;
     if (inner.type === 'array') return numbersAsElements(inner.items, offset);
-    if (inner.type !== 'tag' || hasMeaning(inner.tag)) return fail('data', 'the elements of a tensor must be numbers', offset);
+    if (inner.type !== 'tag' || hasMeaning(inner.tag))
+      return fail('data', 'the elements of a tensor must be numbers', offset);
     inner = inner.content;
   }
 }
 
 function hasMeaning(tag: number | bigint): boolean {
-  const meanings: (number | bigint)[] = [2, 3, 24, 25, 29, TAG.TENSOR, TAG.TENSOR_F, TAG.TENS, TAG.COLUMNS, TAG.SOME, TAG.TYPE];
+  const meanings: (number | bigint)[] = [
+    2,
+    3,
+    24,
+    25,
+    29,
+    TAG.TENSOR,
+    TAG.TENSOR_F,
+    TAG.TENS,
+    TAG.COLUMNS,
+    TAG.SOME,
+    TAG.TYPE,
+  ];
   return meanings.includes(tag);
 }
 
@@ -253,7 +272,11 @@ export function checkBools(bytes: Uint8Array, offset?: number): void {
 }
 
 /** The name and the parameters of TTYP, or of a column of a type (7.2). */
-export function typeParts(name: Item | undefined, parameters: Item | undefined, offset: number): { name: string; parameters: (number | bigint | string)[] } {
+export function typeParts(
+  name: Item | undefined,
+  parameters: Item | undefined,
+  offset: number,
+): { name: string; parameters: (number | bigint | string)[] } {
   if (name?.type !== 'text' || !name.definite || name.size < 1 || name.size > 64) {
     return fail('data', 'the name of a type must be a text of 1 to 64 bytes', offset);
   }

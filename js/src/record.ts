@@ -75,7 +75,8 @@ export function readRecord(bytes: Uint8Array, offset: number, seed = offset): Re
   const cursor = new Cursor(content, 0, offset + start, 'damaged');
   cursor.head();
   const tag = Number(cursor.argument);
-  if (cursor.major !== 6 || !cursor.shortest || !RECORD_NAMES.has(tag)) fail('damaged', 'a record has an unknown tag', offset);
+  if (cursor.major !== 6 || !cursor.shortest || !RECORD_NAMES.has(tag))
+    fail('damaged', 'a record has an unknown tag', offset);
   return { tag, offset, length, content, contentOffset: offset + start, hash };
 }
 

@@ -42,13 +42,19 @@ export async function verify(from: SourceLike, options: { suffix?: number } = {}
   const headers = walked.headers.slice(0, count);
   const digests: (Uint8Array | null)[] = [];
   for (const header of headers) digests.push(await verifySegment(input, header));
-  const rows = headers.map((header) => (oddKeyError(header.extensions, 'segment', header.offset) ? undefined : countRows(header)));
+  const rows = headers.map((header) =>
+    oddKeyError(header.extensions, 'segment', header.offset) ? undefined : countRows(header),
+  );
   for (const { entries, first } of [...blocks, ...marks]) {
     entries.forEach((entry, i) => {
       const index = first + i;
       if (index >= count) return;
       if (rows[index] !== undefined && entry.rows != rows[index]) {
-        fail('damaged', `the directory says ${entry.rows} rows for segment ${index}, which has ${rows[index]}`, entry.offset);
+        fail(
+          'damaged',
+          `the directory says ${entry.rows} rows for segment ${index}, which has ${rows[index]}`,
+          entry.offset,
+        );
       }
       const digest = digests[index]!;
       if (entry.digest && !(digest && equalBytes(entry.digest, digest))) {
@@ -88,7 +94,8 @@ async function verifyBody(input: Input, header: Header): Promise<Uint8Array> {
   const before = await input.read(start, header.bodyOffset - start);
   const gap = header.bodyHead - start;
   if (!equalBytes(before.subarray(0, gap), padding(gap))) fail('damaged', 'the padding before a body is wrong', start);
-  if (!equalBytes(before.subarray(gap), encodeHead(2, header.bodyLength))) fail('damaged', 'the head of a body is wrong', header.bodyHead);
+  if (!equalBytes(before.subarray(gap), encodeHead(2, header.bodyLength)))
+    fail('damaged', 'the head of a body is wrong', header.bodyHead);
   const bytes = await input.read(header.hashesOffset, header.hashesLength + 9);
   const hashes = readHashes(header, bytes);
   let at = header.bodyOffset;

@@ -15,7 +15,18 @@ import {
   type SegmentEntry,
 } from './directory.js';
 import { TenarcError, fail } from './errors.js';
-import { MAGIC, MAX_START, laterVersion, oddKeyError, openRecord, readHeader, readRecord, recordLength, type Header, type RecordItem } from './record.js';
+import {
+  MAGIC,
+  MAX_START,
+  laterVersion,
+  oddKeyError,
+  openRecord,
+  readHeader,
+  readRecord,
+  recordLength,
+  type Header,
+  type RecordItem,
+} from './record.js';
 import type { Input } from './source.js';
 
 const AHEAD = 65536;

@@ -58,9 +58,7 @@ function swap32(value: number): number {
 }
 
 function swap64(value: bigint): bigint {
-  return (
-    (BigInt(swap32(Number(value & 0xffffffffn))) << 32n) | BigInt(swap32(Number(value >> 32n)))
-  );
+  return (BigInt(swap32(Number(value & 0xffffffffn))) << 32n) | BigInt(swap32(Number(value >> 32n)));
 }
 
 function mix16(view: DataView, at: number, secretAt: number, seed: bigint): bigint {

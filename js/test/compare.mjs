@@ -26,7 +26,8 @@ export function difference(found, expected, where = 'value') {
   if (expected === null || typeof expected === 'boolean' || typeof expected === 'string') {
     return found === expected ? undefined : differs(found, expected);
   }
-  if (typeof expected === 'number') return Number(found) === expected && typeof found !== 'boolean' ? undefined : differs(found, expected);
+  if (typeof expected === 'number')
+    return Number(found) === expected && typeof found !== 'boolean' ? undefined : differs(found, expected);
   if (Array.isArray(expected)) {
     const items = found instanceof Tensor && found.shape.length === 1 ? Array.from(found.data) : found;
     if (!Array.isArray(items) && !ArrayBuffer.isView(items)) return differs(found, expected);
@@ -50,10 +51,17 @@ export function difference(found, expected, where = 'value') {
     case 'some':
       return found instanceof Some ? difference(found.value, value, `${where}.some`) : differs(found, expected);
     case 'map': {
-      const entries = found instanceof Map || found instanceof Entries ? [...found] : typeof found === 'object' && found ? Object.entries(found) : [];
+      const entries =
+        found instanceof Map || found instanceof Entries
+          ? [...found]
+          : typeof found === 'object' && found
+            ? Object.entries(found)
+            : [];
       if (entries.length !== value.length) return differs(entries.length, value.length);
       for (let i = 0; i < value.length; i++) {
-        const one = difference(entries[i][0], value[i][0], `${where} key ${i}`) ?? difference(entries[i][1], value[i][1], `${where}.${show(value[i][0])}`);
+        const one =
+          difference(entries[i][0], value[i][0], `${where} key ${i}`) ??
+          difference(entries[i][1], value[i][1], `${where}.${show(value[i][0])}`);
         if (one) return one;
       }
       return undefined;

@@ -36,11 +36,14 @@ async function checkMessage(bytes, expected) {
 
 async function checkTensors(value, expected) {
   if (!expected) return undefined;
-  if (expected === 'error') return (await attempt(() => value.list(), true)).verdict === 'ok' ? 'a list of tensors' : undefined;
+  if (expected === 'error')
+    return (await attempt(() => value.list(), true)).verdict === 'ok' ? 'a list of tensors' : undefined;
   const list = (await value.list()).map(({ path, dtype, shape }) => [path, dtype, shape]);
   list.sort(([a], [b]) => (a < b ? -1 : 1));
   const sorted = [...expected].sort(([a], [b]) => (a < b ? -1 : 1));
-  return JSON.stringify(list) === JSON.stringify(sorted) ? undefined : `tensors: ${JSON.stringify(list)} instead of ${JSON.stringify(sorted)}`;
+  return JSON.stringify(list) === JSON.stringify(sorted)
+    ? undefined
+    : `tensors: ${JSON.stringify(list)} instead of ${JSON.stringify(sorted)}`;
 }
 
 async function checkParts(bytes, expected) {
@@ -115,7 +118,8 @@ async function checkArchive(bytes, expected) {
   if (wrongVerify) return wrongVerify;
   if (expected.segments) {
     const segments = await archive.segments();
-    if (segments.length !== expected.segments.length) return `${segments.length} segments instead of ${expected.segments.length}`;
+    if (segments.length !== expected.segments.length)
+      return `${segments.length} segments instead of ${expected.segments.length}`;
     for (let i = 0; i < segments.length; i++) {
       const found = await checkSegment(segments[i], expected.segments[i], bytes);
       if (found) return `segment ${i}: ${found}`;
@@ -142,7 +146,9 @@ async function check(name) {
 
 test('the conformance files', { skip: !existsSync(folder) }, async () => {
   const wrong = [];
-  for (const name of readdirSync(folder).filter((one) => one.endsWith('.json')).sort()) {
+  for (const name of readdirSync(folder)
+    .filter((one) => one.endsWith('.json'))
+    .sort()) {
     const found = await check(name).catch((error) => error.stack);
     if (found) wrong.push(`${name}: ${found}`);
   }

@@ -14,7 +14,10 @@ const python = ['python3', 'python'].find((name) => spawnSync(name, ['--version'
 const readers = [[process.execPath, 'minimal_reader.mjs'], ...(python ? [[python, 'minimal_reader.py']] : [])];
 
 function run([program, reader], ...args) {
-  const { status, stdout, stderr } = spawnSync(program, [fileURLToPath(new URL(reader, folder)), ...args], { encoding: 'utf8', maxBuffer: 1 << 28 });
+  const { status, stdout, stderr } = spawnSync(program, [fileURLToPath(new URL(reader, folder)), ...args], {
+    encoding: 'utf8',
+    maxBuffer: 1 << 28,
+  });
   assert.equal(status, 0, stderr);
   return stdout;
 }
@@ -30,8 +33,14 @@ test('they list the segments of golden archives', { skip: !existsSync(golden) ||
     const archive = await open(readFileSync(new URL(name, golden)));
     const expected = (await archive.segments()).map(({ offset, name: segment }) => `${offset} ${segment}`);
     for (const reader of readers) {
-      const found = run(reader, fileURLToPath(new URL(name, golden))).trimEnd().split('\n');
-      assert.deepEqual(found.map((line) => line.replace(/None$/, 'null')), expected, name);
+      const found = run(reader, fileURLToPath(new URL(name, golden)))
+        .trimEnd()
+        .split('\n');
+      assert.deepEqual(
+        found.map((line) => line.replace(/None$/, 'null')),
+        expected,
+        name,
+      );
     }
   }
 });
@@ -43,26 +52,34 @@ test('they read tensors', { skip: !existsSync(conformance) || !existsSync(folder
   assert.match(shown, /'name' => 'two'/);
   assert.match(shown, /dtype: 'f32',\s+shape: \[ 2 \],\s+order: 'C'/);
   for (const reader of others) {
-    assert.match(run(reader, path, 'layer'), /\('name', 'two'\), \('bias', \{'dtype': 'f32', 'shape': \[2\], 'order': 'C', 'payload': b'\\x00\\x00\\x00\?\\x00\\x00\\x80\\xbf'\}\)/);
+    assert.match(
+      run(reader, path, 'layer'),
+      /\('name', 'two'\), \('bias', \{'dtype': 'f32', 'shape': \[2\], 'order': 'C', 'payload': b'\\x00\\x00\\x00\?\\x00\\x00\\x80\\xbf'\}\)/,
+    );
   }
 });
 
-test('they find buffers where this package finds them', { skip: !existsSync(golden) || !python || !existsSync(folder) }, async () => {
-  const path = fileURLToPath(new URL('buffers.tenarc', golden));
-  const archive = await open(readFileSync(path));
-  for (const name of ['model', 'dtypes', 'layouts', 'complex']) {
-    const payloads = [];
-    const collect = (value) => {
-      if (value instanceof Tensor) payloads.push(hexOf(value.bytes));
-      else if (value && typeof value === 'object' && !ArrayBuffer.isView(value)) [...(value instanceof Map ? value.values() : Object.values(value))].forEach(collect);
-    };
-    collect(await (await archive.segment(name)).value());
-    const program = `import runpy, sys\nsys.argv = ['', ${JSON.stringify(path)}, '-']\nreader = runpy.run_path(${JSON.stringify(fileURLToPath(new URL('minimal_reader.py', folder)))})
+test(
+  'they find buffers where this package finds them',
+  { skip: !existsSync(golden) || !python || !existsSync(folder) },
+  async () => {
+    const path = fileURLToPath(new URL('buffers.tenarc', golden));
+    const archive = await open(readFileSync(path));
+    for (const name of ['model', 'dtypes', 'layouts', 'complex']) {
+      const payloads = [];
+      const collect = (value) => {
+        if (value instanceof Tensor) payloads.push(hexOf(value.bytes));
+        else if (value && typeof value === 'object' && !ArrayBuffer.isView(value))
+          [...(value instanceof Map ? value.values() : Object.values(value))].forEach(collect);
+      };
+      collect(await (await archive.segment(name)).value());
+      const program = `import runpy, sys\nsys.argv = ['', ${JSON.stringify(path)}, '-']\nreader = runpy.run_path(${JSON.stringify(fileURLToPath(new URL('minimal_reader.py', folder)))})
 def walk(v):
     if isinstance(v, dict): print(v['payload'].hex())
     elif isinstance(v, (list, tuple)): [walk(one) for one in v]
 walk(reader['value'](${(await archive.segment(name)).offset}))`;
-    const { stdout, stderr } = spawnSync(python, ['-c', program], { encoding: 'utf8' });
-    assert.deepEqual(stdout.split('\n').slice(0, -1), payloads, `${name} ${stderr}`);
-  }
-});
+      const { stdout, stderr } = spawnSync(python, ['-c', program], { encoding: 'utf8' });
+      assert.deepEqual(stdout.split('\n').slice(0, -1), payloads, `${name} ${stderr}`);
+    }
+  },
+);

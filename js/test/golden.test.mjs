@@ -10,7 +10,8 @@ const read = (name) => readFileSync(new URL(name, folder));
 
 /** Values as plain arrays, so that a packed sequence equals an array of the same numbers. */
 function plain(value) {
-  if (value instanceof Tensor) return { dtype: value.dtype, shape: value.shape, order: value.order, bytes: hexOf(value.bytes) };
+  if (value instanceof Tensor)
+    return { dtype: value.dtype, shape: value.shape, order: value.order, bytes: hexOf(value.bytes) };
   if (value instanceof Some) return { some: plain(value.value) };
   if (ArrayBuffer.isView(value)) return Array.from(value, plain);
   if (Array.isArray(value)) return value.map(plain);

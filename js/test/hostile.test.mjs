@@ -61,7 +61,8 @@ test('every bit flip is found', async () => {
       flipped[bit >> 3] ^= 1 << (bit & 7);
       const verified = await outcome(() => verify(flipped));
       // A flip behind the first tail can leave an earlier state, but never the last one.
-      if (typeof verified === 'object') assert.deepEqual([verified.state, verified.segments < expected.length], ['unfinished', true], `bit ${bit}`);
+      if (typeof verified === 'object')
+        assert.deepEqual([verified.state, verified.segments < expected.length], ['unfinished', true], `bit ${bit}`);
       const archive = await outcome(() => open(flipped));
       if (typeof archive !== 'object') continue;
       const values = await outcome(() => readAll(archive));
@@ -76,11 +77,12 @@ test('every bit flip is found', async () => {
 
 test('every truncation and bit flip of parts is found', async () => {
   const { parts } = examples();
-  const read = (bytes) => outcome(async () => {
-    const values = [];
-    for (const pieces of splitParts(bytes)) values.push(await new Parts(pieces).value());
-    return values;
-  });
+  const read = (bytes) =>
+    outcome(async () => {
+      const values = [];
+      for (const pieces of splitParts(bytes)) values.push(await new Parts(pieces).value());
+      return values;
+    });
   for (let length = 1; length < parts.length; length++) assert.equal(await read(parts.subarray(0, length)), 'damaged');
   for (let bit = 0; bit < parts.length * 8; bit++) {
     const flipped = parts.slice();
@@ -132,7 +134,10 @@ test('keys cannot reach prototypes', () => {
   assert.deepEqual([...value.keys()], ['__proto__', 'a']);
   assert.equal({}.polluted, undefined);
   const other = decode(bytesOfHex('a2 6b636f6e7374727563746f72 01 68746f537472696e67 02'));
-  assert.deepEqual(Object.entries(other), [['constructor', 1], ['toString', 2]]);
+  assert.deepEqual(Object.entries(other), [
+    ['constructor', 1],
+    ['toString', 2],
+  ]);
   assert.equal(Object.getPrototypeOf(other), Object.prototype);
 });
 
@@ -141,7 +146,10 @@ test('a later version is named, whether or not its record is complete', async ()
     const later = example.slice(0, length);
     later[22] = 2;
     for (const work of [() => open(later.subarray(0, 160)), () => verify(later)]) {
-      await assert.rejects(work, (error) => error instanceof TenarcError && error.kind === 'unsupported' && error.offset === 12);
+      await assert.rejects(
+        work,
+        (error) => error instanceof TenarcError && error.kind === 'unsupported' && error.offset === 12,
+      );
     }
   }
 });

@@ -61,7 +61,10 @@ test('a server that ignores ranges, an empty file, and a file that changes', asy
     assert.equal(whole.requests.length, 1);
     await assert.rejects(open(empty.url), (error) => error.kind === 'torn');
     await assert.rejects(open(httpSource(changing.url), { suffix: 90 }).then(bias), (error) => error.kind === 'io');
-    await assert.rejects(open(`${whole.url.replace(/\d+\/$/, '1')}/`), (error) => error instanceof TenarcError && error.kind === 'io');
+    await assert.rejects(
+      open(`${whole.url.replace(/\d+\/$/, '1')}/`),
+      (error) => error instanceof TenarcError && error.kind === 'io',
+    );
   } finally {
     for (const server of [whole, empty, changing]) server.close();
   }
@@ -77,21 +80,43 @@ test('golden archives: values, slices and tables', { skip: !existsSync(golden('c
     const tensor = await segment.tensor(path);
     assert.deepEqual([tensor.dtype, tensor.shape], [dtype, shape]);
     const rowBytes = tensor.bytes.length / shape[0];
-    for (const [start, end] of [[0, 0], [0, 1], [3, 17], [shape[0] - 1, shape[0]], [0, shape[0]]]) {
+    for (const [start, end] of [
+      [0, 0],
+      [0, 1],
+      [3, 17],
+      [shape[0] - 1, shape[0]],
+      [0, shape[0]],
+    ]) {
       const slice = await segment.slice(path, start, end);
-      assert.deepEqual(Buffer.from(slice.bytes), Buffer.from(tensor.bytes.subarray(start * rowBytes, end * rowBytes)), `${path} ${start}`);
+      assert.deepEqual(
+        Buffer.from(slice.bytes),
+        Buffer.from(tensor.bytes.subarray(start * rowBytes, end * rowBytes)),
+        `${path} ${start}`,
+      );
     }
     await assert.rejects(segment.slice(path, 1, shape[0] + 1), (error) => error.kind === 'usage');
   }
   const ids = (await segment.tensor('columns.id')).data;
   assert.equal(value.columns.length, ids.length);
-  assert.deepEqual(value.columns.map((row) => row.id), [...ids]);
+  assert.deepEqual(
+    value.columns.map((row) => row.id),
+    [...ids],
+  );
   assert.equal(await segment.get('columns.17.id'), ids[17]);
   assert.equal(await segment.get('columns.id.17'), ids[17]);
   assert.equal(await segment.get('/columns/17/id'), ids[17]);
-  await assert.rejects(segment.get('columns.nothing'), (error) => error.kind === 'missing' && error.path === 'columns.nothing');
-  await assert.rejects((await archive.segment('zstd')).value(), (error) => error.kind === 'unsupported' && /zstd/.test(error.message));
-  await assert.rejects(open(readFileSync(golden('compressed')), { memory: 1000 }).then(async (small) => (await small.segment('lz4')).value()), (error) => error.kind === 'limit');
+  await assert.rejects(
+    segment.get('columns.nothing'),
+    (error) => error.kind === 'missing' && error.path === 'columns.nothing',
+  );
+  await assert.rejects(
+    (await archive.segment('zstd')).value(),
+    (error) => error.kind === 'unsupported' && /zstd/.test(error.message),
+  );
+  await assert.rejects(
+    open(readFileSync(golden('compressed')), { memory: 1000 }).then(async (small) => (await small.segment('lz4')).value()),
+    (error) => error.kind === 'limit',
+  );
 });
 
 test('golden archives with several segments', { skip: !existsSync(golden('appended')) }, async () => {

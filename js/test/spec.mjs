@@ -5,7 +5,10 @@ import { bytesOfHex } from './compare.mjs';
 const text = readFileSync(new URL('../../SPEC.md', import.meta.url), 'utf8');
 
 function bytesOfLine(line) {
-  const words = line.replace(/^ *\d+: /, '').trim().split(/ +/);
+  const words = line
+    .replace(/^ *\d+: /, '')
+    .trim()
+    .split(/ +/);
   const end = words.findIndex((word) => !/^([0-9a-f]{2})+$/.test(word));
   return words.slice(0, end < 0 ? words.length : end).join('');
 }

@@ -30,7 +30,10 @@ test('a tensor (2.1)', () => {
 });
 
 test('columns (3.1)', () => {
-  assert.deepEqual(decode(all.rows), [{ id: 7, tag: 'ab' }, { id: 9, tag: 'c' }]);
+  assert.deepEqual(decode(all.rows), [
+    { id: 7, tag: 'ab' },
+    { id: 9, tag: 'c' },
+  ]);
   assert.deepEqual(decode(all.options), [
     { score: 1.5, tags: [1], kind: 'A' },
     { score: null, note: 5, tags: [2, 3], kind: { B: 7 } },
@@ -73,7 +76,10 @@ test('a compressed chunk (5.13)', () => {
 test('parts (6)', async () => {
   const [pieces, ...more] = splitParts(all.parts);
   assert.equal(more.length, 0);
-  assert.deepEqual(pieces.map((piece) => piece.length), [94, 8]);
+  assert.deepEqual(
+    pieces.map((piece) => piece.length),
+    [94, 8],
+  );
   const parts = new Parts(pieces);
   assert.equal(parts.name, 'layer');
   const value = await parts.value();

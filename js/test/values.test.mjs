@@ -31,12 +31,24 @@ test('strings in chunks, and texts that are not UTF-8', () => {
 
 test('maps and their keys', () => {
   assert.deepEqual(from('a26161016162 02'), { a: 1, b: 2 });
-  assert.deepEqual(from('a2 6137 01 6161 02'), new Map([['7', 1], ['a', 2]]));
+  assert.deepEqual(
+    from('a2 6137 01 6161 02'),
+    new Map([
+      ['7', 1],
+      ['a', 2],
+    ]),
+  );
   assert.deepEqual(from('a1 07 01'), new Map([[7, 1]]));
   assert.deepEqual(decode(bytesOfHex('a1616101'), { maps: 'map' }), new Map([['a', 1]]));
   const twice = from('a2 6161 01 6161 02');
   assert.ok(twice instanceof Entries);
-  assert.deepEqual([...twice], [['a', 1], ['a', 2]]);
+  assert.deepEqual(
+    [...twice],
+    [
+      ['a', 1],
+      ['a', 2],
+    ],
+  );
 });
 
 test('tags, simple values and packed sequences', () => {
@@ -94,16 +106,26 @@ test('data that is not aligned', () => {
 
 test('the least type of several', () => {
   for (const [dtypes, least] of [
-    [['u8', 'u16'], 'u16'], [['u8', 'i8'], 'i16'], [['u16', 'i64'], 'i64'], [['u32', 'i8'], 'i64'], [['u64', 'i8'], undefined],
-    [['f32', 'f32'], 'f32'], [['f32', 'f64'], undefined], [['bool', 'u8'], undefined], [['i8', 'u8', 'u16'], 'i32'], [['bf16', 'bf16'], 'bf16'],
-  ]) assert.equal(leastType(dtypes), least, dtypes.join());
+    [['u8', 'u16'], 'u16'],
+    [['u8', 'i8'], 'i16'],
+    [['u16', 'i64'], 'i64'],
+    [['u32', 'i8'], 'i64'],
+    [['u64', 'i8'], undefined],
+    [['f32', 'f32'], 'f32'],
+    [['f32', 'f64'], undefined],
+    [['bool', 'u8'], undefined],
+    [['i8', 'u8', 'u16'], 'i32'],
+    [['bf16', 'bf16'], 'bf16'],
+  ])
+    assert.equal(leastType(dtypes), least, dtypes.join());
 });
 
 test('LZ4 blocks', () => {
   // 4 literals, a match of 12 with a distance of 4, and 5 literals at the end
   const block = bytesOfHex('48 01020304 0400 50 0506070809');
   assert.deepEqual([...decodeLz4(block, 21)], [1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
-  for (let length = 0; length < block.length; length++) assert.throws(() => decodeLz4(block.subarray(0, length), 21), TenarcError);
+  for (let length = 0; length < block.length; length++)
+    assert.throws(() => decodeLz4(block.subarray(0, length), 21), TenarcError);
   assert.throws(() => decodeLz4(block, 20), TenarcError);
   assert.throws(() => decodeLz4(block, 22), TenarcError);
   assert.throws(() => decodeLz4(bytesOfHex('10 01 0200 00'), 10), TenarcError);

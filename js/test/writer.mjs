@@ -15,7 +15,8 @@ const [TSEG, TEND, TBUF, TCOL] = [1414743367, 1413828164, 1413633350, 1413697356
 
 export const columns = (...parts) => tag(TCOL, array(...parts));
 export const packed = (tagNumber, data) => tag(tagNumber, bytes(new Uint8Array(data.buffer)));
-export const tensorIn = (buffer, dtype, shape, order = 'C') => tag(TBUF, array(text(dtype), array(...shape.map(uint)), text(order), uint(buffer)));
+export const tensorIn = (buffer, dtype, shape, order = 'C') =>
+  tag(TBUF, array(text(dtype), array(...shape.map(uint)), text(order), uint(buffer)));
 
 const hash = (item, seed) => concat([Uint8Array.of(0x48), bytesOfU64(xxh3(item, BigInt(seed)))]);
 
@@ -28,7 +29,19 @@ const up = (value, unit) => Math.ceil(value / unit) * unit;
 
 function segment({ name, metadata, buffers = [], chunk = 65536, alignment = 64, ext = map() }, offset) {
   const header = record(
-    tag(TSEG, array(uint(1), name === null ? nothing : text(name), uint(alignment), text('xxh3-64'), uint(chunk), array(...buffers.map((one) => uint(one.length))), ext, metadata)),
+    tag(
+      TSEG,
+      array(
+        uint(1),
+        name === null ? nothing : text(name),
+        uint(alignment),
+        text('xxh3-64'),
+        uint(chunk),
+        array(...buffers.map((one) => uint(one.length))),
+        ext,
+        metadata,
+      ),
+    ),
     offset,
   );
   if (buffers.length === 0) return { header, whole: header };
@@ -39,7 +52,8 @@ function segment({ name, metadata, buffers = [], chunk = 65536, alignment = 64, 
     at = up(at, alignment);
     body.set(buffer, at);
     at += buffer.length;
-    for (let start = 0; start < buffer.length; start += chunk) hashes.push(bytesOfU64(xxh3(buffer.subarray(start, start + chunk))));
+    for (let start = 0; start < buffer.length; start += chunk)
+      hashes.push(bytesOfU64(xxh3(buffer.subarray(start, start + chunk))));
   }
   const head = encodeHead(2, body.length);
   const start = offset + header.length + head.length;
@@ -54,12 +68,28 @@ export function archive(segments) {
   const entries = [];
   for (const one of segments) {
     const { header, whole } = segment(one, out.length);
-    entries.push(array(uint(out.length), one.name === null ? nothing : uint(names.indexOf(one.name)), uint(header.length), one.rows === undefined ? nothing : uint(one.rows)));
+    entries.push(
+      array(
+        uint(out.length),
+        one.name === null ? nothing : uint(names.indexOf(one.name)),
+        uint(header.length),
+        one.rows === undefined ? nothing : uint(one.rows),
+      ),
+    );
     out = concat([out, whole]);
   }
-  const mark = record(tag(TEND, array(uint(1), uint(segments.length), array(array(...names.map(text)), array(...entries)), array(), map())), out.length);
+  const mark = record(
+    tag(TEND, array(uint(1), uint(segments.length), array(array(...names.map(text)), array(...entries)), array(), map())),
+    out.length,
+  );
   const end = out.length + mark.length;
   const place = end % 512 <= 470 ? end : up(end, 512);
-  const tail = concat([Uint8Array.of(0x58, 0x28), new TextEncoder().encode('TARCTAIL'), bytesOfU64(out.length), bytesOfU64(mark.length), bytesOfU64(place)]);
+  const tail = concat([
+    Uint8Array.of(0x58, 0x28),
+    new TextEncoder().encode('TARCTAIL'),
+    bytesOfU64(out.length),
+    bytesOfU64(mark.length),
+    bytesOfU64(place),
+  ]);
   return concat([out, mark, padding(place - end), tail, bytesOfU64(xxh3(tail, BigInt(place)))]);
 }

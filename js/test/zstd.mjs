@@ -6,7 +6,7 @@ function decodeSimple(bytes) {
   const single = (descriptor & 0x20) !== 0;
   let at = 5 + (single ? 0 : 1) + [single ? 1 : 0, 2, 4, 8][descriptor >> 6];
   const out = [];
-  for (let last = false; !last; ) {
+  for (let last = false; !last;) {
     const head = bytes[at] | (bytes[at + 1] << 8) | (bytes[at + 2] << 16);
     at += 3;
     last = (head & 1) === 1;
