@@ -55,6 +55,23 @@ export interface OpenOptions extends ValueOptions {
 /** How an archive was found: `whole`, or with bytes of an unfinished append behind its last committed end mark, or `torn`. */
 export type ArchiveState = 'whole' | 'unfinished' | 'torn';
 
+/** Something that is read when it is asked for, and then kept. It is read again after an error, which can be one of the source. */
+class Once<T> {
+  private readonly read: () => Promise<T>;
+  private result: Promise<T> | undefined;
+
+  constructor(read: () => Promise<T>) {
+    this.read = read;
+  }
+
+  get(): Promise<T> {
+    return (this.result ??= this.read().catch((error) => {
+      this.result = undefined;
+      throw error;
+    }));
+  }
+}
+
 export class Archive {
   readonly state: ArchiveState;
   /** The number of segments. */
@@ -65,8 +82,10 @@ export class Archive {
   readonly options: OpenOptions;
   private readonly mark: EndMark | undefined;
   private readonly walked: SegmentEntry[] | undefined;
-  private listed: Promise<Segment[]> | undefined;
-  private magic: Promise<void> | undefined;
+  private readonly listed = new Once(async () =>
+    (await this.readDirectory()).map((entry, i) => new Segment(this, entry, i)),
+  );
+  private readonly magic = new Once(async () => checkMagic(await this.input.readUpTo(0, MAGIC.length)));
 
   /** @internal */
   constructor(input: Input, options: OpenOptions, state: ArchiveState, mark: EndMark | undefined, walked?: SegmentEntry[]) {
@@ -80,7 +99,7 @@ export class Archive {
 
   /** All segments, in order. The directory is read once. */
   segments(): Promise<Segment[]> {
-    return (this.listed ??= this.readDirectory().then((entries) => entries.map((entry, i) => new Segment(this, entry, i))));
+    return this.listed.get();
   }
 
   /**
@@ -121,7 +140,7 @@ export class Archive {
 
   /** Checks the first bytes, once. */
   async checkMagic(): Promise<void> {
-    return (this.magic ??= this.input.readUpTo(0, MAGIC.length).then(checkMagic));
+    return this.magic.get();
   }
 
   private async readDirectory(): Promise<SegmentEntry[]> {
@@ -210,9 +229,9 @@ export class Segment {
   /** The digest in the directory as 32 hexadecimal digits; null if only `computeDigest` knows it, or if there is none. */
   readonly digest: string | null;
   private readonly entry: SegmentEntry;
-  private headerRead: Promise<Header> | undefined;
-  private documentRead: Promise<Document> | undefined;
-  private hashesRead: Promise<Uint8Array> | undefined;
+  private readonly headerRead = new Once(() => this.readHeader());
+  private readonly documentRead = new Once(() => this.readDocument());
+  private readonly hashesRead = new Once(() => this.readHashes());
 
   /** @internal */
   constructor(archive: Archive, entry: SegmentEntry, index: number) {
@@ -228,7 +247,7 @@ export class Segment {
 
   /** @internal */
   header(): Promise<Header> {
-    return (this.headerRead ??= this.readHeader());
+    return this.headerRead.get();
   }
 
   private async readHeader(): Promise<Header> {
@@ -253,7 +272,7 @@ export class Segment {
   }
 
   private document(): Promise<Document> {
-    return (this.documentRead ??= this.readDocument());
+    return this.documentRead.get();
   }
 
   private async readDocument(): Promise<Document> {
@@ -270,7 +289,7 @@ export class Segment {
 
   /** @internal The verified hashes of the chunks. */
   hashes(): Promise<Uint8Array> {
-    return (this.hashesRead ??= this.readHashes());
+    return this.hashesRead.get();
   }
 
   private async readHashes(): Promise<Uint8Array> {
@@ -567,11 +586,13 @@ export class Table {
     if (!parts.some((part) => part.found)) {
       throw new TenarcError('missing', `the path ${JSON.stringify(path)} leads to nothing`, undefined, path);
     }
-    const filled = parts.flatMap((part) => (part.readable ? [part.readable] : []));
+    // Segments without rows say nothing about the type.
+    const withRows = parts.filter((part) => part.rows > 0);
+    const filled = withRows.flatMap((part) => (part.readable ? [part.readable] : []));
     const dtype = leastType(filled.map((part) => part.dtype));
     const shape = filled[0]?.shape.slice(1);
     if (
-      filled.length === parts.length &&
+      filled.length === withRows.length &&
       dtype !== undefined &&
       filled.every((part) => sameShape(part.shape.slice(1), shape!))
     ) {

@@ -419,7 +419,7 @@ export class Document {
    * The column of a table in this value: a tensor if it is one, and otherwise a value for each row, which is null where there is
    * none. `found` says whether any row has a value.
    */
-  async column(path: string): Promise<{ found: boolean; readable?: Readable; values(): Promise<unknown[]> }> {
+  async column(path: string): Promise<{ rows: number; found: boolean; readable?: Readable; values(): Promise<unknown[]> }> {
     const item = bare(this.root);
     if (item.type === 'tag' && item.tag === TAG.COLUMNS) {
       const targets = (await this.find(path)).filter((target) => target.kind === 'column');
@@ -433,7 +433,7 @@ export class Document {
         return items.map((one) => toValue(one, context));
       };
       const readable = target && this.readableColumn(target.item, target.names);
-      return readable ? { found: true, readable, values } : { found: target !== undefined, values };
+      return readable ? { rows, found: true, readable, values } : { rows, found: target !== undefined, values };
     }
     const values: unknown[] = [];
     let any = false;
@@ -444,7 +444,7 @@ export class Document {
       any ||= found.length > 0;
       values.push(found[0] ? await this.value(found[0]) : null);
     }
-    return { found: any, values: async () => values };
+    return { rows: values.length, found: any, values: async () => values };
   }
 
   /** A target as a tensor; undefined if it is none. */

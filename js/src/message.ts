@@ -9,8 +9,8 @@ export interface DecodeOptions extends ValueOptions {
   /** How many levels of nesting there may be: 128. */
   depth?: number;
   /**
-   * How many bytes the rows of columns may take: 64 MiB and 256 times the message, and for those of dicts 64 MiB and 1,024 times the
-   * message, if this is not given.
+   * How many bytes the rows of columns may take: 64 MiB and 256 times the message, and for those of dicts 64 MiB and 1,024
+   * times the message, if this is not given.
    */
   memory?: number;
 }

@@ -1,12 +1,13 @@
-// Verifying an archive (5.8): the walk, all hashes and paddings, the form of references, and the rows and digests of the directory.
+// Verifying an archive (5.8): the walk, all hashes and paddings, the form of references, and the rows and digests of the
+// directory.
 import { equalBytes, isZero } from './bytes.js';
 import { committedMark, readMetadata, verifyChunks } from './archive.js';
-import { TAG, encodeHead, type Item } from './cbor.js';
+import { TAG, encodeHead, type Item, type TagItem } from './cbor.js';
 import { readGroups } from './columns.js';
 import type { SegmentEntry } from './directory.js';
 import { TenarcError, fail } from './errors.js';
 import { references } from './document.js';
-import { Budget, reference, tensorInfo, typedItem, type Context } from './payload.js';
+import { Budget, bignum, complex, packed, reference, tensorInfo, typedItem, type Context } from './payload.js';
 import { countRows, oddKeyError, padding, readHashes, segmentDigest, type BufferInfo, type Header } from './record.js';
 import { Input, type SourceLike } from './source.js';
 import { markError, walk } from './walk.js';
@@ -152,14 +153,19 @@ function checkForm(item: Item, context: Context): void {
         checkForm(typedItem(item).item, context);
         break;
       default:
-        checkForm(item.content, context);
+        checkTag(item, context);
     }
   }
 }
 
+function checkTag(item: TagItem, context: Context): void {
+  if (item.tag === TAG.COMPLEX) complex(item);
+  else if (bignum(item) === undefined && !packed(item)) checkForm(item.content, context);
+}
+
 /**
- * How many segments of an archive that was never committed can be kept (5.8): all up to the last one that is whole, that is, whose
- * bytes are all there and whose hashes are right.
+ * How many segments of an archive that was never committed can be kept (5.8): all up to the last one that is whole, that is,
+ * whose bytes are all there and whose hashes are right.
  */
 export async function countWhole(from: SourceLike): Promise<number> {
   const input = await Input.open(from, 65536);

@@ -74,7 +74,9 @@ class Window {
   /** The bytes of the record at this place, as far as they are there. */
   async record(offset: number): Promise<Uint8Array> {
     const start = await this.read(offset, MAX_START);
-    return this.read(offset, recordLength(start) ?? MAX_START);
+    const length = recordLength(start) ?? MAX_START;
+    // What cannot be a whole record is not read.
+    return offset + length > this.input.size ? start : this.read(offset, length);
   }
 }
 

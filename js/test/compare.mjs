@@ -1,5 +1,5 @@
-// Compares values with the JSON of the conformance files. JavaScript has one type of numbers, so widths of floats, and floats from
-// integers, are not kept apart.
+// Compares values with the JSON of the conformance files. JavaScript has one type of numbers, so widths of floats, and floats
+// from integers, are not kept apart.
 import { Entries, Some, Tensor } from '../dist/index.js';
 
 export function hexOf(bytes) {
