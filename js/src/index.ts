@@ -1,0 +1,12 @@
+export { TenarcError, type ErrorKind } from './errors.js';
+export { decode, decodeSequence, type DecodeOptions } from './message.js';
+export { Entries, Some, Simple, Tensor, Typed, type Order } from './tensor.js';
+export type { TypedArray } from './dtype.js';
+export type { ValueOptions } from './value.js';
+export { open } from './open.js';
+export { verify, type Verification } from './verify.js';
+export { Archive, Segment, Table, type ArchiveState, type OpenOptions } from './archive.js';
+export type { TensorEntry } from './document.js';
+export type { Codecs, Decoder } from './compress.js';
+export { blobSource, bytesSource, httpSource, type HttpOptions, type Source, type SourceLike } from './source.js';
+export { Parts, splitParts, type PartsOptions } from './parts.js';
