@@ -79,6 +79,16 @@ impl Form {
         }
     }
 
+    /// The form of the column of arrays of this length around this one.
+    fn in_arrays(self, len: u64) -> Self {
+        let tensor = self.tensor.zip(usize::try_from(len).ok()).map(|((dtype, mut dims), len)| {
+            dims.insert(0, len);
+            (dtype, dims)
+        });
+        let buffer = self.buffer.filter(|_| tensor.is_some());
+        Self { kind: "sequences", tensor, optional: None, buffer, ..self }
+    }
+
     /// The form of the column around this one, some of whose rows have no row in this one.
     fn into_optional(self) -> Self {
         let all_tensors = self.all_tensors;
@@ -264,31 +274,11 @@ fn named<'m, R: Read<'m>>(
                 .unsigned()?
                 .ok_or_else(|| Error::data("expected the length of the arrays").at(at))?;
             more(wire)?;
-            let form = column(wire, None)?;
-            let tensor =
-                form.tensor.zip(usize::try_from(len).ok()).map(|((dtype, mut dims), len)| {
-                    dims.insert(0, len);
-                    (dtype, dims)
-                });
-            let buffer = form.buffer.filter(|_| tensor.is_some());
-            Form { kind: "sequences", tensor, optional: None, buffer, ..form }
+            column(wire, None)?.in_arrays(len)
         }
         "tuple" => {
             more(wire)?;
-            let head = wire.head()?;
-            let mut left = Left::of(head);
-            let mut items = Vec::new();
-            let mut form = Form::other("tuples");
-            wire.within(1, |wire| {
-                while wire.more(&mut left)? {
-                    let item = column(wire, None)?;
-                    form.tensors += item.tensors;
-                    form.all_tensors += item.all_tensors;
-                    items.push(item.tensor);
-                }
-                Ok(())
-            })?;
-            Form { tensor: same(items), ..form }
+            tuple(wire)?
         }
         "rows" => {
             more(wire)?;
@@ -302,6 +292,23 @@ fn named<'m, R: Read<'m>>(
         }
         _ => Form::other("rows"),
     })
+}
+
+/// Reads the columns of a tuple.
+fn tuple<'m, R: Read<'m>>(wire: &mut Reader<R>) -> Result<Form> {
+    let mut left = Left::of(wire.head()?);
+    let mut items = Vec::new();
+    let mut form = Form::other("tuples");
+    wire.within(1, |wire| {
+        while wire.more(&mut left)? {
+            let item = column(wire, None)?;
+            form.tensors += item.tensors;
+            form.all_tensors += item.all_tensors;
+            items.push(item.tensor);
+        }
+        Ok(())
+    })?;
+    Ok(Form { tensor: same(items), ..form })
 }
 
 /// The dtype and shape of tuples whose columns have these dtypes and shapes.

@@ -42,6 +42,14 @@ pub(crate) fn read_row(
     row_of(column, row, allowance).map_err(|error| error.at(at))
 }
 
+/// An array of these values.
+fn array(values: impl Iterator<Item = Result<Value>>) -> Result<Value> {
+    let in_place = |(index, value): (usize, Result<Value>)| {
+        value.map_err(|error| error.in_index(index as u64))
+    };
+    values.enumerate().map(in_place).collect::<Result<_>>().map(Value::Array)
+}
+
 fn row_of(column: &mut Column<'_>, row: usize, allowance: &Allowance) -> Result<Value> {
     if let Kind::Dict(_) = column.kind {
         let (column, row) = column.distinct(row);
@@ -85,20 +93,10 @@ fn row_of(column: &mut Column<'_>, row: usize, allowance: &Allowance) -> Result<
         }
         Kind::Lists(lists) => {
             let (cuts, column) = &mut **lists;
-            let mut items = Vec::new();
-            for row in cuts.range(row) {
-                let item = read_row(column, row, allowance);
-                items.push(item.map_err(|error| error.in_index(items.len() as u64))?);
-            }
-            Value::Array(items)
+            array(cuts.range(row).map(|row| read_row(column, row, allowance)))?
         }
         Kind::Tuples(columns) => {
-            let mut items = Vec::new();
-            for column in columns {
-                let item = read_row(column, row, allowance);
-                items.push(item.map_err(|error| error.in_index(items.len() as u64))?);
-            }
-            Value::Array(items)
+            array(columns.iter_mut().map(|column| read_row(column, row, allowance)))?
         }
         Kind::Structs(Structs { fields, .. }) => {
             let mut entries = Vec::new();

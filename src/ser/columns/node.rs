@@ -197,7 +197,9 @@ impl Tuple {
     pub fn join(&mut self) {
         let Some((first, others)) = self.nodes.split_first_mut() else { return };
         if first.is_block() && others.iter().all(|other| first.takes(other)) {
-            others.iter().for_each(|other| first.append(other));
+            for other in others.iter() {
+                first.append(other);
+            }
             self.nodes.truncate(1);
             self.is_array = true;
         }

@@ -22,7 +22,7 @@ pub struct Codes<'de> {
     is_wide: bool,
 }
 
-impl<'de> Codes<'de> {
+impl Codes<'_> {
     #[inline]
     pub fn get(&self, row: usize) -> usize {
         let bytes = self.data.as_slice();

@@ -184,10 +184,10 @@ impl<'de, R: Read<'de>> Reader<R> {
     ) -> Result<Column<'de>> {
         let len = definite(head, at)?;
         let kind_at = self.offset();
-        let name = match len {
-            0 => return Err(Error::data("expected a column, found an empty array")),
-            _ => self.short_name()?,
-        };
+        if len == 0 {
+            return Err(Error::data("expected a column, found an empty array"));
+        }
+        let name = self.short_name()?;
         let takes = |expected: u64| match len {
             _ if len == expected => Ok(()),
             _ => Err(Error::data(format!(
@@ -278,10 +278,7 @@ impl<'de, R: Read<'de>> Reader<R> {
                 takes(2)?;
                 self.within(1, |wire| wire.items(rows))
             }
-            other => {
-                let what = format!("{other:?} is not a kind of column");
-                Err(Error::data(what).at(kind_at))
-            }
+            other => Err(Error::data(format!("{other:?} is not a kind of column")).at(kind_at)),
         };
         Ok(Column::new(at, kind?))
     }
