@@ -331,12 +331,12 @@ fn copies_what_an_edit_does_not_affect() {
     assert_eq!(metadata(&a, 1), metadata(&b, 1));
     run(&dir, &["edit", "a.tenarc", "-o", "c.tenarc", "--set", "z=1"])
         .failed(2, "choose one with --segment");
-    // Items are copied byte for byte: a half float and a text in chunks keep their encoding.
+    // A half float keeps its encoding. In an archive, a text in chunks gets a definite length.
     let odd = [0xa2, 0x61, b'a', 0xf9, 0x3c, 0x00, 0x61, b'b', 0x7f, 0x61, b'x', 0xff];
     dir.write("odd.cbor", &odd);
     run(&dir, &["edit", "odd.cbor", "-o", "odd.tenarc", "--set", "c=1"]).good();
     let ran = run(&dir, &["diag", "odd.tenarc"]);
-    assert_eq!(ran.good(), "{\"a\": 1.0_1, \"b\": (_ \"x\"), \"c\": 1}\n");
+    assert_eq!(ran.good(), "{\"a\": 1.0_1, \"b\": \"x\", \"c\": 1}\n");
     run(&dir, &["edit", "a.tenarc", "-o", "d.tenarc", "--align", "64"]).good();
     let d = tenarc::open(dir.file("d.tenarc")).unwrap();
     assert_eq!(d.segment(1).unwrap().alignment(), 64);

@@ -6,6 +6,9 @@
 ///
 /// It is `&RawValue` when it is borrowed from a slice, and `Box<RawValue>` when it is owned. Other
 /// serde formats see a byte string.
+///
+/// Archives say each thing in one way (`SPEC.md`, section 5.3). An item that has indefinite lengths, or big-endian or
+/// clamped numbers, is saved with definite lengths and little-endian typed arrays.
 #[derive(PartialEq, Eq)]
 #[repr(transparent)]
 pub struct RawValue([u8]);

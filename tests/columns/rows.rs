@@ -54,7 +54,8 @@ fn check<T: Serialize + DeserializeOwned + PartialEq + Debug>(rows: &[T]) {
         assert_eq!(none.len(), rows.len());
 
         for buffers in [false, true] {
-            let mut writer = Writer::new(Style { buffers, ..style });
+            // Metadata has definite lengths.
+            let mut writer = Writer::new(Style { buffers, indefinite: false, ..style });
             let metadata = map(&[("rows", writer.document(&items))]);
             let buffers: Vec<&[u8]> = writer.buffers.iter().map(|buffer| &buffer[..]).collect();
             let archive = simple(metadata, &buffers);

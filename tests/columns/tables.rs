@@ -396,7 +396,7 @@ fn what_is_no_table() {
 }
 
 #[test]
-fn arrays_of_indefinite_length_are_tables() {
+fn raw_arrays_of_indefinite_length_are_tables() {
     let mut out = OArchive::new(Vec::new()).unwrap();
     let array = tenarc::value::RawValue::from_bytes(b"\x9f\x01\x02\xff").unwrap();
     out.save_as("numbers", array).unwrap();

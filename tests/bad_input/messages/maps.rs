@@ -106,7 +106,7 @@ fn maps_take_the_last_of_equal_keys_and_values_keep_all() {
     assert_eq!(accepts::<BTreeMap<String, u8>>(&bytes).len(), 2);
     let value: Value = accepts(&bytes);
     assert_eq!(value.as_map().unwrap().len(), 3);
-    assert_eq!(value.get("a"), Some(&Value::Integer(1)));
+    assert_eq!(value.get("a"), Some(&Value::Integer(3)));
     assert_eq!(tenarc::from_value::<HashMap<String, u8>>(value).unwrap()["a"], 3);
 }
 
