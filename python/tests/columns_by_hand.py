@@ -1,4 +1,4 @@
-"""Columns that are written by hand (SPEC 3.1), and the rows they stand for."""
+"""Columns that are written by hand (SPEC 7), and the rows they stand for."""
 
 import io
 from typing import Any

@@ -1,4 +1,4 @@
-"""Sequences that are stored as columns (SPEC 3.1), in messages and archives."""
+"""Sequences that are stored as columns (SPEC 7), in messages and archives."""
 
 import dataclasses
 import io
@@ -102,11 +102,11 @@ def test_columns_are_read_wherever_a_sequence_is():
     assert tenarc.loads(b"\xa1" + key + b"\x05") == {(1, 2): 5}
 
 
-def example(number: int) -> bytes:
-    """The bytes of an example at the end of SPEC 3.1."""
+def example(number: int, section: str = "### 7.4") -> bytes:
+    """The bytes of an example in a section of SPEC.md."""
     text = (ROOT / "SPEC.md").read_text()
-    section = text[text.index("### 3.1") : text.index("## 4. Reading")]
-    lines = [line for line in section.split("Example:")[number].splitlines() if line.startswith("    ")]
+    text = text[text.index(section) :].partition("\n##")[0]
+    lines = [line for line in text.split("Example:")[number].splitlines() if line.startswith("    ")]
     return bytes.fromhex("".join(line.strip().split("  ")[0] for line in lines))
 
 
@@ -121,6 +121,15 @@ def test_the_examples_are_read_and_written():
         {"score": 1.5, "tags": [1], "kind": "A"},
         {"score": None, "note": 5, "tags": [2, 3], "kind": {"B": 7}},
     ]
+    assert tenarc.loads(example(3)) == [
+        [[1, 2], [], "yes"],
+        [[3, 4], [7, 8], "no"],
+        [[5, 6], [9], "yes"],
+        [[1, 2], [3, 4, 5], "yes"],
+    ]
+    assert tenarc.dumps(tenarc.loads(example(3), tables=True)) == example(3)
+    value, _, rows = example(1, "### 7.2").partition(bytes.fromhex("da54434f4c"))
+    assert tenarc.loads(value) == 20_783 and tenarc.loads(bytes.fromhex("da54434f4c") + rows) == [20_783]
 
 
 # Archives

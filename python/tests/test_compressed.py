@@ -1,4 +1,4 @@
-"""Compressed buffers (SPEC 5.13). Files that the Rust library exchanges with this one are in test_interop.py."""
+"""Compressed buffers (SPEC 5.11). Files that the Rust library exchanges with this one are in test_interop.py."""
 
 import io
 import os

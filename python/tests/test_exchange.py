@@ -54,10 +54,11 @@ def test_with_ml_dtypes_the_array_has_the_dtype():
 
 
 @pytest.mark.parametrize("name", ["f128", "f4", "f6_e2m3", "posit16"])
-def test_what_no_array_holds_is_refused(name):
+def test_what_others_do_not_hold_is_refused(name):
     raw = Raw(name, (4,), np.zeros({"f128": 64, "f4": 2, "f6_e2m3": 3, "posit16": 8}[name], "u1"))
-    with pytest.raises(tenarc.Mismatch, match=name):
-        np.asarray(raw)
+    if name in ("f128", "posit16"):
+        with pytest.raises(tenarc.Mismatch, match=name):
+            np.asarray(raw)
     with pytest.raises(BufferError, match=name):
         raw.__dlpack__()
 

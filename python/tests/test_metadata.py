@@ -123,7 +123,7 @@ def test_what_a_message_had_in_another_way_is_written_in_the_one_way(tmp_path):
 
 
 def test_a_type_around_something_that_is_lost_is_lost_too(tmp_path):
-    """A null has no type (SPEC 3.2), so the tag is not kept around *undefined*."""
+    """A null has no type (SPEC 7.2), so the tag is not kept around *undefined*."""
     path, new = tmp_path / "a", tmp_path / "b"
     arrays = [np.arange(3000), np.arange(3000) + 1]
     columns = tenarc.Table({"n": arrays[0]})

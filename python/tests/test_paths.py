@@ -1,4 +1,4 @@
-"""Paths to tensors under keys of every kind (SPEC 5.10)."""
+"""Paths to tensors under keys of every kind (SPEC Annex A)."""
 
 import numpy as np
 import pytest

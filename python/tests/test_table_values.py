@@ -1,4 +1,4 @@
-"""Tables: columns that stay columns when they are read, and rows that are written as columns (SPEC 3.1)."""
+"""Tables: columns that stay columns when they are read, and rows that are written as columns (SPEC 7)."""
 
 import enum
 import io
@@ -295,7 +295,7 @@ def test_what_cannot_be_written_is_said():
 
 
 def test_texts_are_a_dict_if_that_saves_enough():
-    """The decision is that of the crate (SPEC 3.1)."""
+    """The decision is that of the crate (SPEC 7)."""
 
     def kind(rows: list[Any]) -> Any:
         column = parse(tenarc.dumps(Table(rows)), 0, tenarc.Limits()).value[1]

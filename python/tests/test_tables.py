@@ -1,4 +1,4 @@
-"""Columns by path (SPEC 5.10), tables of values with one name (5.11), and how columns are written (3.1)."""
+"""Columns by path (SPEC Annex A), tables of values with one name (7.3), and how columns are written (7)."""
 
 import contextlib
 import gc
@@ -308,7 +308,7 @@ def test_only_tensors_that_are_the_same_in_all_groups_are_tensors(opened):
     ],
 )
 def test_integers_of_several_types_are_widened(types, want, opened):
-    """Groups, the values of one table, and the columns of a tuple (SPEC 5.10)."""
+    """Groups, the values of one table, and the columns of a tuple (SPEC Annex A)."""
 
     def column(name: str) -> Any:
         numbers = np.array([1, 0]).astype(tenarc.dtypes.BY_NAME[name].numpy)

@@ -258,7 +258,7 @@ class Archive:
         return self._only.notes
 
     def table(self, name: str) -> Table:
-        """The values that were saved under a name, as one table (SPEC 5.11); each of them is a sequence.
+        """The values that were saved under a name, as one table (SPEC 7.3); each of them is a sequence.
 
         If no value has that name, it is a path in the only value: see `Segment.table`.
 
@@ -297,7 +297,7 @@ class Archive:
         return self._only.tensors()
 
     def digest(self) -> str:
-        """The digest of all values and their names, in order, as 32 hexadecimal digits (SPEC 5.12).
+        """The digest of all values and their names, in order, as 32 hexadecimal digits (SPEC 5.10).
 
         See `Segment.digest`. Headers are read only of values whose digest is not in the directory.
         """

@@ -1,4 +1,4 @@
-"""The codecs of compressed buffers (SPEC 5.13), and the libraries for them.
+"""The codecs of compressed buffers (SPEC 5.11), and the libraries for them.
 
 A library is imported when it is needed. Without it, everything but the buffers of its codec can be read.
 """

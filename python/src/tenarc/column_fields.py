@@ -1,4 +1,4 @@
-"""Finds the fields in the metadata of columns, and describes columns that are tensors (SPEC 5.10).
+"""Finds the fields in the metadata of columns, and describes columns that are tensors (SPEC Annex A).
 
 No column is read for this.
 """

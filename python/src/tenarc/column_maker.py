@@ -1,4 +1,4 @@
-"""Makes columns of the values of a caller (SPEC 3.1)."""
+"""Makes columns of the values of a caller (SPEC 7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads columns, and checks all of their lengths and codes before a row is made of them (SPEC 3.1)."""
+"""Reads columns, and checks all of their lengths and codes before a row is made of them (SPEC 7)."""
 
 from __future__ import annotations
 
@@ -348,7 +348,7 @@ def length_of(node: Any, count: int) -> int:
 
 
 def _uniform(node: Any) -> dtypes.Rows | None:
-    """The dtype and the shape of the rows of a column that are numbers, bools, or arrays of them (SPEC 3.1)."""
+    """The dtype and the shape of the rows of a column that are numbers, bools, or arrays of them (SPEC 7.1)."""
     if type(node) is Tag:
         if node.tag in dtypes.BY_TAG:
             return dtypes.BY_TAG[node.tag][0].name, ()

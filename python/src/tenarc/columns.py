@@ -1,4 +1,4 @@
-"""The kinds of columns (SPEC 3.1), with their rows as Python values.
+"""The kinds of columns (SPEC 7), with their rows as Python values.
 
 Whoever makes a column has checked it: `column_reader.py` for input, `column_maker.py` for the values of a caller.
 """
@@ -34,12 +34,12 @@ ENTRY, _LIST, _TEXT, _BYTES, _FLOAT, _INT, _ARRAY, _RAW, _SOME = 16, 64, 64, 48,
 _ITEM = 64
 #: The bytes of a dict with one key that need not be text, and at most of each further one.
 _MAP, _PAIR = 232, 80
-#: When texts are written as a dict (SPEC 3.1): if it saves one part in `_SAVING`, if at most `_MOST_DISTINCT` of
+#: When texts are written as a dict (SPEC 7): if it saves one part in `_SAVING`, if at most `_MOST_DISTINCT` of
 #: the first `_SAMPLE` rows are distinct, and if the rows take at most `_REPEATED` times its bytes. It takes about
 #: `_HEADS` bytes besides codes and rows.
 _SAVING, _SAMPLE, _MOST_DISTINCT, _REPEATED, _HEADS = 5, 256, 192, 512, 16
 #: Rows of a dict that are one object count as so many times less memory than rows by themselves. So the rows of
-#: dicts may have 1,024 times the bytes of the input (SPEC 3.1), because `Limits.memory` allows 64 times.
+#: dicts may have 1,024 times the bytes of the input (SPEC 7), because `Limits.memory` allows 64 times.
 _ONE_OBJECT = 16
 #: Stands in the rows of a field for a row that does not have the field.
 ABSENT: Any = object()
@@ -73,7 +73,7 @@ class Column(Protocol):
         """A column of as many rows that have no value."""
 
     def tensor(self) -> npt.NDArray[Any] | Raw | None:
-        """All rows as one tensor, if SPEC 5.10 says that the column is one. The first dimension is the rows."""
+        """All rows as one tensor, if SPEC Annex A says that the column is one. The first dimension is the rows."""
 
     def array(self) -> npt.NDArray[Any] | None:
         """All rows as one numpy array; `None` if there is no array for this kind. A gap is masked."""
@@ -784,7 +784,7 @@ class TupleColumn(BaseColumn):
         return TupleColumn(stop - start, [column.part(start, stop) for column in self.columns])
 
     def joined(self) -> Column:
-        """The column in its one form: as arrays, if all elements are numbers or bools of one shape (SPEC 3.1)."""
+        """The column in its one form: as arrays, if all elements are numbers or bools of one shape (SPEC 7.1)."""
         found = _uniform(self)
         if found is None:
             return self
@@ -844,7 +844,7 @@ def name_of(tensor: npt.NDArray[Any] | Raw) -> str:
 def combined(
     tensors: Sequence[npt.NDArray[Any] | Raw | None], join: Callable[[list[npt.NDArray[Any]]], npt.NDArray[Any]]
 ) -> npt.NDArray[Any] | Raw | None:
-    """Tensors as one, whose dtype holds all elements; `None` if SPEC 5.10 does not say that they are one."""
+    """Tensors as one, whose dtype holds all elements; `None` if SPEC Annex A does not say that they are one."""
     found = dtypes.common(None if tensor is None else (name_of(tensor), tensor.shape[1:]) for tensor in tensors)
     if found is None:
         return None

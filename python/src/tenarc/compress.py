@@ -1,4 +1,4 @@
-"""Compresses the buffers of a value before it is written, as the header has their stored lengths (SPEC 5.13)."""
+"""Compresses the buffers of a value before it is written, as the header has their stored lengths (SPEC 5.11)."""
 
 from __future__ import annotations
 

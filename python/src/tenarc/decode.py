@@ -384,7 +384,7 @@ class Resolver:
             raise
 
     def item(self, node: Any) -> Any:
-        """Decodes an item of a column of kind `rows`. There are no references in it (SPEC 3.1)."""
+        """Decodes an item of a column of kind `rows`. There are no references in it (SPEC 7)."""
         before, self._in_item = self._in_item, True
         try:
             return self.value(node)

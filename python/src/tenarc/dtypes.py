@@ -107,7 +107,7 @@ def of_numpy(dtype: np.dtype[Any]) -> DType | None:
 
 
 def holding(one: str, other: str) -> str | None:
-    """The least dtype that holds all elements of both (SPEC 3.1); `None` if there is none."""
+    """The least dtype that holds all elements of both (SPEC 7.1); `None` if there is none."""
     if one == other:
         return one
     if not _INTEGERS.issuperset((one, other)):

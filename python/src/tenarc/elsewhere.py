@@ -1,4 +1,4 @@
-"""Buffers whose bytes are not in the archive, as headers describe them (SPEC 5.14)."""
+"""Buffers whose bytes are not in the archive, as headers describe them (SPEC 5.12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Extensions of headers, blocks and end marks (SPEC 5.15)."""
+"""Extensions of headers, blocks and end marks (SPEC 5.13)."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def passed_over(node: Any) -> Any:
 
 
 def type_item(node: Tag) -> Any:
-    """The item of a value whose type is named (SPEC 3.2). Nobody here needs to know what the value means."""
+    """The item of a value whose type is named (SPEC 7.2). Nobody here needs to know what the value means."""
     name, parameters, item = fields_of(node.value, (3,), "a value of a type")
     try:
         check_type((name, parameters), 0)

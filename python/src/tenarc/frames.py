@@ -1,4 +1,4 @@
-"""Takes the columns of data frames, Arrow tables, structured arrays and dicts (SPEC 3.1).
+"""Takes the columns of data frames, Arrow tables, structured arrays and dicts (SPEC 7).
 
 None of the libraries is needed: their objects are known by their methods.
 """

@@ -1,4 +1,4 @@
-"""Compressed buffers, as headers describe them (SPEC 5.13)."""
+"""Compressed buffers, as headers describe them (SPEC 5.11)."""
 
 from __future__ import annotations
 

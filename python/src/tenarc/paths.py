@@ -1,4 +1,4 @@
-"""Finds the value at a path, and writes the paths of tensors (SPEC 5.10).
+"""Finds the value at a path, and writes the paths of tensors (SPEC Annex A).
 
 The metadata is a tree of items in which tags are not yet replaced by what they stand for.
 """
@@ -58,7 +58,7 @@ class Rows(Sequence[Any]):
 
     @abstractmethod
     def tensor_of(self, columns: Levels) -> Any:
-        """The column as a tensor; `None` if SPEC 5.10 does not say that it is one."""
+        """The column as a tensor; `None` if SPEC Annex A does not say that it is one."""
 
     @abstractmethod
     def row_of(self, columns: Levels, row: int) -> Any:

@@ -1,4 +1,4 @@
-"""Chunks as codecs store them: divided into planes of bytes (SPEC 5.13, "Codecs")."""
+"""Chunks as codecs store them: divided into planes of bytes (SPEC 5.11, "Codecs")."""
 
 from __future__ import annotations
 

@@ -237,7 +237,7 @@ def _parts(metadata: bytes, limits: Limits) -> Iterator[_Part]:
     matter."""
     found = Items(metadata, 0)
     columns = _Part(0, 0, [])
-    # Where an item of a type starts, and where its tag does. A null has no type (SPEC 3.2), so *undefined* is in
+    # Where an item of a type starts, and where its tag does. A null has no type (SPEC 7.2), so *undefined* is in
     # place of the tag too.
     typed = -1, 0
     while found.at < len(metadata):

@@ -260,7 +260,7 @@ class Segment:
         return read_hash_list(self._source.read(at, length), self._header, self._seed, at)
 
     def digest(self) -> str:
-        """The digest of the content, as 32 hexadecimal digits (SPEC 5.12).
+        """The digest of the content, as 32 hexadecimal digits (SPEC 5.10).
 
         It is computed from the header and the checksums; no tensor is read. It does not depend on the name, nor on
         the place in the archive. Equal values that were saved with equal options have equal digests. It tells

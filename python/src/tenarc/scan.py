@@ -30,7 +30,7 @@ class _Open:
         self.is_columns = major == TAG and argument == COLUMNS
         #: Whether this is a column of kind `rows`. The length of the items in it can be indefinite.
         self.is_items = False
-        #: Whether the children are columns or parts of columns, which have definite lengths (SPEC 3.1).
+        #: Whether the children are columns or parts of columns, which have definite lengths (SPEC 7).
         self.in_columns = False
         if parent is not None:
             self.in_columns = (parent.in_columns or parent.is_columns) and not parent.is_items
@@ -117,7 +117,7 @@ def _behind(items: Items) -> Items:
 
 
 def _check_type(items: Items) -> None:
-    """Refuses indefinite lengths in the content of the tag of a type, but for its item (SPEC 3.2). cbor2 does not
+    """Refuses indefinite lengths in the content of the tag of a type, but for its item (SPEC 7.2). cbor2 does not
     show the difference."""
     look = _behind(items)
     if look.definite(ARRAY, "a value of a type") == 3:

@@ -1,4 +1,4 @@
-"""Reads and writes the records of archives (SPEC 5.1 to 5.4, 5.12): headers, positions of buffers, and hashes."""
+"""Reads and writes the records of archives (SPEC 5.1 to 5.4, 5.10): headers, positions of buffers, and hashes."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def check_version(start: bytes, at: int) -> None:
 
 
 def skip_aux(fields: Items) -> None:
-    """Checks an auxiliary record, of which no kinds are known (SPEC 5.15)."""
+    """Checks an auxiliary record, of which no kinds are known (SPEC 5.13)."""
     fields.definite(UNSIGNED, "kind of an auxiliary record")
 
 
@@ -200,7 +200,7 @@ class Header:
     elsewhere: Mapping[int, Elsewhere] = field(default_factory=dict, hash=False)
     #: If the algorithm of the checksums is not known here: its name, and the length of each in bytes.
     algorithm: tuple[str, int] | None = None
-    #: The extensions (SPEC 5.15), as a map in CBOR. A copy has the same.
+    #: The extensions (SPEC 5.13), as a map in CBOR. A copy has the same.
     ext: bytes = ext.EMPTY
     # The fields of the last header without buffers, and the bytes that they were read from.
     _last: ClassVar[tuple[bytes, Any]] = (b"", None)
@@ -338,7 +338,7 @@ class Header:
         )
 
     def content_digest(self, hashes: bytes) -> bytes | None:
-        """The digest of a segment with this header and these hashes of chunks (SPEC 5.12), as 16 bytes.
+        """The digest of a segment with this header and these hashes of chunks (SPEC 5.10), as 16 bytes.
 
         `None` if it has none.
         """

@@ -1,6 +1,6 @@
 """Rows and columns of a saved value that are read when they are needed, each without the others.
 
-A group is read and checked as a whole before one of its rows is given (SPEC 3.1). A column is read without the
+A group is read and checked as a whole before one of its rows is given (SPEC 7). A column is read without the
 other columns of its group.
 """
 

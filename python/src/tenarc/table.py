@@ -1,4 +1,4 @@
-"""`Table`: rows in columns (SPEC 3.1), also of several values that were saved under one name (5.11)."""
+"""`Table`: rows in columns (SPEC 7), also of several values that were saved under one name (7.3)."""
 
 from __future__ import annotations
 
@@ -341,7 +341,7 @@ def _rows(group: Column, start: int, stop: int) -> list[Any]:
 
 
 def _tensor(pieces: list[Column]) -> npt.NDArray[Any] | Raw | None:
-    """The column of several groups as one tensor; `None` if SPEC 5.10 does not say that it is one."""
+    """The column of several groups as one tensor; `None` if SPEC Annex A does not say that it is one."""
     found = []
     for piece in pieces:
         found.append(piece.tensor())

@@ -1,4 +1,4 @@
-"""Decompresses buffers, chunk by chunk (SPEC 5.13)."""
+"""Decompresses buffers, chunk by chunk (SPEC 5.11)."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import cbor2
 import xxhash
 
-from check import Mismatch
+from check import COLUMN_MAJOR, COMPLEX_TAG, ROW_MAJOR, Mismatch
 from compressed import (
     Compressed,
     check,
@@ -21,8 +21,8 @@ from compressed import (
     size_of,
     stored_length,
 )
-from heads import array, break_, bytes_, head, tag
-from metadata import BUFFER, Encoder, Resolver
+from heads import array, bytes_, head, tag
+from metadata import Encoder, Resolver
 
 MAGIC = bytes.fromhex("d9d9f8 da54415243 43424f52")
 HEADER, BLOCK, END, AUX = (
@@ -39,6 +39,9 @@ NOTHING = b"\xa0"
 NULL = b"\xf6"
 COLUMNS = bytes.fromhex("da54434f4c")
 BRANCHES = 64
+# The tags of typed arrays, and those of big-endian and clamped numbers, which metadata does not have.
+TYPED_TAGS = {64, *range(69, 73), *range(77, 80), *range(84, 88), COMPLEX_TAG}
+OTHER_TAGS = {*range(65, 69), *range(73, 77), *range(80, 84)}
 MAX_NAME = 1024
 CHUNK_LENGTHS = [1 << shift for shift in range(16, 31)]
 MIB = 1 << 20
@@ -375,49 +378,31 @@ class Input:
             self.strict(depth + 1)
 
     def skip(self, depth=0):
-        """Passes one item of any form over, but for references, whose form is checked."""
+        """Passes one item of metadata over, which says each thing in one way. Returns the tag in front of it."""
         place = self.at
         if depth > 128:
             raise Damaged(place, "more than 128 levels")
         major, argument = self.any_head("metadata")
+        if argument is None:
+            raise Damaged(place, "an indefinite length")
         if major in (2, 3):
-            if argument is not None:
-                self.take(argument, "string")
-            while argument is None and not self.is_break():
-                self.take(self.head_of_chunk(major), "chunk")
+            self.take(argument, "string")
         elif major in (4, 5):
-            count = None if argument is None else argument * (major - 3)
-            while count != 0 if count is not None else not self.is_break():
+            for _ in range(argument * (major - 3)):
                 self.skip(depth + 1)
-                count = None if count is None else count - 1
-            # A map of indefinite length that ends behind a key is found by cbor2.
         elif major == 6:
-            if argument == BUFFER:
-                self.check_reference()
-            self.skip(depth + 1)
-        elif major == 7 and argument is None:
-            raise Damaged(place, "a break without a beginning")
-
-    def head_of_chunk(self, major):
-        place = self.at
-        found, length = self.any_head("chunk")
-        if found != major or length is None:
-            raise Damaged(place, "a chunk of another kind")
-        return length
-
-    def is_break(self):
-        found = self.data[self.at : min(self.at + 1, self.end)] == break_
-        self.at += found
-        return found
-
-    def check_reference(self):
-        """Refuses a reference of indefinite length, which says not what it refers to."""
-        Input(self.data, self.at, self.end).definite_array("reference")
-
-    def definite_array(self, what):
-        place = self.at
-        if None in (found := self.any_head(what)) or found[0] != 4:
-            raise Damaged(place, f"{what}: no array of definite length")
+            if argument in OTHER_TAGS:
+                raise Damaged(place, f"tag {argument} in metadata")
+            if argument not in (ROW_MAJOR, COLUMN_MAJOR):
+                self.skip(depth + 1)
+            elif self.head(4, "a tensor") != 2:
+                raise Damaged(place, "a tensor that is not a shape and elements")
+            else:
+                self.skip(depth + 2)
+                if self.skip(depth + 2) not in TYPED_TAGS:
+                    raise Damaged(place, "a tensor without a typed array")
+            return argument
+        return None
 
 
 class Header(NamedTuple):

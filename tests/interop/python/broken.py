@@ -69,6 +69,22 @@ def make(
     return [out + behind, *buffers]
 
 
+#: Items that messages have and metadata does not.
+OTHER_WAYS = {
+    "a text of indefinite length": "7f6161ff",
+    "bytes of indefinite length in a tag": "d91092 5f4101ff",
+    "a map of indefinite length in a key": "a1 bfff 01",
+    "items of indefinite length in columns": "da54434f4c 82 01 82 64726f7773 81 9fff",
+    "clamped numbers": "d84441 07",
+    "big-endian numbers": "d841 42 0007",
+    "a tag without a meaning": "d84c 40",
+    "a big-endian tensor": "d828 82 8101 d851 44 00000000",
+    "a tensor of plain numbers": "d828 82 8101 8107",
+    "a column-major tensor of plain numbers": "d90410 82 820101 8107",
+    "a tensor with a tag in front of its elements": "d828 82 8101 d91092 d84041 07",
+}
+
+
 def cases():
     """Name, whether they are sound, and pieces."""
     for what, pieces in sound().items():
@@ -87,7 +103,6 @@ def sound():
         "a buffer that is referred to twice": make(array([reference(0), reference(0)]), [first]),
         "a reference in a tag without meaning": make(array([nested, reference(1)])),
         "a reference as a key": make(head(5, 1) + tag(BUFFER, array([head(0, 0)])) + reference(1)),
-        "metadata of indefinite length": make(array([reference(0), reference(1)], False)),
         "a buffer of no bytes": make(array([reference(0, (0,)), reference(1)]), [b"", second]),
         "an empty name": make(name=cbor2.dumps("")),
         "a name of 1,024 bytes": make(name=cbor2.dumps("ß" * 512)),
@@ -313,6 +328,11 @@ def others():
         "a reference of three fields": make(
             array([reference(0), tag(BUFFER, array([cbor2.dumps("f32"), array([]), head(0, 1)]))])
         ),
+        "metadata of indefinite length": make(array([reference(0), reference(1)], False)),
+        **{
+            f"{what} in metadata": make(array([reference(0), reference(1), bytes.fromhex(digits)]))
+            for what, digits in OTHER_WAYS.items()
+        },
         "a reference of indefinite length": make(
             array([reference(0), tag(BUFFER, array([head(0, 1)], False))])
         ),

@@ -1,4 +1,4 @@
-"""Compressed buffers a second time, from section 5.13 of SPEC.md alone.
+"""Compressed buffers a second time, from section 5.11 of SPEC.md alone.
 
 As in `archive.py`, nothing here is a translation of the crate's code.
 """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-# The example in SPEC.md 3.1.
+# The example in SPEC.md 7.
 EXAMPLE = "da54434f4c 8202 a2 626964 d840420709 63746167 836474657874 d840420201 63616263"
 
 

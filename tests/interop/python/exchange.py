@@ -118,7 +118,7 @@ STREAMS = {
     "inline": {"inline_below": math.inf},
     "unchecked": {"inline_below": 0, "checked": False},
     "tied": {"inline_below": 0, "tied": True, "alignment": 64},
-    "indefinite": {"inline_below": 16, "definite": False, "alignment": 16},
+    "aligned-to-16": {"inline_below": 16, "alignment": 16},
     # A writer numbers buffers by their first references, a reader takes any order.
     "backwards": {"inline_below": 0, "backwards": True, "alignment": 32},
 }

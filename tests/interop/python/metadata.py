@@ -27,7 +27,7 @@ from check import (
     typed,
     typed_tag,
 )
-from heads import array, break_, bytes_, head, tag
+from heads import array, bytes_, head, tag
 
 BUFFER = int.from_bytes(b"TBUF", "big")
 
@@ -68,9 +68,6 @@ class Resolver:
             if isinstance(flat, CBORTag) and flat.tag == BUFFER:
                 raise Mismatch("a reference in the place of a tensor's elements")
             order = "C" if value.tag == ROW_MAJOR else "F"
-            if not is_typed(flat):
-                # Plain numbers: what they are is up to who asks.
-                return CBORTag(value.tag, [shape, self.value(flat)])
             numbers = self.value(flat)
             return shaped(numbers.dtype, shape, order, numbers.values)
         if value.tag == NAMED_TAG:
@@ -144,9 +141,8 @@ def shaped_bytes(dtype, shape, order, payload):
 class Encoder:
     """A value as metadata and buffers."""
 
-    def __init__(self, inline_below=2048, tied=False, definite=True, backwards=False):
-        self.inline_below, self.tied = inline_below, tied
-        self.definite, self.backwards = definite, backwards
+    def __init__(self, inline_below=2048, tied=False, backwards=False):
+        self.inline_below, self.tied, self.backwards = inline_below, tied, backwards
         self.buffers = []
         # The dtype of each buffer; None for a byte string.
         self.dtypes = []
@@ -154,7 +150,7 @@ class Encoder:
     def whole(self, value):
         if self.backwards:
             # Metadata only says how many buffers there are once it is made.
-            first = Encoder(self.inline_below, self.tied, self.definite)
+            first = Encoder(self.inline_below, self.tied)
             first.whole(value)
             self.last = len(first.buffers) - 1
         metadata = self.value(value)
@@ -186,12 +182,10 @@ class Encoder:
         if isinstance(value, bytes):
             return self.reference([], value) or bytes_(value)
         if isinstance(value, (list, tuple)):
-            return array(list(map(self.value, value)), self.definite)
+            return array(list(map(self.value, value)))
         if isinstance(value, dict):
             items = b"".join(self.value(part) for entry in value.items() for part in entry)
-            if self.definite:
-                return head(5, len(value)) + items
-            return head(5, None) + items + break_
+            return head(5, len(value)) + items
         if isinstance(value, CBORTag):
             return tag(value.tag, self.value(value.value))
         return cbor2.dumps(value)
