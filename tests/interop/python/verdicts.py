@@ -98,12 +98,13 @@ def differ(one: dict, other: dict) -> str | None:
             if not late or opened["verify"] == "ok":
                 return "open"
             return None
-        if "verify" in one and one["verify"] != other["verify"]:
-            return "verify"
-        # What reading need not look at, verifying finds.
-        if "read" in one and one["read"] != other["read"] and None not in (one["read"], other["read"]):
-            return None if one["verify"] != "ok" else "read"
-        return None
+        facts = [said.get(step) for said in (one, other) for step in ("read", "verify")]
+        if None in facts:
+            return None
+        # What reading need not look at, verifying finds. Verifying may find more than it must, if reading finds that too.
+        if one["verify"] != other["verify"]:
+            return "verify" if "ok" in (one["read"], other["read"]) else None
+        return "read" if one["read"] != other["read"] and one["verify"] == "ok" else None
     if one.get("read") and other.get("read") and one["read"] != other["read"]:
         return "read"
     return None
@@ -137,6 +138,9 @@ def compare(readers: dict, paths: list[Path], out: Path) -> None:
     said = {name: verdicts(command, paths) for name, command in readers.items()}
     for number, path in enumerate(paths):
         found = {name: all_of[number] for name, all_of in said.items()}
+        if "JavaScript" in found and b"zstd" in path.read_bytes():
+            # Its decoder is plugged in, and Node has one from version 22.15 on.
+            found["JavaScript"].pop("read", None)
         first = found["Rust"]
         wrong = [differ(first, other) for name, other in found.items() if name != "Rust"]
         if not any(wrong):
