@@ -10,6 +10,7 @@ import {
   numbersAsElements,
   packed,
   payloadBytes,
+  plainNumber,
   reference,
   tensorInfo,
   typedItem,
@@ -144,6 +145,7 @@ export function asTensor(item: Item, context: Context): TensorInfo | undefined {
     case 'tensor':
       return { dtype: item.dtype, shape: item.shape, order: 'C', payload: { bytes: item.bytes } };
     case 'array': {
+      if (item.items.some((one) => plainNumber(one) === undefined)) return undefined;
       const { dtype, payload } = numbersAsElements(item.items, item.offset);
       return { dtype, shape: [item.items.length], order: 'C', payload };
     }
