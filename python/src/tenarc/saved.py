@@ -418,8 +418,8 @@ class Segment:
     def _find(self, path: str) -> tuple[Any, list[paths.Step]]:
         def rows_of(node: Tag, trail: list[paths.Step]) -> Table | list[Any]:
             if node.tag != COLUMNS:
-                numbers: list[Any] = self.read(lambda resolver: resolver.value(node), trail, prefix=path)
-                return numbers
+                numbers = self.read(lambda resolver: resolver.value(node), trail, prefix=path)
+                return numbers.tolist() if isinstance(numbers, np.ndarray) else list(numbers)
             # A caller that reads row after row by path should not make the reader check all rows each time.
             if self._rows is None or self._rows[0] is not node:
                 # Not a reference to this segment, which would keep the file mapped until cycles are collected.
