@@ -138,7 +138,7 @@ export class Archive {
     return hex128(xxh3128(concat(pieces)));
   }
 
-  /** Checks the first bytes, once. */
+  /** @internal Checks the first bytes, once. */
   async checkMagic(): Promise<void> {
     return this.magic.get();
   }

@@ -242,7 +242,8 @@ export function numbersAsElements(items: Item[], offset: number): PackedInfo {
   return { dtype: signed ? 'i64' : 'u64', payload: { bytes: new Uint8Array(array.buffer) } };
 }
 
-function plainNumber(item: Item): number | bigint | undefined {
+/** The number that an item is, with tags without a meaning in front of it; undefined if it is none. */
+export function plainNumber(item: Item): number | bigint | undefined {
   if (item.type === 'int' || item.type === 'float') return item.value;
   if (item.type === 'tag' && !hasMeaning(item.tag)) return plainNumber(item.content);
   return bignum(item);

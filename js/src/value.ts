@@ -10,6 +10,7 @@ import {
   numbersAsElements,
   packed,
   payloadBytes,
+  plainNumber,
   reference,
   tensorInfo,
   typedItem,
@@ -117,22 +118,32 @@ function isMissing(item: Item): boolean {
 }
 
 /** Objects would move keys such as "7" to the front, and `__proto__` would set the prototype. */
-function isSafeKey(key: unknown): key is string {
-  return typeof key === 'string' && key !== '__proto__' && !/^(0|[1-9][0-9]*)$/.test(key);
+function isSafeKey(item: Item): boolean {
+  if (item.type !== 'text') return false;
+  const first = item.value.charCodeAt(0);
+  const isDigit = first >= 48 && first <= 57;
+  return !(isDigit && /^(0|[1-9][0-9]*)$/.test(item.value)) && item.value !== '__proto__';
 }
 
 function toMap(items: Item[], context: ValueContext): unknown {
-  const entries = new Entries();
-  const keys = new Set<unknown>();
   let asObject = context.options.maps !== 'map';
-  for (let i = 0; i < items.length; i += 2) {
-    const key = toValue(items[i]!, context);
-    keys.add(key);
-    asObject &&= isSafeKey(key);
-    entries.push([key, toValue(items[i + 1]!, context)]);
+  for (let i = 0; asObject && i < items.length; i += 2) asObject = isSafeKey(items[i]!);
+  const values = items.map((item) => toValue(item, context));
+  const count = values.length / 2;
+  if (asObject) {
+    const out: Record<string, unknown> = {};
+    let isDouble = false;
+    for (let i = 0; i < values.length; i += 2) {
+      const key = values[i] as string;
+      isDouble ||= Object.hasOwn(out, key);
+      out[key] = values[i + 1];
+    }
+    if (!isDouble) return out;
   }
-  if (keys.size < entries.length) return entries;
-  return asObject ? Object.fromEntries(entries) : new Map(entries);
+  const entries = new Entries();
+  for (let i = 0; i < values.length; i += 2) entries.push([values[i], values[i + 1]]);
+  const map = new Map(entries);
+  return map.size === count ? map : entries;
 }
 
 /**
@@ -144,6 +155,7 @@ export function asTensor(item: Item, context: Context): TensorInfo | undefined {
     case 'tensor':
       return { dtype: item.dtype, shape: item.shape, order: 'C', payload: { bytes: item.bytes } };
     case 'array': {
+      if (item.items.some((one) => plainNumber(one) === undefined)) return undefined;
       const { dtype, payload } = numbersAsElements(item.items, item.offset);
       return { dtype, shape: [item.items.length], order: 'C', payload };
     }

@@ -45,6 +45,17 @@ test('a changed chunk is found when it is read, unless nobody wants to know', as
   );
 });
 
+test('what is not a tensor is an error of the call', async () => {
+  const segment = await only({
+    name: 'a',
+    metadata: pairs({ texts: array(text('x')), numbers: array(uint(1), uint(2)), one: uint(1) }),
+  });
+  assert.deepEqual([...(await segment.tensor('numbers')).data], [1, 2]);
+  assert.deepEqual([...(await segment.slice('numbers', 1, 2)).data], [2]);
+  for (const path of ['texts', 'one', ''])
+    await assert.rejects(segment.tensor(path), (error) => error.kind === 'usage', path);
+});
+
 test('slices of order F', async () => {
   // Element [i, j] is 10 i + j.
   const data = Uint8Array.from({ length: 12 }, (_, i) => 10 * (i % 4) + Math.floor(i / 4));
