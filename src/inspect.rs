@@ -41,10 +41,10 @@ use crate::wire::walk::{Event as Found, Walk};
 
 /// The tag for `Some` around a value that would otherwise be read as `None`, such as `Some(())`.
 pub const SOME: u64 = tag::SOME;
-/// The tag around a sequence that is stored as columns: an array of groups (`SPEC.md`, section 3.1).
+/// The tag around a sequence that is stored as columns: an array of groups (`SPEC.md`, section 7).
 pub const COLUMNS: u64 = tag::COLUMNS;
 /// The tag around a value of a type that is named: an array of the name, the parameters and the item (`SPEC.md`,
-/// section 3.2).
+/// section 7.2).
 pub const TYPE: u64 = tag::TYPE;
 
 /// An item, or the end of an array or map.

@@ -1,11 +1,11 @@
-//! The steps of a path (`SPEC.md`, section 5.10).
+//! The steps of a path (`SPEC.md`, annex A).
 
 use std::borrow::Cow;
 
 use crate::error::Error;
 
 /// Escapes a key for a JSON Pointer: `~` becomes `~0`, and `/` becomes `~1` (RFC 6901, section 3, and `SPEC.md`,
-/// section 5.10). A JSON Pointer has a slash before each step, which this does not add.
+/// annex A). A JSON Pointer has a slash before each step, which this does not add.
 ///
 /// ```
 /// use tenarc::inspect::escape_step;

@@ -55,7 +55,7 @@ pub struct Columns {
 pub struct Field {
     /// The path of the column in the value.
     pub path: String,
-    /// The kind of the rows, as section 3.1 of `SPEC.md` names it.
+    /// The kind of the rows, as section 7 of `SPEC.md` names it.
     pub kind: &'static str,
     /// The column as a tensor, if it is one.
     pub tensor: Option<Node>,

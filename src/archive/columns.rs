@@ -1,4 +1,4 @@
-//! Reads values in the columns of a segment (`SPEC.md`, section 5.10).
+//! Reads values in the columns of a segment (`SPEC.md`, annex A).
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Digests, which name the content of a segment or archive (SPEC 5.12).
+//! Digests, which name the content of a segment or archive (SPEC 5.10).
 
 use std::fmt;
 

@@ -125,7 +125,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     }
 
     /// The name of the hash function and the digest of a buffer whose bytes are not in the archive (`SPEC.md`, section
-    /// 5.14), counted from zero. `None` if they are, or there is no such buffer. tenarc lists such buffers, but cannot read
+    /// 5.12), counted from zero. `None` if they are, or there is no such buffer. tenarc lists such buffers, but cannot read
     /// them.
     pub fn elsewhere(&self, number: usize) -> Option<(&str, &[u8])> {
         let coding = &self.header().layout.place(number)?.packed()?.coding;

@@ -104,7 +104,7 @@ impl Column {
         &self.path
     }
 
-    /// The kind of the rows, as `SPEC.md` names it in section 3.1: "numbers", "texts", "optional values" and so on.
+    /// The kind of the rows, as `SPEC.md` names it in section 7: "numbers", "texts", "optional values" and so on.
     pub fn kind(&self) -> &'static str {
         self.kind
     }

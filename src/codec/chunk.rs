@@ -1,4 +1,4 @@
-//! Chunks as they are stored: the plane table and the planes (`SPEC.md`, section 5.13).
+//! Chunks as they are stored: the plane table and the planes (`SPEC.md`, section 5.11).
 
 use super::planes::{self, Plane};
 use super::{Codec, CodecError, Layout, Problem, zstd};

@@ -1,6 +1,6 @@
 //! Compression of buffers. A buffer is divided into chunks, and each chunk is compressed by itself. A chunk consists of
 //! words, such as the floats of a tensor. The bytes with the same place in their words form a plane, and each plane is
-//! compressed by itself. `SPEC.md`, section 5.13, defines what is stored.
+//! compressed by itself. `SPEC.md`, section 5.11, defines what is stored.
 
 #[cfg(feature = "compression")]
 mod chunk;

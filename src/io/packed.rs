@@ -1,4 +1,4 @@
-//! How compressed buffers are stored (SPEC 5.13).
+//! How compressed buffers are stored (SPEC 5.11).
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -15,7 +15,7 @@ pub struct Coding {
     /// Of the codec, or of the hash function if there is a digest.
     name: Box<str>,
     parameters: Box<[u64]>,
-    /// The digest of the buffer's bytes, if these are not in the archive (SPEC 5.14).
+    /// The digest of the buffer's bytes, if these are not in the archive (SPEC 5.12).
     digest: Option<Box<[u8]>>,
 }
 

@@ -1,5 +1,5 @@
-//! Lists the columns of a sequence that is stored as columns, without reading their content (`SPEC.md`, sections 3.1
-//! and 5.10).
+//! Lists the columns of a sequence that is stored as columns, without reading their content (`SPEC.md`, section 7
+//! and annex A).
 
 use std::borrow::Cow;
 use std::cell::OnceCell;

@@ -1,4 +1,4 @@
-//! Extensions: what later versions may add to records without a new version of the format (SPEC 5.15).
+//! Extensions: what later versions may add to records without a new version of the format (SPEC 5.13).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Reads the form of a column from the metadata, without its content (`SPEC.md`, sections 3.1 and 5.10).
+//! Reads the form of a column from the metadata, without its content (`SPEC.md`, section 7 and annex A).
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -302,7 +302,7 @@ pub fn misplaced(kind: RecordKind) -> Error {
 /// The maximum length of an auxiliary record in bytes.
 pub const MAX_AUXILIARY: u64 = 16 << 20;
 
-/// Verifies an auxiliary record, whose meaning this version does not know (SPEC 5.15).
+/// Verifies an auxiliary record, whose meaning this version does not know (SPEC 5.13).
 pub fn check_auxiliary(record: &[u8], offset: u64) -> Result<()> {
     let fault = |what: &str| Error::data(what.to_owned()).at(offset);
     let mut opened = open_record(record, offset)?;

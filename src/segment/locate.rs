@@ -1,4 +1,4 @@
-//! Finds the value at a path, also in columns, and reads it there (`SPEC.md`, section 5.10).
+//! Finds the value at a path, also in columns, and reads it there (`SPEC.md`, annex A).
 
 use std::marker::PhantomData;
 use std::ops::Range;

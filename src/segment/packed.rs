@@ -1,4 +1,4 @@
-//! The descriptions of compressed buffers in headers (SPEC 5.13).
+//! The descriptions of compressed buffers in headers (SPEC 5.11).
 
 use std::collections::BTreeMap;
 
@@ -114,7 +114,7 @@ pub fn parse(bytes: &[u8], chunk: ChunkLen) -> Result<(u64, Packed, usize), Refu
     Ok((len, Packed::new(coding, lengths.into_iter()), wire.at))
 }
 
-/// Reads the description of a buffer whose bytes are not in the archive (SPEC 5.14), after the head of its array.
+/// Reads the description of a buffer whose bytes are not in the archive (SPEC 5.12), after the head of its array.
 fn elsewhere(mut wire: Cursor<'_>) -> Result<(u64, Packed, usize), Refused> {
     let at = wire.at;
     let len =

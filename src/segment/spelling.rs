@@ -1,4 +1,4 @@
-//! Writes paths (section 5.10 of the specification), and finds out which of them are ambiguous.
+//! Writes paths (annex A of the specification), and finds out which of them are ambiguous.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};

@@ -25,10 +25,10 @@ pub const TENSOR: u64 = own(*b"TENS");
 pub const SOME: u64 = own(*b"TSOM");
 /// Reference to a buffer of an archive. Not allowed in messages.
 pub const BUFFER: u64 = own(*b"TBUF");
-/// A sequence written as columns: `[rows, column, ...]`. See `SPEC.md`, section 3.1.
+/// A sequence written as columns: `[rows, column, ...]`. See `SPEC.md`, section 7.
 pub const COLUMNS: u64 = own(*b"TCOL");
 
-/// A value of a type that is named: `[name, parameters, item]`. See `SPEC.md`, section 3.2.
+/// A value of a type that is named: `[name, parameters, item]`. See `SPEC.md`, section 7.2.
 pub const TYPE: u64 = own(*b"TTYP");
 
 /// Whether the tag marks a tensor, a sequence of numbers or a reference to a buffer. Of the tags of

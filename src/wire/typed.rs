@@ -1,4 +1,4 @@
-//! Types that are named for values (`SPEC.md`, section 3.2). A reader that does not know a type reads the value in it.
+//! Types that are named for values (`SPEC.md`, section 7.2). A reader that does not know a type reads the value in it.
 
 use super::head;
 use super::reader::Reader;

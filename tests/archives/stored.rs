@@ -15,7 +15,7 @@ use tenarc::{Archive, DType, DynTensor, OArchive, Tensor, Value};
 
 use super::samples;
 
-/// A field for each kind of column (`SPEC.md`, section 3.1).
+/// A field for each kind of column (`SPEC.md`, section 7).
 #[derive(Serialize, Clone)]
 struct Row {
     id: u32,

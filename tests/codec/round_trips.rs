@@ -65,7 +65,7 @@ fn borders_of_blocks() {
     }
 }
 
-/// The layout of `SPEC.md`, section 5.13, byte by byte.
+/// The layout of `SPEC.md`, section 5.11, byte by byte.
 #[test]
 fn layout() {
     // Words of two bytes: one plane is random, one constant, and a byte is left over.

@@ -1,4 +1,4 @@
-//! Columns written by hand from `SPEC.md`, section 3.1, and columns of any values.
+//! Columns written by hand from `SPEC.md`, section 7, and columns of any values.
 
 use tenarc::Value;
 use tenarc_test_support::builder::{

@@ -1,4 +1,4 @@
-//! Columns that break a rule of `SPEC.md`, section 3.1, are refused before the first row is given, and the error says
+//! Columns that break a rule of `SPEC.md`, section 7, are refused before the first row is given, and the error says
 //! what was found. Damaged columns are no danger. Threat 118.
 
 use std::collections::BTreeMap;

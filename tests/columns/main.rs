@@ -1,4 +1,4 @@
-//! A sequence that is written as columns is read as the array that it stands for (`SPEC.md`, section 3.1),
+//! A sequence that is written as columns is read as the array that it stands for (`SPEC.md`, section 7),
 //! whatever its elements are.
 
 // What is tested is the data model, and floats bit for bit. Types stand beside the rows that are read into them.

@@ -1,4 +1,4 @@
-//! Columns of fields of fields (`SPEC.md`, section 5.10): they are the same whether the rows are stored as columns or one
+//! Columns of fields of fields (`SPEC.md`, annex A): they are the same whether the rows are stored as columns or one
 //! by one, and nothing is read of the fields beside them.
 
 use std::io;

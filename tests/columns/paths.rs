@@ -1,4 +1,4 @@
-//! Paths into columns: rows, values in rows, and whole columns (`SPEC.md`, section 5.10).
+//! Paths into columns: rows, values in rows, and whole columns (`SPEC.md`, annex A).
 
 // All numbers are small.
 #![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]

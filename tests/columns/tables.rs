@@ -1,4 +1,4 @@
-//! Tables: the rows of all sequences that were saved under one name (`SPEC.md`, section 5.11).
+//! Tables: the rows of all sequences that were saved under one name (`SPEC.md`, section 7.3).
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Types around values and columns (`SPEC.md`, section 3.2): a reader that does not know them reads what is in them.
+//! Types around values and columns (`SPEC.md`, section 7.2): a reader that does not know them reads what is in them.
 
 use ndarray::{Array1, array};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! The columns that are written for each kind of value (`SPEC.md`, section 3.1).
+//! The columns that are written for each kind of value (`SPEC.md`, section 7).
 
 // The numbers are only samples.
 #![allow(

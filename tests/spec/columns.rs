@@ -1,4 +1,4 @@
-//! The worked examples of columns in `SPEC.md`, section 3.1, are read from the page itself.
+//! The worked examples of columns in `SPEC.md`, section 7, are read from the page itself.
 
 use serde::Deserialize;
 use tenarc::Value;
@@ -51,7 +51,7 @@ enum Kind {
 
 #[test]
 fn examples_of_columns() {
-    let [tagged, scored, arrays, date, dates] = &examples()[..] else { panic!("five examples") };
+    let [date, dates, tagged, scored, arrays] = &examples()[..] else { panic!("five examples") };
     let tag = |id, tag: &str| Tagged { id, tag: tag.to_owned() };
     let rows: Vec<Tagged> = tenarc::from_slice(tagged).unwrap();
     assert_eq!(rows, [tag(7, "ab"), tag(9, "c")]);

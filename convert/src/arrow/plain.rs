@@ -20,7 +20,7 @@ use crate::support::{STEP, alloc_budget, reserve};
 /// The alignment of buffers in memory.
 const ALIGNMENT: usize = 64;
 
-/// The most rows that a column may have if its rows take no bytes. `SPEC.md` has the same limit in section 3.1.
+/// The most rows that a column may have if its rows take no bytes. `SPEC.md` has the same limit in section 7.
 const MAX_ROWS: u64 = 1 << 24;
 
 /// A batch in memory, whose buffers are not compressed.

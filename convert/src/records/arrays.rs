@@ -272,7 +272,7 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
     }
 }
 
-/// The most rows of a column that takes no bytes for each row (`SPEC.md`, section 3.1).
+/// The most rows of a column that takes no bytes for each row (`SPEC.md`, section 7).
 const MAX_ROWS: usize = 1 << 24;
 
 fn check_rows(rows: usize) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Finds the groups of columns, and the parts of each column, in the metadata of a segment (`SPEC.md`, section 3.1).
+//! Finds the groups of columns, and the parts of each column, in the metadata of a segment (`SPEC.md`, section 7).
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use tenarc::io::ReadAt;
 use tenarc::tensor::TensorMeta;
 use tenarc::{DType, Error, Result};
 
-/// The most rows of a group (`SPEC.md`, section 3.1).
+/// The most rows of a group (`SPEC.md`, section 7).
 const MAX_ROWS: usize = 1 << 16;
 
 /// A group of rows and the column that holds them.

@@ -1,4 +1,4 @@
-//! Reads sequences that were written as columns (`SPEC.md`, section 3.1). A row gives the same values as the item
+//! Reads sequences that were written as columns (`SPEC.md`, section 7). A row gives the same values as the item
 //! that it stands for.
 //!
 //! An error names its place in the sequence of rows: the number of the row, then the fields. An error that concerns a

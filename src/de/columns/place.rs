@@ -1,4 +1,4 @@
-//! Reads parts of columns: a value in a row, some of the rows, or one column (`SPEC.md`, section 5.10).
+//! Reads parts of columns: a value in a row, some of the rows, or one column (`SPEC.md`, annex A).
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -159,7 +159,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
 }
 
 /// Returns the nested field that these names lead to. The result has as many rows as `column`. A row is null if it has
-/// no such field, if a value on the way to the field is null, or if the field itself is null (`SPEC.md`, section 5.10).
+/// no such field, if a value on the way to the field is null, or if the field itself is null (`SPEC.md`, annex A).
 fn field_of<'de>(
     mut column: Column<'de>,
     rows: usize,

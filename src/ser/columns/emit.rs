@@ -1,4 +1,4 @@
-//! Writes collected columns as items (`SPEC.md`, section 3.1).
+//! Writes collected columns as items (`SPEC.md`, section 7).
 
 use std::borrow::Cow;
 

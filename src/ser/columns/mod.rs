@@ -1,4 +1,4 @@
-//! Writes sequences as columns (`SPEC.md`, section 3.1).
+//! Writes sequences as columns (`SPEC.md`, section 7).
 //!
 //! The first element decides the columns, and every element adds a value to each of them. If a value does
 //! not fit into its column, the group of rows so far is written, and the column takes encoded items from
@@ -35,7 +35,7 @@ const MIN_ROWS: usize = 16;
 /// Shorter sequences inside a value are written as rows. There may be many of them, and each needs its own columns, which
 /// takes as much time as some dozens of rows: see `docs/decisions/messages.md`.
 const MIN_INNER_ROWS: usize = 128;
-/// The most rows in a group (`SPEC.md`, section 3.1).
+/// The most rows in a group (`SPEC.md`, section 7).
 const MAX_ROWS: usize = 1 << 16;
 /// A group ends when this many bytes are collected.
 const MAX_BYTES: usize = 16 << 20;

@@ -1,4 +1,4 @@
-//! Finds the narrowest type for the integers of a column (`SPEC.md`, section 3.1).
+//! Finds the narrowest type for the integers of a column (`SPEC.md`, section 7).
 
 use super::bytes::Bytes;
 use crate::ser::pack::Kind;

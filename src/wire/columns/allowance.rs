@@ -5,7 +5,7 @@ use std::cell::Cell;
 use crate::error::{Error, Result};
 use crate::options::Limits;
 
-/// The number of rows without bytes that a document may announce (`SPEC.md`, section 3.1).
+/// The number of rows without bytes that a document may announce (`SPEC.md`, section 7).
 pub const MAX_FREE_ROWS: u64 = 1 << 24;
 
 /// The number of bytes that each byte of a column may expand to in a [`Value`](crate::Value). In the worst case that is

@@ -1,4 +1,4 @@
-//! Sequences as columns (`SPEC.md`, section 3.1): all values of the first field, then all values of the second.
+//! Sequences as columns (`SPEC.md`, section 7): all values of the first field, then all values of the second.
 //!
 //! [`Reader::group`](super::reader::Reader::group) reads a group of rows into a tree of [`Column`]s and checks all
 //! of it. Afterwards, each row can be found without further checks. Rows may be asked for in any order, but in rising

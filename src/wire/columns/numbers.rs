@@ -58,7 +58,7 @@ impl NumberType {
         matches!(self, Self::I8 | Self::I16 | Self::I32 | Self::I64)
     }
 
-    /// The least type that holds all numbers of both types (`SPEC.md`, section 3.1). `None` if there is none: for floats
+    /// The least type that holds all numbers of both types (`SPEC.md`, section 7). `None` if there is none: for floats
     /// of two types, for floats and integers, and for u64 and a signed type.
     pub fn holding(self, other: Self) -> Option<Self> {
         if self == other {

@@ -20,7 +20,7 @@ pub struct ColumnTensor<'de, 'c> {
 }
 
 impl<'de> Column<'de> {
-    /// The rows as one tensor (`SPEC.md`, section 5.10). The bytes are borrowed if they are together in the input.
+    /// The rows as one tensor (`SPEC.md`, annex A). The bytes are borrowed if they are together in the input.
     ///
     /// # Errors
     /// If the rows are not numbers, or not of one dtype and shape.

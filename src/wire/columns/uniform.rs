@@ -1,4 +1,4 @@
-//! Tells which tuples are written as arrays (`SPEC.md`, section 3.1).
+//! Tells which tuples are written as arrays (`SPEC.md`, section 7).
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What later versions may add: extensions, auxiliary records, other checksums, buffers elsewhere (SPEC 5.2, 5.14, 5.15).
+//! What later versions may add: extensions, auxiliary records, other checksums, buffers elsewhere (SPEC 5.2, 5.12, 5.13).
 
 use ndarray::Array1;
 use tenarc::archive::SaveOptions;

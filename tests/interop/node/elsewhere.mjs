@@ -23,7 +23,7 @@ function check(name, work) {
   }
 }
 
-// The example in SPEC.md 3.1.
+// The example in SPEC.md 7.
 const EXAMPLE = 'da54434f4c8202a2626964d84042070963746167836474657874d84042020163616263'
 check('SPEC.md', () => {
   const rows = [new Map([['id', 7], ['tag', 'ab']]), new Map([['id', 9], ['tag', 'c']])]
