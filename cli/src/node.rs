@@ -10,7 +10,7 @@ use tenarc::DType;
 pub use tenarc::inspect::Form;
 use tenarc::tensor::Order;
 
-pub use parse::{items, parse};
+pub use parse::{items, parse, parse_items};
 
 /// A CBOR item.
 #[derive(Clone, Debug)]
