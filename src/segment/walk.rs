@@ -125,9 +125,10 @@ impl Plan {
                 continue;
             }
             result?;
-            let (metadata, written) = match has_unknown_lengths {
-                true => (strict(&written)?, Some(written)),
-                false => (written, None),
+            let (metadata, written) = if has_unknown_lengths {
+                (strict(&written)?, Some(written))
+            } else {
+                (written, None)
             };
             if columns == ColumnChoice::Listed && tensors_in_columns {
                 let known = rows.len();
