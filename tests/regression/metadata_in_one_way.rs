@@ -87,7 +87,7 @@ fn accepted() -> Vec<Vec<u8>> {
 fn places(item: &[u8]) -> Vec<Vec<u8>> {
     let items = array(&[text("rows"), array(&[unsigned(0), item.to_vec()])]);
     let columns = own(*b"TCOL", &array(&[unsigned(2), items]));
-    let keyed = [array(&[])[..0].to_vec(), vec![0xa1], item.to_vec(), vec![1]].concat();
+    let keyed = [vec![0xa1], item.to_vec(), vec![1]].concat();
     vec![
         item.to_vec(),
         map(&[("a", item.to_vec()), ("b", unsigned(1))]),
@@ -108,7 +108,6 @@ fn errors(metadata: &[u8]) -> Vec<(&'static str, Option<Error>)> {
         b: Option<u8>,
     }
 
-    // With a buffer, and without.
     let bytes = simple(metadata.to_vec(), &[]);
     let archive = Archive::new(&bytes[..]).unwrap();
     let segment = archive.only().unwrap();
