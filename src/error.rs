@@ -59,9 +59,9 @@ pub enum Category {
     Damaged,
     /// The archive ends inside a segment or without an end mark: it was not finished, or was truncated.
     Torn,
-    /// The archive has a format version or a codec that this version of the crate does not know, or this build
-    /// lacks the feature that a compressed tensor needs. Converters of other formats also give it for other parts of a
-    /// format that they do not support. The file may be whole.
+    /// The archive has a format version or a codec that this version of the crate does not know, this build lacks the
+    /// feature that a compressed tensor needs, or the bytes of a tensor are not in the archive. Converters of other formats
+    /// also give it for other parts of a format that they do not support. The file may be whole.
     Version,
 }
 

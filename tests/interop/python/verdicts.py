@@ -105,9 +105,9 @@ def differ(one: dict, other: dict) -> str | None:
         if one["verify"] != other["verify"]:
             return "verify" if "ok" in (one["read"], other["read"]) else None
         return "read" if one["read"] != other["read"] and one["verify"] == "ok" else None
-    if one.get("read") and other.get("read") and one["read"] != other["read"]:
-        return "read"
-    return None
+    # Parts that a reader cannot read may be refused with any reason.
+    reads = {one.get("read"), other.get("read")} - {None}
+    return "read" if len(reads) > 1 and "ok" in reads else None
 
 
 def main() -> int:
