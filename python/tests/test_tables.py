@@ -488,11 +488,11 @@ def test_paths_that_lead_to_several_values_are_json_pointers(opened):
     archive = opened(archived(value))
     listed = [info.path for info in archive.tensors()]
     assert listed == [
-        *("/log/a.b", "/log/a/b", "log.a.", "/log/3.x", "/log/x", "log./s"),
+        *("/log/a.b", "/log/a/b", "log.a.", "/log/3.x", "/log/x", "/log/7", "log./s"),
         *("/log.x", "/log.y", ".z", "q.v"),
     ]
-    # The field `7` has no path: it would be row 7.
-    assert [archive.tensor(path).tolist() for path in listed] == [[n] for n in (1, 2, 3, 4, 5, 7, 8, 9, 10, 11)]
+    # Only a JSON Pointer leads to the field `7`. In a dotted path, this would be row 7.
+    assert [archive.tensor(path).tolist() for path in listed] == [[n] for n in range(1, 12)]
     for path in ("log.a.b", "log.x"):
         with pytest.raises(tenarc.NotFound, match="several"):
             archive[path]
@@ -502,6 +502,22 @@ def test_paths_that_lead_to_several_values_are_json_pointers(opened):
     listed = [info.path for info in archive.tensors()]
     assert listed == ["/~1a", "b", "/"]
     assert all(archive.tensor(path).tolist() == [1] for path in listed)
+
+
+def test_a_decimal_number_in_a_json_pointer_is_a_field_if_there_is_one(opened):
+    fields = {"2": u8(1, 2, 3), "at": {"1": {"x": u8(4, 5, 6)}}, "t": ["tuple", [u8(7, 8, 9), ["text", 1, "abc"]]]}
+    archive = opened(archived({"log": Tag(TCOL, [3, fields])}))
+    listed = [info.path for info in archive.tensors()]
+    assert listed == ["/log/2", "/log/at/1/x"] and [archive.tensor(path)[0] for path in listed] == [1, 4]
+    assert set(listed) < set(archive.keys()) and archive["/log/2/1"] == 2 and archive["/log/at/1/x/2"] == 6
+    assert (
+        archive["log.2"]["2"] == 3 == archive["/log/2"][2]
+        and archive["log.at.1.1.x"] == 5
+        and archive["/log/0"]["2"] == 1
+    )
+    # Elements of tuples are no fields.
+    assert archive["/log/t/1"] == [8, "b"] and archive["log.t.1"] == [8, "b"] and archive["/log/t/1/0"] == 8
+    assert archive.get("/log/2/x") is None and archive.get("log.at.2.x") is None
 
 
 def test_keys_that_occur_twice_have_no_columns(opened):

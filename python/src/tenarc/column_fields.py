@@ -24,7 +24,8 @@ Tree = dict[str, "Tree"]
 
 
 def is_position(name: str) -> bool:
-    """Whether a component of a path is a decimal number, which is a row and never a field."""
+    """Whether a component of a path is a decimal number, which is a row: in a dotted path always, and in a JSON
+    Pointer if there is no field with this name."""
     return name.isascii() and name.isdigit() and (name == "0" or not name.startswith("0"))
 
 
@@ -70,6 +71,12 @@ def untagged(node: Any) -> Any:
     return found if isinstance(found, Mapping) else node
 
 
+def is_tuple(node: Any) -> bool:
+    """Whether the rows of a column, or those that are there, are tuples."""
+    found = inner(node)
+    return kind_name(node) == "tuple" if found is None else is_tuple(found)
+
+
 def is_table(node: Any) -> bool:
     """Whether the rows of a column are structs or tuples."""
     node = untyped(node)
@@ -88,7 +95,7 @@ def field_tree(content: Any) -> Tree:
 def _add_fields(node: Any, tree: Tree) -> None:
     if isinstance(node, Mapping):
         for name, column in node.items():
-            if type(name) is str and not is_position(name):
+            if type(name) is str:
                 _add_fields(column, tree.setdefault(name, {}))
         return
     found = inner(node)
@@ -103,7 +110,7 @@ def _add_item(node: Any, tree: Tree) -> None:
     node = untagged(node)
     if isinstance(node, Mapping):
         for name, item in node.items():
-            if type(name) is str and not is_position(name):
+            if type(name) is str:
                 _add_item(item, tree.setdefault(name, {}))
 
 
@@ -181,7 +188,7 @@ def _tensors(
     if not isinstance(node, Mapping):
         return
     for index, (name, column) in enumerate(node.items()):
-        if type(name) is not str or is_position(name):
+        if type(name) is not str:
             continue
         here = (*fields, name)
         try:

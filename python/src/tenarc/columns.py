@@ -66,6 +66,9 @@ class Column(Protocol):
     def is_table(self) -> bool:
         """Whether all rows are structs, or all are tuples."""
 
+    def is_tuple(self) -> bool:
+        """Whether the names are positions in tuples, which paths do not lead to."""
+
     def field(self, name: str) -> Column | None:
         """The column of one field; `None` if no row has it. Rows without a value are `ABSENT` in it."""
 
@@ -107,6 +110,9 @@ class BaseColumn:
         return ()
 
     def is_table(self) -> bool:
+        return False
+
+    def is_tuple(self) -> bool:
         return False
 
     def field(self, name: str) -> Column | None:
@@ -532,6 +538,9 @@ class DictColumn(BaseColumn):
     def is_table(self) -> bool:
         return self._column.is_table()
 
+    def is_tuple(self) -> bool:
+        return self._column.is_tuple()
+
     def field(self, name: str) -> Column | None:
         inner = self._column.field(name)
         return None if inner is None else DictColumn(self._codes, inner)
@@ -618,6 +627,9 @@ class _Partial(BaseColumn):
 
     def names(self) -> Iterable[str]:
         return self.column.names()
+
+    def is_tuple(self) -> bool:
+        return self.column.is_tuple()
 
     def field(self, name: str) -> Column | None:
         inner = self.column.field(name)
@@ -759,6 +771,9 @@ class TupleColumn(BaseColumn):
         return map(str, range(len(self.columns)))
 
     def is_table(self) -> bool:
+        return True
+
+    def is_tuple(self) -> bool:
         return True
 
     def field(self, name: str) -> Column | None:

@@ -120,6 +120,8 @@ def _follow(
         node = rows_of(node, trail)
     if isinstance(node, Rows):
         yield from ((found, trail) for found in _columns(node, node.groups, names, dotted=dotted))
+        if not dotted and _field(node, node.groups, names[0]) is not None:
+            return
     # A key may contain dots, so one step can use several parts of the path.
     longest = len(names) if dotted and isinstance(node, Mapping) else 1
     for count in range(1, longest + 1):
@@ -131,16 +133,13 @@ def _follow(
 def _columns(rows: Rows, columns: Levels, names: list[str], *, dotted: bool) -> Iterator[AtColumn | Decoded]:
     """The columns, or values in columns, at a path that starts with the name of a field."""
     for count in range(1, len(names) + 1 if dotted else 2):
-        name = ".".join(names[:count])
-        if is_position(name) or (columns is rows.groups and name not in rows.field_names()):
+        name, left = ".".join(names[:count]), names[count:]
+        found = None if dotted and is_position(name) else _field(rows, columns, name)
+        if found is None:
             continue
-        found = [None if column is None else column.field(name) for column in columns]
-        if all(column is None for column in found):
-            continue
-        left = names[count:]
         if not left:
             yield AtColumn(rows, found)
-        elif is_position(left[0]):
+        elif is_position(left[0]) and (dotted or _field(rows, found, left[0]) is None):
             # `log.size.3` means the same as `log.3.size`.
             for row in _keys(rows, left[0]):
                 value = rows.row_of(found, row)
@@ -149,6 +148,17 @@ def _columns(rows: Rows, columns: Levels, names: list[str], *, dotted: bool) -> 
                     yield from (node for node, _ in inside_row)
         else:
             yield from _columns(rows, found, left, dotted=dotted)
+
+
+def _field(rows: Rows, columns: Levels, name: str) -> Levels | None:
+    """A field of columns; `None` if there is none."""
+    if columns is rows.groups and name not in rows.field_names():
+        return None
+    found = [
+        None if column is None or (is_position(name) and column.is_tuple()) else column.field(name)
+        for column in columns
+    ]
+    return None if all(column is None for column in found) else found
 
 
 def _keys(node: Any, name: str) -> Iterator[Any]:
@@ -427,8 +437,8 @@ class _Ambiguous:
         is_repeated = (
             self._has(self._dotted, path)
             or self._leads_to_row(self._columns, path, ".", own)
-            # A field such as `3.x` of columns could be `x` of row 3.
-            or (bool(self._columns) and any(map(is_position, ".".join(fields).split("."))))
+            # A field such as `3` or `3.x` of columns could be row 3, or `x` of it.
+            or any(map(is_position, ".".join(fields).split(".")))
         )
         if not path.startswith("/") and (path or not steps) and not is_repeated:
             return path, True

@@ -294,6 +294,9 @@ class StoredColumn(_Stored):
     def is_table(self) -> bool:
         return column_fields.is_table(self.node())
 
+    def is_tuple(self) -> bool:
+        return column_fields.is_tuple(self.node())
+
     def tensor(self) -> Any:
         return None if isinstance(untyped(self.node()), Mapping) else self.loaded().tensor()
 
