@@ -278,6 +278,12 @@ fn plain(value: Value) -> Value {
 
 #[test]
 fn lengths_that_are_not_known_at_the_start_are_definite() {
+    #[derive(Serialize)]
+    enum Kind {
+        New(Tree),
+        Tuple(Tree, Tensor<Vec<f32>>),
+        Struct { tree: Tree, after: Vec<f64> },
+    }
     let leaves = |count: u32| (0..count).map(Tree::Leaf).collect::<Vec<_>>();
     for count in [0, 1, 23, 24, 255, 256, 65535, 65536] {
         for tree in [Tree::Seq(leaves(count)), Tree::Map(leaves(count))] {
@@ -294,12 +300,6 @@ fn lengths_that_are_not_known_at_the_start_are_definite() {
     }
     assert_eq!(saved(&nested), nested.value());
     // Beside tensors, in maps and enums, and as keys.
-    #[derive(Serialize)]
-    enum Kind {
-        New(Tree),
-        Tuple(Tree, Tensor<Vec<f32>>),
-        Struct { tree: Tree, after: Vec<f64> },
-    }
     let tree = Tree::Map(leaves(40));
     saved(&(
         Kind::New(tree.clone()),
