@@ -389,7 +389,8 @@ def test_a_sequence_is_a_list_whatever_its_length_and_form(tmp_path):
             tenarc.open(tmp_path / "a").view(),
             tenarc.loads(tenarc.dumps(packed), numbers=True),
             through_archive(packed),
-            tenarc.loads(tenarc.dumps(tenarc.Table([packed])), numbers=True)[0],
+            # Columns without elements have no type.
+            *(tenarc.loads(tenarc.dumps(tenarc.Table([packed])), numbers=True)[: count > 0]),
         ):
             assert {type(value) for value in found.values()} == {Numbers}
             assert [value.dtype for value in found.values()] == [np.float64, np.uint32]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, Protocol
@@ -599,6 +600,8 @@ def _copied(value: Any) -> Any:
         return {key: _copied(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):
         return value.copy() if value.flags.writeable else value
+    if isinstance(value, Raw):
+        return replace(value, data=_copied(value.data))
     if type(value) in (Some, Tag):
         content = _copied(value.value)
         return Some(content) if type(value) is Some else Tag(value.tag, content)
@@ -646,9 +649,11 @@ class _Partial(BaseColumn):
     def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
         # An optional value that is none, or a unit, is wrapped.
         wrapped = _SOME if isinstance(self.column, (OptionColumn, UnitColumn, ItemColumn, DictColumn)) else 0
-        counts = [np.count_nonzero(self._bits[: edges[0]])]
-        counts += [np.count_nonzero(self._bits[start:stop]) for start, stop in pairwise(edges.tolist())]
-        return _times(edges, ENTRY + wrapped) + self.column.memory(np.cumsum(counts))
+        if len(edges) == 2:
+            inner = np.array([np.count_nonzero(self._bits[:edge]) for edge in edges])
+        else:
+            inner = np.concatenate(([0], np.cumsum(self._bits)))[edges]
+        return _times(edges, ENTRY + wrapped) + self.column.memory(inner)
 
     def part(self, start: int, stop: int) -> Any:
         bits = self._bits[start:stop]

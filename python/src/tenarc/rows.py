@@ -23,7 +23,7 @@ def rows_of(metadata: bytes) -> int | None:
     if not is_array and not metadata.startswith(_COLUMNS):
         return None
     try:
-        if is_array and metadata[0] != 0x9F:
+        if is_array:
             return Items(metadata, 0).definite(ARRAY, "value")
         with bounded_recursion():
             return rows_in(metadata, parse(metadata, 0, _LIMITS))
