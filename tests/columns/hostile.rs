@@ -434,7 +434,7 @@ fn repeated_rows_are_limited() {
     for column in [
         texts(unsigned(1 << 20), &all),
         kind("bytes", &[unsigned(1 << 20), bytes(all.as_bytes())]),
-        kind("array", &[unsigned(1 << 20), texts(u8s(&[1; 1 << 20]), &all)]),
+        kind("array", &[unsigned(1 << 20), texts(u8s(&vec![1; 1 << 20]), &all)]),
         kind("rows", &[array(&[bytes(all.as_bytes())])]),
         tensor(&[1, 1 << 20], u8s(all.as_bytes())),
         map(&[("a", kind("option", &[bytes(&[1]), texts(unsigned(1 << 20), &all)]))]),

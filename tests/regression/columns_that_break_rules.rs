@@ -45,7 +45,7 @@ fn references_in_rows() {
         is_refused(&columns(2, rows(item.clone())), &[&[1; 4]], not);
         let field = map(&[("a", rows(item))]);
         is_refused(&columns(2, field.clone()), &[&[1; 4]], not);
-        let list = array(&[text("list"), unsigned(2), field]);
+        let list = array(&[text("array"), unsigned(2), field]);
         is_refused(&columns(1, list), &[&[1; 4]], not);
     }
     // A byte string with the same bytes is no reference.
