@@ -440,7 +440,7 @@ fn repeated_rows_are_limited() {
         map(&[("a", kind("option", &[bytes(&[1]), texts(unsigned(1 << 20), &all)]))]),
         kind("enum", &[u8s(&[0]), array(&[text("A")]), array(&[texts(unsigned(1 << 20), &all)])]),
     ] {
-        let codes = u8s(&[0; 1 << 16]);
+        let codes = u8s(&vec![0; 1 << 16]);
         let document = one(1 << 16, kind("dict", &[codes, unsigned(1), column]));
         let error = tenarc_test_support::refuse::<Vec<IgnoredAny>>(&document);
         assert_eq!(error.category(), Category::Limit, "{error}");

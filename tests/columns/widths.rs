@@ -118,7 +118,7 @@ fn what_is_written_is_one_column() {
         mixed: (n, 70_000 + u32::from(n)),
         signs: (60_000, -1),
         none: (u64::MAX - u64::from(n), -1),
-        flags: [n % 2 == 0, true, false],
+        flags: [n.is_multiple_of(2), true, false],
         pair: (0.5, 0.25),
         empty: [],
     };
