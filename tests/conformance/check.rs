@@ -72,12 +72,12 @@ fn expect_read(case: &Json, result: &Result<Value, Error>, of_archive: bool) -> 
 }
 
 pub(super) fn message(case: &Case) -> Checked {
-    let result = from_slice::<Value>(&case.bytes).map_err(|error| refused(error));
+    let result = from_slice::<Value>(&case.bytes).map_err(|error| refused(&error));
     expect_read(&case.said, &result, false)
 }
 
 /// A message has one kind of verdict for all errors.
-fn refused(error: Error) -> Error {
+fn refused(error: &Error) -> Error {
     Error::data(error.to_string())
 }
 
@@ -114,17 +114,14 @@ pub(super) fn archive(case: &Case) -> Checked {
     archive_of(case, source)
 }
 
-fn archive_of<S: ReadAt>(case: &Case, source: S) -> Checked
-where
-    S: Reads,
-{
+fn archive_of<S: ReadAt + Reads>(case: &Case, source: S) -> Checked {
     let said = &case.said;
     let opened = Archive::new(source);
     let mut found = verdict(&opened, true);
-    if let Ok(archive) = &opened {
-        if archive.unfinished_bytes() > 0 {
-            found = json!({"verdict": "unfinished", "segments": archive.len()});
-        }
+    if let Ok(archive) = &opened
+        && archive.unfinished_bytes() > 0
+    {
+        found = json!({"verdict": "unfinished", "segments": archive.len()});
     }
     expect("open", &said["open"], &found)?;
     if let Some(after) = said["open"].get("after") {
