@@ -72,9 +72,13 @@ fn expect_read(case: &Json, result: &Result<Value, Error>, of_archive: bool) -> 
 }
 
 pub(super) fn message(case: &Case) -> Checked {
-    // A message has one kind of verdict for all errors.
-    let result = from_slice::<Value>(&case.bytes).map_err(|error| Error::data(error.to_string()));
+    let result = from_slice::<Value>(&case.bytes).map_err(|error| refused(&error));
     expect_read(&case.said, &result, false)
+}
+
+/// A message has one kind of verdict for all errors.
+fn refused(error: &Error) -> Error {
+    Error::data(error.to_string())
 }
 
 pub(super) fn sequence(case: &Case) -> Checked {

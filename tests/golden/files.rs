@@ -29,7 +29,7 @@ const ARCHIVES: [(&str, u64); 5] = [
     ("samples.tenarc", 0x2ef2_1377_17bf_36ff),
     ("buffers.tenarc", 0x4470_ee9a_c3ce_df09),
     ("appended.tenarc", 0xb664_b756_2953_be44),
-    ("columns.tenarc", 0xbfac_656f_19e1_21ee),
+    ("columns.tenarc", 0x517d_568f_8c19_2b47),
     ("compressed.tenarc", 0x914b_c2bb_4625_6b73),
 ];
 
