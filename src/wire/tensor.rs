@@ -142,7 +142,7 @@ impl<'de, R: Read<'de>> Reader<R> {
             Item::Tag(tag) => format!("tag {tag}"),
             Item::Within(_) => "another tag".to_owned(),
         };
-        Err(no_elements(self.is_strict(), &found).at(at))
+        Err(no_elements(&found).at(at))
     }
 
     /// Skips `[shape, elements]` in metadata.
@@ -156,7 +156,7 @@ impl<'de, R: Read<'de>> Reader<R> {
                         head::TAG => format!("tag {}", head.arg),
                         _ => head::name(head.initial).to_owned(),
                     };
-                    Err(no_elements(true, &found).at(wire.offset()))
+                    Err(no_elements(&found).at(wire.offset()))
                 }
                 _ => wire.skip(),
             }
@@ -475,14 +475,8 @@ fn is_typed(tag: u64) -> bool {
 }
 
 #[cold]
-fn no_elements(in_metadata: bool, found: &str) -> Error {
-    Error::data(if in_metadata {
-        format!(
-            "in the metadata of an archive, the elements of a tensor are a typed array, found {found}"
-        )
-    } else {
-        format!("expected elements of a tensor, found {found}")
-    })
+fn no_elements(found: &str) -> Error {
+    Error::data(format!("expected the elements of a tensor as a typed array, found {found}"))
 }
 
 /// A number as an element of a tensor. `None` if it is an integer that needs more than 64 bits.

@@ -157,7 +157,7 @@ fn tensors() {
         "a u8 tensor of shape [1, 2] takes 2 bytes, found 1",
     );
     let plain = tensor(&[1, 2], array(&[unsigned(1), unsigned(2)]));
-    refused_column(1, plain, "expected the elements of a tensor, found array");
+    refused_column(1, plain, "expected the elements of a tensor as a typed array, found array");
     let dims = array(&[unsigned(1), unsigned(2)]);
     refused_column(
         1,

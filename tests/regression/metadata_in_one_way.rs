@@ -20,7 +20,7 @@ use tenarc_test_support::unhex;
 fn refused() -> Vec<(Vec<u8>, &'static str)> {
     let lengths = "has definite lengths only";
     let tags = "is for big-endian or clamped numbers";
-    let elements = "the elements of a tensor are a typed array, found";
+    let elements = "expected the elements of a tensor as a typed array, found";
     let mut items: Vec<(String, &str)> = [
         // [_ 1], {_ "a": 1}, (_ "a"), (_ h'01'), and empty ones.
         ("9f 01 ff", lengths),
