@@ -13,15 +13,15 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
 use crate::io::packed::Precompressed;
-use crate::io::source::reserve;
+use crate::io::source::{SliceRead, reserve};
 use crate::meta::TensorMeta;
-use crate::options::ColumnChoice;
+use crate::options::{ColumnChoice, Limits};
 use crate::serde_model::{Capture, PutWhole, blocks, stored_blocks};
-use crate::value;
+use crate::value::{self, Value};
 use crate::wire::apart::{Apart, Target, Wanted};
 use crate::wire::encoded;
 use crate::wire::items::{self, ArrayHead, Plain};
-use crate::wire::reader::only_in_messages;
+use crate::wire::reader::{Reader, only_in_messages};
 use crate::wire::writer::Writer;
 use crate::wire::{head, strict, tag};
 
@@ -163,7 +163,9 @@ impl<O: Target> Writer<O> {
     #[cold]
     #[inline(never)]
     fn meant<T: Serialize + ?Sized>(&mut self, tag: u64, content: &T) -> Result<()> {
-        value::of_tag(tag, content)?.serialize(self)
+        let item = super::to_vec(&Value::Tag(tag, Box::new(value::to_value(content)?)))?;
+        let meant = value::read(&mut Reader::new(SliceRead::new(&item), Limits::default()))?;
+        meant.serialize(self)
     }
 
     fn tensor<T: Serialize + ?Sized>(

@@ -22,7 +22,7 @@ pub use index::Index;
 pub use numbers::Numbers;
 pub(crate) use offer::{encode, offer};
 pub use ser::to_value;
-pub(crate) use ser::{key_text, of_tag, tensor_of};
+pub(crate) use ser::{key_text, tensor_of};
 
 use crate::elements::Elements;
 use crate::error::Result;

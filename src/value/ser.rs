@@ -28,12 +28,6 @@ pub fn tensor_of<T: Serialize + ?Sized>(content: &T) -> Result<Tensor<DynTensor>
     from_value(to_value(content)?)
 }
 
-/// The value that this tag around this content stands for.
-pub fn of_tag<T: Serialize + ?Sized>(tag: u64, content: &T) -> Result<Value> {
-    let item = crate::to_vec(&Value::Tag(tag, Box::new(to_value(content)?)))?;
-    read(&mut Reader::new(SliceRead::new(&item), Limits::default()))
-}
-
 #[derive(Clone, Copy)]
 struct ValueSerializer {
     depth: usize,

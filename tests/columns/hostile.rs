@@ -167,6 +167,13 @@ fn tensors() {
 }
 
 #[test]
+fn big_endian_and_clamped_numbers() {
+    let big_endian = tag(65, &bytes(&[1, 0, 0, 7]));
+    refused_column(2, big_endian, "tag 65 is for big-endian or clamped numbers");
+    refused_column(2, tag(68, &bytes(&[1, 7])), "tag 68 is for big-endian or clamped numbers");
+}
+
+#[test]
 fn booleans() {
     refused_column(
         9,

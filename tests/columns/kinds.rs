@@ -40,8 +40,6 @@ fn numbers() {
     rows(&one(2, f32s(&[0.5, -0.0])), "[0.5_2, -0.0_2]");
     rows(&one(1, f64s(&[0.1])), "[0.1_3]");
     rows(&one(1, u64s(&[u64::MAX])), "[18446744073709551615]");
-    // Big-endian, as everywhere.
-    rows(&one(2, tag(65, &bytes(&[1, 0, 0, 7]))), "[256, 7]");
     assert_eq!(decode::<Vec<u64>>(&one(2, u8s(&[1, 255]))), [1, 255]);
     assert_eq!(decode::<Vec<i8>>(&one(1, u16s(&[100]))), [100]);
     assert_eq!(decode::<Vec<f32>>(&one(2, u16s(&[100, 3]))), [100.0, 3.0]);
