@@ -168,11 +168,11 @@ fn rows_of_nothing_take_no_memory() {
         let mut changed = bytes.clone();
         for at in 0..bytes.len() - 8 {
             if bytes[at..].starts_with(&77i64.to_le_bytes()) {
-                changed[at..at + 8].copy_from_slice(&(1i64 << 62).to_le_bytes());
+                changed[at..at + 8].copy_from_slice(&(1i64 << 60).to_le_bytes());
             }
         }
         let file = ArrowFile::new(&changed[..]).unwrap();
-        assert_eq!(file.dyn_tensor("x").unwrap().shape(), [1 << 62, 0]);
+        assert_eq!(file.dyn_tensor("x").unwrap().shape(), [1 << 60, 0]);
     }
 }
 
