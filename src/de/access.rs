@@ -62,7 +62,7 @@ impl<'de, R: Read<'de>> de::SeqAccess<'de> for Seq<'_, R> {
         if !self.de.wire.more(self.left)? {
             return Ok(None);
         }
-        if !self.room.holds(self.index) {
+        if !self.room.holds::<T::Value>(self.index) {
             self.make_room(const { Kind::of::<T::Value>() })?;
         }
         self.de.wire.place::<T::Value>();

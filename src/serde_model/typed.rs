@@ -151,7 +151,7 @@ impl<'de, const KIND: u8> de::SeqAccess<'de> for TypedSeq<'_, KIND> {
     #[inline(always)]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
         let Some((bytes, rest)) = self.rest.split_at_checked(self.size()) else { return Ok(None) };
-        if !self.room.holds(self.index) {
+        if !self.room.holds::<T::Value>(self.index) {
             self.make_room(const { budget::Kind::of::<T::Value>() })?;
         }
         self.index += 1;

@@ -42,7 +42,7 @@ impl<'de> de::SeqAccess<'de> for &mut ListItems<'_, 'de> {
     #[inline]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
         let Some(row) = self.rows.next() else { return Ok(None) };
-        if !self.room.holds(row - self.start) {
+        if !self.room.holds::<T::Value>(row - self.start) {
             let (kind, left) = (const { budget::Kind::of::<T::Value>() }, self.rows.len() + 1);
             let room = self.allowance.element(&mut self.room, kind, left);
             room.map_err(|error| error.at(self.column.at))?;
@@ -94,7 +94,7 @@ impl<'de> de::SeqAccess<'de> for &mut TupleItems<'_, 'de> {
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
         let Some(column) = self.columns.next() else { return Ok(None) };
         let at = column.at;
-        if !self.room.holds(self.index) {
+        if !self.room.holds::<T::Value>(self.index) {
             let (kind, left) = (const { budget::Kind::of::<T::Value>() }, self.columns.len() + 1);
             let room = self.allowance.element(&mut self.room, kind, left);
             room.map_err(|error| error.at(at))?;

@@ -196,12 +196,12 @@ impl<'de, R: Read<'de>> de::SeqAccess<'de> for &mut Groups<'_, 'de, R> {
                 let number = *row;
                 *row += 1;
                 self.at += 1;
-                if !self.room.holds(self.taken) {
+                if !self.room.holds::<T::Value>(self.taken) {
                     let (kind, left) = (const { Kind::of::<T::Value>() }, *rows - number);
                     let room = self.allowance.element(&mut self.room, kind, left);
                     room.map_err(|error| error.at(column.at))?;
                 }
-                self.taken += 1;
+                self.taken += usize::from(const { size_of::<T::Value>() > 0 });
                 self.allowance.place::<T::Value>();
                 let at = column.at;
                 return match seed.deserialize(Row::new(column, number, self.allowance)) {

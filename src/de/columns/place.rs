@@ -459,7 +459,7 @@ impl<'de> de::SeqAccess<'de> for &mut ColumnElements<'_, 'de> {
             };
             if self.row < *rows {
                 let at = column.at;
-                if !self.room.holds(self.taken) {
+                if !self.room.holds::<T::Value>(self.taken) {
                     let (kind, left) =
                         (const { budget::Kind::of::<T::Value>() }, self.columns.rows - self.taken);
                     let room = self.columns.allowance.element(&mut self.room, kind, left);
