@@ -6,7 +6,7 @@ use serde::de::{self, Deserialize, SeqAccess, Unexpected, Visitor};
 
 use super::row::Row;
 use super::with_item;
-use crate::budget::Room;
+use crate::budget::{Budget, Room};
 use crate::de::bulk;
 use crate::de::items::{show, visit_bytes};
 use crate::de::shown::{Shown, visit_shown};
@@ -97,7 +97,7 @@ impl<'de> Row<'_, 'de> {
     /// Reads a tensor for any other visitor, which sees a map of dtype, shape, order and data.
     pub(super) fn shown_tensor<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         let Kind::Tensors(tensors) = &self.column.kind else { return Err(self.wrong(&visitor)) };
-        let shown = ShownRow { tensors, row: self.row };
+        let shown = ShownRow { tensors, row: self.row, allowance: self.allowance };
         visit_shown(shown, visitor).map_err(|error| error.at(self.column.at))
     }
 }
@@ -106,6 +106,7 @@ impl<'de> Row<'_, 'de> {
 struct ShownRow<'c, 'de> {
     tensors: &'c Tensors<'de>,
     row: usize,
+    allowance: &'c Budget,
 }
 
 impl<'de> Shown<'de> for ShownRow<'_, 'de> {
@@ -121,8 +122,16 @@ impl<'de> Shown<'de> for ShownRow<'_, 'de> {
         Order::C
     }
 
+    fn charge(&mut self, bytes: u64) -> Result<()> {
+        self.allowance.charge(bytes)
+    }
+
     fn visit_payload<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        visit_bytes(self.tensors.row(self.row), visitor)
+        let bytes = self.tensors.row(self.row);
+        if !bytes.is_borrowed() {
+            self.allowance.charge(bytes.as_slice().len() as u64)?;
+        }
+        visit_bytes(bytes, visitor)
     }
 }
 
