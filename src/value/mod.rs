@@ -167,7 +167,6 @@ fn make_room<'de, R: Read<'de>, T>(
     if items.len() < items.capacity() { Ok(()) } else { make_more_room(wire, items, left) }
 }
 
-#[cold]
 #[inline(never)]
 fn make_more_room<'de, R: Read<'de>, T>(
     wire: &mut Reader<R>,
@@ -177,8 +176,17 @@ fn make_more_room<'de, R: Read<'de>, T>(
     // While a block grows, there are two. Items can take a single byte, so a long array grows by less than its length: it has
     // to stay within the budget.
     const LONG: usize = 1 << 20;
+    // Most arrays are short. This takes fewer steps than the way below.
+    const SHORT: usize = 1 << 10;
     let more = match items.len() {
-        0 => wire.size_hint(left).map_or(4, |hint| hint.saturating_add(1)),
+        0 => match wire.size_hint(left).map_or(4, |hint| hint.saturating_add(1)) {
+            more @ ..SHORT => {
+                wire.charge((more * size_of::<T>()) as u64)?;
+                *items = Vec::with_capacity(more);
+                return Ok(());
+            }
+            more => more,
+        },
         len => {
             let most =
                 left.known().map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
