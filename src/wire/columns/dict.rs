@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::blocks::{Block, check_rows};
 use super::heads::wrong;
 use super::range::Rows;
-use super::{Column, Data, Kind, Lengths, NumberType, TextData, WantedFields};
+use super::{Column, Data, Kind, Lengths, NumberType, WantedFields};
 use crate::error::{Error, Result};
 use crate::io::source::Read;
 use crate::wire::head;
@@ -178,14 +178,12 @@ impl Column<'_> {
         Ok(())
     }
 
-    /// About how many bytes a row takes in memory, apart from numbers of fixed length, and from texts and byte strings that
-    /// are counted when they are copied. The column was [indexed](Self::index).
+    /// About how many bytes a row takes in memory, apart from numbers of fixed length. The column was
+    /// [indexed](Self::index).
     fn size_of_row(&mut self, row: usize) -> usize {
         match &mut self.kind {
             Kind::Numbers(_) | Kind::Unit | Kind::Bools(_) => 0,
             Kind::Tensors(tensors) => tensors.len,
-            Kind::Texts(_, TextData::Owned(_)) => 0,
-            Kind::Bytes(_, bytes) if !bytes.is_borrowed() => 0,
             Kind::Texts(cuts, _) | Kind::Bytes(cuts, _) => cuts.range(row).len(),
             Kind::Lists(lists) => {
                 let (cuts, column) = &mut **lists;
