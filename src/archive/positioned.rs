@@ -109,9 +109,11 @@ impl<'de, 'a: 'de, S: ReadAt + ?Sized> Buffers<'de> for Positioned<'a, S> {
 
     fn cost(&mut self, number: u64, len: u64, _: u64) -> u64 {
         let header = &self.loaded.header;
-        let chunk = match header.buffer(number) {
-            Some(Place::Packed(place)) => chunk_memory(place.len, header.chunk_len),
-            _ => 0,
+        let chunk = match self.loaded.stored_buffer(number) {
+            Ok(Place::Packed(place)) => chunk_memory(place.len, header.chunk_len),
+            Ok(Place::Plain { .. }) => 0,
+            // Nothing is allocated for what is not there. Reading it is an error.
+            Err(_) => return 0,
         };
         // The chunk of the buffer before it was freed.
         len.saturating_add(chunk).saturating_sub(std::mem::replace(&mut self.chunk, chunk))
