@@ -219,7 +219,8 @@ impl Kind {
             2..=1024 => 4,
             _ => 1,
         };
-        let reserved = if size == 0 { usize::MAX } else { RESERVED / size };
+        // Elements without size are never counted.
+        let reserved = RESERVED / if size == 0 { 1 } else { size };
         Self { size, reserved, least }
     }
 }
@@ -311,9 +312,10 @@ impl MapRoom {
         const MORE: usize = 16;
 
         let size = self.key.saturating_add(value);
-        let (entries, least) = match self.is_first {
-            true => (left.min(RESERVED / size.max(1)).max(1), NODE * (size + 2)),
-            false => (left.clamp(1, MORE), 0),
+        let (entries, least) = if self.is_first {
+            (left.min(RESERVED / size.max(1)).max(1), NODE * (size + 2))
+        } else {
+            (left.clamp(1, MORE), 0)
         };
         (self.free, self.is_first) = (entries - 1, false);
         // Four more bytes are for the hashes in a `HashMap`, and for the pointers in a `BTreeMap`.

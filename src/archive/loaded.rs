@@ -90,7 +90,8 @@ impl Loaded {
     /// The number of bytes of the segment that are present, without and with those of compressed buffers: see
     /// [`Limits::memory`](crate::options::Limits::memory).
     pub fn input(&self) -> (u64, u64) {
-        let stored = self.header.layout.packed.values().map(|how| how.stored_len());
+        let stored =
+            self.header.layout.packed.values().map(crate::segment::packed::Packed::stored_len);
         let present = self.present_bytes();
         let packed = stored.fold(0, u64::saturating_add).min(present);
         (present - packed, packed)

@@ -42,6 +42,7 @@ pub(crate) fn read_row(column: &mut Column<'_>, row: usize, allowance: &Budget) 
     row_of(column, row, allowance).map_err(|error| error.at(at))
 }
 
+#[allow(clippy::too_many_lines)]
 fn row_of(column: &mut Column<'_>, row: usize, allowance: &Budget) -> Result<Value> {
     if let Kind::Dict(_) = column.kind {
         let (column, row) = column.distinct(row);
