@@ -29,7 +29,7 @@ OTHERS: dict[str, tuple[str, str, int]] = {
     "big-endian floats in a tag": ("d9 1092 d851 44 00000000", "tag 81", 3),
     "a big-endian tensor": ("d828 82 8101 d841 42 0007", "tag 65", 5),
     "big-endian complex numbers": ("d828 82 8101 d9a7f9 d851 48 0000000000000000", "tag 81", 8),
-    "clamped numbers in columns": ("da54434f4c 82 01 d84441 07", "tag 68", 7),
+    "clamped numbers in columns": ("da54434f4c 82 01 d84441 07", "tag 68|little-endian numbers", 7),
     "big-endian numbers in rows": ("da54434f4c 82 01 82 64726f7773 81 d841 42 0007", "tag 65", 14),
     "big-endian numbers in a type": ("da54545950 83 646461 7465 80 d841 42 0007", "tag 65", 12),
     "plain elements": ("d828 82 8101 8107", "expected a typed array", 5),
@@ -73,7 +73,7 @@ def test_metadata_in_another_way_is_refused(case, tmp_path):
     with tenarc.open(tmp_path / "a") as archive, pytest.raises(tenarc.Damaged) as caught:
         archive.load()
     assert caught.value.offset == found + at
-    if case != "a tag without a meaning" and "key" not in case:
+    if case not in ("a tag without a meaning", "clamped numbers in columns") and "key" not in case:
         assert len(tenarc.loads(metadata)) == 2
 
 

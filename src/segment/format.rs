@@ -276,7 +276,9 @@ pub fn open_record(record: &[u8], offset: u64) -> Result<Record<'_>> {
     let mut wire = Reader::new(SliceRead::new(content), Limits::default());
     let mut head = || wire.head().map_err(|error| error.moved_by(offset + lengths.head as u64));
     let (tag, array, version) = (head()?, head()?, head()?);
-    let kind = RecordKind::of_tag(tag.arg).filter(|_| tag.major() == head::TAG);
+    // The shortest heads: a tag of four letters takes five bytes, the others take one.
+    let is_shortest = wire.offset() == 7;
+    let kind = RecordKind::of_tag(tag.arg).filter(|_| is_shortest && tag.major() == head::TAG);
     let fields = array.length().filter(|_| array.major() == head::ARRAY);
     match (kind, fields) {
         (Some(kind), Some(fields))

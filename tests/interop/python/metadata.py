@@ -92,7 +92,7 @@ class Resolver:
         if len(about) == 3:
             return tensor(*about, payload)
         (dtype,) = about
-        if dtype not in {**TYPED, **COMPLEX, "f128": None}:
+        if dtype not in TYPED:
             raise Mismatch(f"a sequence of {dtype!r}")
         return Numbers(dtype, np.frombuffer(payload, NUMPY[dtype]))
 
@@ -176,7 +176,9 @@ class Encoder:
         if isinstance(value, Numbers):
             values = little(value.values)
             about = [cbor2.dumps(value.dtype)]
-            return self.reference(about, values.tobytes()) or cbor2.dumps(typed_tag(values))
+            # There are no references to complex numbers.
+            found = self.reference(about, values.tobytes()) if value.dtype in TYPED else None
+            return found or cbor2.dumps(typed_tag(values))
         if isinstance(value, np.ndarray):
             return self.tensor(*as_tensor(value))
         if isinstance(value, bytes):
