@@ -78,15 +78,18 @@ impl TensorMeta {
     /// Checks that the elements take `found` bytes. For a dtype of unknown size, any number is accepted.
     pub(crate) fn check_len(&self, found: usize) -> Result<()> {
         let Self { dtype, shape, .. } = self;
-        let count = self.element_count().ok_or_else(|| {
-            Error::data(format!("a tensor of shape {shape:?} does not fit in memory"))
-        })?;
+        let too_large =
+            || Error::data(format!("a tensor of shape {shape:?} does not fit in memory"));
+        let count = self.element_count().ok_or_else(too_large)?;
         let Some(bits) = dtype.bits() else { return Ok(()) };
-        // The other dimensions of a tensor without elements must fit in memory too.
-        let others =
-            || shape.iter().map(|&dim| dim.max(1)).product::<usize>() as u128 * bits as u128;
-        let fits = count > 0 || others() / 8 <= isize::MAX.unsigned_abs() as u128;
-        if fits && dtype.byte_len(count) == Some(found) {
+        if count == 0 {
+            // The dimensions other than 0 must fit in memory, too. Their product does not overflow: they were counted.
+            let others: usize = shape.iter().filter(|dim| **dim > 0).product();
+            if others as u128 * bits as u128 / 8 > isize::MAX.unsigned_abs() as u128 {
+                return Err(too_large());
+            }
+        }
+        if dtype.byte_len(count) == Some(found) {
             return Ok(());
         }
         Err(Error::data(format!("{found} bytes do not make a {dtype} tensor of shape {shape:?}")))

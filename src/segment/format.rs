@@ -248,6 +248,10 @@ pub fn known_version(record: &[u8], offset: u64) -> Result<()> {
     Ok(())
 }
 
+/// The length of the shortest heads of a record's tag, array and version: a tag of four letters takes five bytes, the others
+/// take one.
+const START: u64 = 7;
+
 /// Verifies the hash of a whole record at `offset` and reads its tag and version.
 pub fn open_record(record: &[u8], offset: u64) -> Result<Record<'_>> {
     let broken = |what: &str| Error::damaged(what.to_owned()).at(offset);
@@ -276,8 +280,7 @@ pub fn open_record(record: &[u8], offset: u64) -> Result<Record<'_>> {
     let mut wire = Reader::new(SliceRead::new(content), Limits::default());
     let mut head = || wire.head().map_err(|error| error.moved_by(offset + lengths.head as u64));
     let (tag, array, version) = (head()?, head()?, head()?);
-    // The shortest heads: a tag of four letters takes five bytes, the others take one.
-    let is_shortest = wire.offset() == 7;
+    let is_shortest = wire.offset() == START;
     let kind = RecordKind::of_tag(tag.arg).filter(|_| is_shortest && tag.major() == head::TAG);
     let fields = array.length().filter(|_| array.major() == head::ARRAY);
     match (kind, fields) {
@@ -313,11 +316,7 @@ pub fn check_auxiliary(record: &[u8], offset: u64) -> Result<()> {
     }
     let kind = super::header::unsigned(&mut opened.wire, "the kind of an auxiliary record")
         .map_err(|error| error.moved_by(offset))?;
-    let mut start = Items::new();
-    start.head(head::TAG, RecordKind::Auxiliary.tag())?.head(head::ARRAY, 3)?;
-    start.head(head::UNSIGNED, VERSION)?.head(head::UNSIGNED, kind)?;
-    let content = usize::try_from(opened.content).ok().and_then(|at| record.get(at..));
-    if !content.is_some_and(|content| content.starts_with(&start.into_bytes())) {
+    if opened.wire.offset() != START + head_len(kind) {
         return Err(fault("auxiliary record: its bytes are not the one encoding of its kind"));
     }
     Ok(())

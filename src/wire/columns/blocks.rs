@@ -135,36 +135,31 @@ impl<'de, R: Read<'de>> Reader<R> {
             }
             Lengths::Same(len)
         } else {
-            match self.codes("lengths")? {
-                Block::Numbers(kind, data) if kind.is_unsigned() => {
-                    check_rows(data.len() / kind.size(), rows.all).map_err(|error| error.at(at))?;
-                    Lengths::Each(kind.size(), data)
-                }
-                _ => {
-                    let what = "expected lengths: an unsigned integer, or a typed array of them";
-                    return Err(Error::data(what).at(at));
-                }
-            }
+            let expected = "expected lengths: an unsigned integer, or a typed array of them";
+            self.each_length(rows, "lengths", expected)?
         };
         let inner = inner_rows(&lengths, rows, at)?;
         Ok((lengths.part(rows.range()), inner))
     }
 
+    /// Reads a typed array with the length of each row. `expected` is the error for numbers of another type.
+    fn each_length(&mut self, rows: Rows, what: &str, expected: &str) -> Result<Lengths<'de>> {
+        let at = self.offset();
+        match self.codes(what)? {
+            Block::Numbers(kind, data) if kind.is_unsigned() => {
+                check_rows(data.len() / kind.size(), rows.all).map_err(|error| error.at(at))?;
+                Ok(Lengths::Each(kind.size(), data))
+            }
+            _ => Err(Error::data(expected.to_owned()).at(at)),
+        }
+    }
+
     /// Reads the lengths of lists, which are not all equal. Also returns the rows of the column that follows.
     pub(super) fn list_lengths(&mut self, rows: Rows) -> Result<(Lengths<'de>, Rows)> {
         let at = self.offset();
-        let lengths = match self
-            .codes("the lengths of lists: a typed array of unsigned integers")?
-        {
-            Block::Numbers(kind, data) if kind.is_unsigned() => {
-                check_rows(data.len() / kind.size(), rows.all).map_err(|error| error.at(at))?;
-                Lengths::Each(kind.size(), data)
-            }
-            _ => {
-                let what = "expected the lengths of lists as a typed array of unsigned integers";
-                return Err(Error::data(what).at(at));
-            }
-        };
+        let what = "the lengths of lists: a typed array of unsigned integers";
+        let expected = "expected the lengths of lists as a typed array of unsigned integers";
+        let lengths = self.each_length(rows, what, expected)?;
         let first = lengths.get(0);
         if rows.all > 0 && (1..rows.all).all(|row| lengths.get(row) == first) {
             let what = format!(
