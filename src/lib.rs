@@ -116,6 +116,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod archive;
+mod budget;
 pub mod checkpoint;
 #[doc(hidden)]
 pub mod codec;

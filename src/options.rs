@@ -202,26 +202,38 @@ impl DecodeOptions {
 /// Limits on what a document may make the reader do. A document that exceeds one of them gives an
 /// error of [`Category::Limit`].
 ///
-/// Whatever the limits are, a false length in the input never causes a large allocation. When reading
-/// from a slice, the memory used is at most a constant factor times the length of the slice. When
-/// reading from a reader, it is at most a constant factor times the number of bytes received.
+/// # Memory
 ///
-/// The factor is three times the size of the largest element type in the value. The reason: each
-/// element takes at least one byte of input, and while a `Vec` grows, it has its elements and room for
-/// twice as many. For [`Value`](crate::Value) the factor is 96. For a `Vec` of
-/// [`DynTensor`](crate::DynTensor)s, the shortest of which also takes one byte, it is about 400. For
-/// other collections it depends on the memory that they use for an element.
+/// There is one budget of memory for each value: **64 MiB, plus 64 times the bytes of its input**. Compressed buffers of an
+/// archive count 1,024 times their stored bytes instead. [`with_max_alloc`](Self::with_max_alloc) sets a budget that does
+/// not depend on the input. A value that needs more is refused with an error that names this method.
 ///
-/// In columns, a row can take a single bit, or nothing. By default, their elements take at most 64 MiB plus 32,768 times
-/// the bytes of the columns. With [`with_max_alloc`](Self::with_max_alloc), they take at most as many bytes as it says.
-/// The nodes of a `Value` from columns take at most 64 MiB plus 4,096 times the bytes of the columns.
+/// The budget is charged with what is allocated: the room of a `Vec` for its elements, and that of its old block while it
+/// grows; maps; the nodes of a [`Value`](crate::Value); texts and byte strings; tensors, and each copy of a tensor to which
+/// several fields refer; decompressed bytes; and four bytes for each row of columns that takes no bytes. So a false length
+/// in the input never causes a large allocation, and few bytes never become gigabytes.
+///
+/// | input | its length |
+/// |---|---|
+/// | a slice | the length of the slice |
+/// | an [`io::Read`](std::io::Read) | the bytes of the value that were read so far |
+/// | a segment of an archive | its header and its buffers; in an [`IArchive`](crate::IArchive), those that were reached |
+/// | a table | the segments that one call reads, together |
+///
+/// Values of ordinary shapes need far less. For example, a `Vec` of structs needs up to three times the size of the
+/// struct for each element. So elements of 1,000 bytes are loaded from rows of 50 bytes and more, in any number. The rows of
+/// columns can be much shorter: a million rows of a single bool take 125 kB, and as structs of 200 bytes they take
+/// 200 MB, which is more than the budget of 72 MiB. Such a value can be saved, but its reader must set a higher limit.
+///
+/// tenarc cannot see what a type allocates by itself, such as default values on the heap, or what serde makes of values that
+/// it has buffered for `flatten` and untagged enums. A `BTreeSet` with few elements takes more than the room of a `Vec`.
 ///
 /// [`Category::Limit`]: crate::error::Category::Limit
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub(crate) max_depth: usize,
     pub(crate) max_rank: usize,
-    /// `None` for the default: unlimited for slices, and [`Self::READER_ALLOC`] for readers.
+    /// `None` for the default: see [`Self::memory`].
     max_alloc: Option<u64>,
 }
 
@@ -236,7 +248,7 @@ impl Limits {
     pub const DEFAULT_DEPTH: usize = 128;
     /// The highest number of dimensions that is read by default.
     pub const DEFAULT_RANK: usize = 64;
-    const READER_ALLOC: u64 = 16 << 30;
+    const LONGEST: u64 = 16 << 30;
 
     /// Limits for documents from untrusted sources: 64 levels of nesting, 16 dimensions, 64 MiB.
     #[must_use]
@@ -259,27 +271,13 @@ impl Limits {
         self
     }
 
-    /// The total number of bytes that one document may make the decoder allocate for tensors, strings,
-    /// byte strings, the nodes of a [`Value`](crate::Value), and the elements that rows of columns become. Other elements
-    /// of collections are not counted: see [above](Self).
+    /// Sets the [budget of memory](Self#memory) for one value, in bytes. By default, it is 64 MiB plus 64 times the bytes of
+    /// the input.
     ///
-    /// By default, the limit is 16 GiB when reading from an [`io::Read`](std::io::Read) or an archive.
-    /// There is no limit when reading from a slice, since the length of the slice limits the memory. If
-    /// you set a limit for a slice, data that is borrowed from the slice or copied from it in one piece
-    /// is not counted, except for tensors that are copied into memory of their own.
-    ///
-    /// When an archive is read at positions, the first copy of each tensor is not counted, because the
-    /// file has that many bytes. Further copies of a tensor to which several fields refer are counted,
-    /// and so is each header.
-    ///
-    /// By default, such further copies may take at most 64 MiB plus 64 times the length of the input, even if the input
-    /// is in memory. On a stream, the bytes read so far count as the input. So a small file cannot fill the memory by
-    /// many references to one tensor. Shared tensors take no memory and are not limited. Views are, because a value
-    /// that is asked for as a view may be a copy.
-    ///
-    /// A compressed tensor can be much longer than what is stored. By default, the compressed tensors that are read for
-    /// one value may have 64 MiB plus 1,024 times the length of the input, after they were decompressed. If you set a
-    /// limit, they may have as many bytes as it says. What tenarc writes is always within the default.
+    /// If the input is in memory, what is borrowed from it is not counted, nor are strings, byte strings and tensors that
+    /// are copied from it in one piece. They take at most as many bytes as the input. The first view of each tensor in an
+    /// archive is not counted either, but further references to the same tensor are, because a value that is asked for as
+    /// a view may be a copy. Shared tensors take no memory.
     #[must_use]
     pub fn with_max_alloc(mut self, bytes: u64) -> Self {
         self.max_alloc = Some(bytes);
@@ -302,26 +300,27 @@ impl Limits {
         self.max_alloc
     }
 
-    /// The most bytes that repeated copies of buffers may take. The first copy of each buffer does not count. The
-    /// input has `input` bytes.
-    pub(crate) fn repeated(&self, input: u64) -> u64 {
-        const FACTOR: u64 = 64;
-        const FREE: u64 = 64 << 20;
-        self.max_alloc.unwrap_or_else(|| input.saturating_mul(FACTOR).saturating_add(FREE))
-    }
+    /// The number of bytes of memory that are allowed for each byte of input.
+    pub(crate) const FACTOR: u64 = 64;
 
-    /// The number of bytes of compressed buffers that are allowed by default for each byte of input.
-    pub(crate) const UNPACKED: u64 = 1024;
+    /// The number of bytes of memory that are allowed for each stored byte of a compressed buffer.
+    pub(crate) const PACKED_FACTOR: u64 = 1024;
 
-    /// The most bytes that compressed buffers may have after they were decompressed. The input has `input` bytes.
-    pub(crate) fn unpacked(&self, input: u64) -> u64 {
+    /// The budget of memory for input of `plain` bytes and compressed buffers that are stored in `packed` bytes.
+    pub(crate) fn memory(&self, plain: u64, packed: u64) -> u64 {
         const FREE: u64 = 64 << 20;
-        let default = || input.saturating_mul(Self::UNPACKED).saturating_add(FREE);
+        let default = || FREE.saturating_add(Self::allowed(plain, packed));
         self.max_alloc.unwrap_or_else(default)
     }
 
-    pub(crate) fn alloc_budget(&self, input_is_in_memory: bool) -> u64 {
-        let default = if input_is_in_memory { u64::MAX } else { Self::READER_ALLOC };
-        self.max_alloc.unwrap_or(default)
+    /// The part of the default budget that the input allows.
+    pub(crate) fn allowed(plain: u64, packed: u64) -> u64 {
+        let packed = packed.saturating_mul(Self::PACKED_FACTOR);
+        plain.saturating_mul(Self::FACTOR).saturating_add(packed)
+    }
+
+    /// The most bytes of a block that the input announces, such as a header, or of the parts of a value.
+    pub(crate) fn longest(&self) -> u64 {
+        self.max_alloc.unwrap_or(Self::LONGEST)
     }
 }

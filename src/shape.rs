@@ -31,6 +31,11 @@ impl Shape {
     /// The highest number of dimensions that are stored without an allocation.
     pub(crate) const INLINE: usize = 4;
 
+    /// The number of bytes that are allocated for the dimensions.
+    pub(crate) fn allocated(&self) -> usize {
+        if self.len() > Self::INLINE { size_of_val(&**self) } else { 0 }
+    }
+
     /// The first `rank` of these dimensions, or all of them if `rank` is greater.
     #[inline]
     #[allow(clippy::cast_possible_truncation)]

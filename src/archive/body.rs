@@ -5,13 +5,14 @@ use std::io;
 use std::ops::Range;
 
 use super::unpack::{Chunks, Unpacking};
+use crate::budget::Budget;
 use crate::error::{Category, Error, Result};
 use crate::io::buffers::{Buffers, Contents, ReadBuffer};
 use crate::io::checksum;
 use crate::io::chunks::{ChunkHasher, Hashes};
 use crate::io::source::{Bytes, IoRead, STEP, Source as _, pass_over};
 use crate::options::{DecodeOptions, Limits};
-use crate::segment::buffers::{Seen, Stored, no_such};
+use crate::segment::buffers::{Stored, check_unpacked, chunk_memory, no_such};
 use crate::segment::format::{PackedPlace, Place};
 use crate::segment::header::Header;
 use crate::segment::path;
@@ -90,12 +91,21 @@ pub struct Body<'a, R> {
     next: usize,
     /// Buffers that were read and are needed later.
     kept: Kept,
-    /// The number of bytes that may still be kept.
-    budget: u64,
+    /// Bytes that were charged and are free again. They are not charged again.
+    freed: u64,
+    /// The memory for a chunk of the current buffer, if it is compressed and its chunks are long.
+    chunk: u64,
+    /// The number of buffers that were reached, and the bytes of input before the next one: without and with those of
+    /// compressed buffers. The header may announce more bytes than there are. So only what was reached counts, with the
+    /// last buffer, whose memory is allocated as its bytes arrive.
+    reached: usize,
+    /// The number of bytes that were decompressed as they arrived.
+    unpacked: u64,
+    input: (u64, u64),
     /// The buffer that is being read by the decoder.
     current: Option<Source<'a>>,
     computed: Vec<Computed>,
-    seen: Seen,
+    budget: Budget,
 }
 
 /// The hash of a chunk that was read. The stored hashes come after the body.
@@ -181,8 +191,8 @@ impl<'a, R: io::Read> Body<'a, R> {
     ) -> Self {
         let (kept, computed) = (Kept::new(header.count()), Vec::new());
         let checksums = options.checksums && header.is_checked();
-        let budget = options.limits.alloc_budget(false);
-        let (current, seen) = (None, Seen::new(options.limits));
+        let budget = Budget::new(options.limits);
+        let input = (header.layout.body_start.saturating_sub(header.offset), 0);
         Self {
             read,
             header,
@@ -191,24 +201,36 @@ impl<'a, R: io::Read> Body<'a, R> {
             options,
             next: 0,
             kept,
-            budget,
-            current,
+            freed: 0,
+            chunk: 0,
+            reached: 0,
+            unpacked: 0,
+            input,
+            current: None,
             computed,
-            seen,
+            budget,
         }
     }
 
-    /// Returns the number of bytes of input that count for the limits while this buffer is read. The header may
-    /// announce more bytes than there are. So only the bytes received so far count, and those of the buffer itself,
-    /// whose memory is allocated as its bytes arrive.
-    fn input(&self, number: u64) -> u64 {
-        let end = self.header.buffer(number).map_or(0, |place| place.start() + place.stored_len());
-        self.read.offset().max(end).saturating_sub(self.header.offset)
+    /// Counts the input up to the end of buffer `number`.
+    fn reach(&mut self, number: u64) {
+        while (self.reached as u64) <= number
+            && let Some(place) = self.header.buffer(self.reached as u64)
+        {
+            let (plain, packed) = &mut self.input;
+            let count = if place.packed().is_some() { packed } else { plain };
+            *count = count.saturating_add(place.stored_len());
+            self.reached += 1;
+        }
+    }
+
+    /// The number of bytes of the segment that were received.
+    fn received(&self) -> u64 {
+        self.read.offset().saturating_sub(self.header.offset)
     }
 
     fn unpacking(&self, number: u64, place: PackedPlace<'a>) -> Result<Box<Unpacking<'a>>> {
-        let input = self.input(number);
-        let chunks = Chunks::new(self.header, number, place, self.options, input)?;
+        let chunks = Chunks::new(self.header, number, place, self.options, self.input)?;
         Ok(Box::new(Unpacking::new(chunks)))
     }
 
@@ -229,13 +251,6 @@ impl<'a, R: io::Read> Body<'a, R> {
         let number = self.next as u64;
         let place = self.place(number)?;
         let (at, len) = (place.start(), place.stored_len());
-        self.budget = self.budget.checked_sub(len).ok_or_else(|| {
-            let left = self.budget;
-            Error::limit(format!(
-                "a buffer of {len} bytes must be kept for a later reference; {left} bytes of the budget are left"
-            ))
-                .at(at)
-        })?;
         let bytes = take(self.read, super::source::in_memory(len, at)?, "a tensor")?;
         if self.checksums {
             match place {
@@ -269,10 +284,29 @@ impl<'de, R: io::Read> Buffers<'de> for Body<'_, R> {
         &self.header.layout.buffers
     }
 
-    fn cost(&mut self, number: u64, len: u64) -> Result<u64> {
-        let input = self.input(number);
-        self.seen.cost(self.header, number, len, input)?;
-        Ok(len)
+    fn cost(&mut self, number: u64, len: u64, at: u64) -> u64 {
+        self.reach(number);
+        let wanted = usize::try_from(number).unwrap_or(usize::MAX);
+        let kept = self.uses.get(self.next..=wanted).unwrap_or_default().iter();
+        let kept = (self.next as u64..).zip(kept).filter(|&(_, &last)| last > at);
+        let kept = kept.filter_map(|(number, _)| self.header.buffer(number));
+        let kept = kept.fold(0u64, |sum, place| sum.saturating_add(place.stored_len()));
+        self.chunk = match self.header.buffer(number) {
+            Some(Place::Packed(place)) => chunk_memory(place.len, self.header.chunk_len),
+            _ => 0,
+        };
+        let cost = len.saturating_add(kept).saturating_add(self.chunk);
+        let again = cost.min(self.freed);
+        self.freed -= again;
+        cost - again
+    }
+
+    fn allowed(&self) -> u64 {
+        Limits::allowed(self.input.0, self.input.1)
+    }
+
+    fn budget(&self) -> Option<&Budget> {
+        Some(&self.budget)
     }
 
     fn contents(&mut self) -> Contents<'_, 'de> {
@@ -282,7 +316,15 @@ impl<'de, R: io::Read> Buffers<'de> for Body<'_, R> {
 
 impl<R: io::Read> ReadBuffer for Body<'_, R> {
     fn proven(&self) -> usize {
-        received(self.read)
+        match &self.current {
+            // What is decompressed does not grow with what arrives. Its length is within the budget for the stored bytes that
+            // the header announces, but only what was received proves that they are there.
+            Some(Source::Packed { .. }) => {
+                usize::try_from(self.options.limits.memory(0, self.received()))
+                    .unwrap_or(usize::MAX)
+            }
+            _ => received(self.read),
+        }
     }
 
     fn start(&mut self, number: u64, at: u64) -> Result<()> {
@@ -357,6 +399,9 @@ impl<R: io::Read> ReadBuffer for Body<'_, R> {
                 })?;
             }
             Some(Source::Packed { number, unpacking, kept: None }) => {
+                let received = self.read.offset().saturating_sub(self.header.offset);
+                check_unpacked(self.unpacked, self.options.limits, (0, received))?;
+                self.unpacked = self.unpacked.saturating_add(out.len() as u64);
                 let mut computed = self.checksums.then_some(&mut self.computed);
                 unpacking.read(out, |chunk, stored| {
                     let computed = computed.as_deref_mut();
@@ -378,8 +423,9 @@ impl<R: io::Read> ReadBuffer for Body<'_, R> {
         };
         if let Some(number) = last {
             let freed = self.kept.take(number).map_or(0, |bytes| bytes.len() as u64);
-            self.budget += freed;
+            self.freed += freed;
         }
+        self.freed += std::mem::take(&mut self.chunk);
         Ok(())
     }
 }

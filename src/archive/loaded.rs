@@ -38,7 +38,7 @@ impl Loaded {
         end: u64,
         limits: Limits,
     ) -> Result<Self> {
-        let limit = limits.alloc_budget(false);
+        let limit = limits.longest();
         Self::of(source::record(source, offset, end, limit)?, 0, offset, end, limit)
     }
 
@@ -51,7 +51,7 @@ impl Loaded {
         before: usize,
         bytes: impl FnOnce(u64) -> Result<Cow<'a, [u8]>>,
     ) -> Result<Self> {
-        let (limit, len, offset) = (limits.alloc_budget(false), entry.header_len, entry.offset);
+        let (limit, len, offset) = (limits.longest(), entry.header_len, entry.offset);
         source::check_record_len(len, offset, end, limit)?;
         let bytes = bytes(len)?;
         let record = bytes.get(before..).unwrap_or_default();
@@ -85,6 +85,16 @@ impl Loaded {
     /// The number of bytes of the segment that are present.
     pub fn present_bytes(&self) -> u64 {
         self.header.byte_len().saturating_sub(self.missing_bytes())
+    }
+
+    /// The number of bytes of the segment that are present, without and with those of compressed buffers: see
+    /// [`Limits::memory`](crate::options::Limits::memory).
+    pub fn input(&self) -> (u64, u64) {
+        let stored =
+            self.header.layout.packed.values().map(crate::segment::packed::Packed::stored_len);
+        let present = self.present_bytes();
+        let packed = stored.fold(0, u64::saturating_add).min(present);
+        (present - packed, packed)
     }
 
     /// The error for a segment that is not complete.

@@ -4,12 +4,13 @@ use super::chunked;
 use super::loaded::Loaded;
 use super::source;
 use super::unpack::{KeptChunks, Unpack};
+use crate::budget::Budget;
 use crate::error::Result;
 use crate::io::at::ReadAt;
 use crate::io::buffers::{Buffers, Contents, Lend, ReadBuffer, read_past};
 use crate::io::checksum::STEP;
-use crate::options::DecodeOptions;
-use crate::segment::buffers::{Checker, Seen, Spent};
+use crate::options::{DecodeOptions, Limits};
+use crate::segment::buffers::{Checker, chunk_memory};
 use crate::segment::format::Place;
 
 /// Reads each buffer when the decoder needs it.
@@ -17,7 +18,11 @@ pub struct Positioned<'a, S: ?Sized> {
     source: &'a S,
     loaded: &'a Loaded,
     options: DecodeOptions,
-    seen: Seen,
+    /// The number of bytes of memory that the segment allows.
+    allowed: u64,
+    budget: Budget,
+    /// The memory for a chunk of the last compressed buffer, if its chunks are long.
+    chunk: u64,
     /// The buffer that is being read.
     current: Option<Open<'a, S>>,
     /// The chunks that other calls have decompressed.
@@ -56,13 +61,20 @@ impl Current<'_> {
 
 impl<'a, S: ReadAt + ?Sized> Positioned<'a, S> {
     pub fn new(source: &'a S, loaded: &'a Loaded, options: DecodeOptions) -> Self {
-        Self::after(source, loaded, options, Spent::default())
+        Self::after(source, loaded, options, Budget::new(options.limits))
     }
 
-    /// Reads a segment in a call that has already read values of other segments.
-    pub fn after(source: &'a S, loaded: &'a Loaded, options: DecodeOptions, spent: Spent) -> Self {
-        let seen = Seen::after(options.limits, spent);
-        Self { source, loaded, options, seen, current: None, chunks: None }
+    /// Reads a segment in a call that has read other values, and has left `budget`. [`Budget::start`] was called if the
+    /// segment is another one.
+    pub fn after(
+        source: &'a S,
+        loaded: &'a Loaded,
+        options: DecodeOptions,
+        budget: Budget,
+    ) -> Self {
+        let (plain, packed) = loaded.input();
+        let allowed = Limits::allowed(plain, packed);
+        Self { source, loaded, options, allowed, budget, chunk: 0, current: None, chunks: None }
     }
 
     /// Like [`after`](Self::after), but uses and keeps chunks of compressed buffers. Other buffers are not verified.
@@ -70,10 +82,10 @@ impl<'a, S: ReadAt + ?Sized> Positioned<'a, S> {
         source: &'a S,
         loaded: &'a Loaded,
         options: DecodeOptions,
-        spent: Spent,
+        budget: Budget,
         chunks: &'a KeptChunks,
     ) -> Self {
-        Self { chunks: Some(chunks), ..Self::after(source, loaded, options, spent) }
+        Self { chunks: Some(chunks), ..Self::after(source, loaded, options, budget) }
     }
 
     /// The options for buffers that are not compressed.
@@ -81,10 +93,12 @@ impl<'a, S: ReadAt + ?Sized> Positioned<'a, S> {
         let options = self.options;
         options.with_checksums(options.checksums && self.chunks.is_none())
     }
+}
 
-    /// What was read of this segment, and of those before it.
-    pub fn spent(&self) -> Spent {
-        self.seen.spent(self.loaded.present_bytes())
+impl<S: ?Sized> Positioned<'_, S> {
+    /// What is left of the budget.
+    pub fn left(&self) -> &Budget {
+        &self.budget
     }
 }
 
@@ -93,9 +107,24 @@ impl<'de, 'a: 'de, S: ReadAt + ?Sized> Buffers<'de> for Positioned<'a, S> {
         &self.loaded.header.layout.buffers
     }
 
-    fn cost(&mut self, number: u64, len: u64) -> Result<u64> {
+    fn cost(&mut self, number: u64, len: u64, _: u64) -> u64 {
         let header = &self.loaded.header;
-        self.seen.cost(header, number, len, self.loaded.present_bytes())
+        let chunk = match self.loaded.stored_buffer(number) {
+            Ok(Place::Packed(place)) => chunk_memory(place.len, header.chunk_len),
+            Ok(Place::Plain { .. }) => 0,
+            // Nothing is allocated for what is not there. Reading it is an error.
+            Err(_) => return 0,
+        };
+        // The chunk of the buffer before it was freed.
+        len.saturating_add(chunk).saturating_sub(std::mem::replace(&mut self.chunk, chunk))
+    }
+
+    fn allowed(&self) -> u64 {
+        self.allowed
+    }
+
+    fn budget(&self) -> Option<&Budget> {
+        Some(&self.budget)
     }
 
     fn contents(&mut self) -> Contents<'_, 'de> {

@@ -611,7 +611,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     ) -> Result<T> {
         // A view of an owned type is a copy.
         let mut seen = match share {
-            Some(_) => Seen::uncopied(),
+            Some(_) => Seen::uncopied(self.options.limits),
             None => Seen::new(self.options.limits),
         };
         self.lending_after(range, share, &mut seen, read)

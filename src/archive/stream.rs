@@ -323,7 +323,7 @@ impl<R: io::Read> IArchive<R> {
             let what = format!("the archive has no end mark after {count} complete segments");
             return Err(Error::torn(what).at(at));
         }
-        let limit = self.options.limits.alloc_budget(false);
+        let limit = self.options.limits.longest();
         let record = self.take_record(limit, "a header")?;
         match RecordKind::of(&record) {
             Some(RecordKind::End) => {
@@ -438,7 +438,7 @@ impl<R: io::Read> IArchive<R> {
             self.pass(&next)?;
             return Err(error);
         }
-        let budget = self.options.limits.alloc_budget(false);
+        let budget = self.options.limits.longest();
         let body = header.layout.places().fold(0u64, |sum, place| sum.saturating_add(place.len()));
         if body > budget {
             self.pass(&next)?;
@@ -457,15 +457,18 @@ impl<R: io::Read> IArchive<R> {
         let alignment = usize::try_from(header.alignment).unwrap_or(1);
         skip_to_body(&mut self.read, header)?;
         let (mut buffers, mut computed): (Vec<Buffer>, _) = (Vec::new(), Vec::new());
-        let mut unpacked = 0u64;
+        let (mut unpacked, mut input) = (0u64, (header.layout.body_start - header.offset, 0u64));
         for (number, place) in header.layout.places().enumerate() {
             let gap = place.start().saturating_sub(self.read.offset());
             discard(&mut self.read, gap)?;
             let (start, len) = match place {
-                Place::Plain { start, len } => (start, len),
+                Place::Plain { start, len } => {
+                    input.0 = input.0.saturating_add(len);
+                    (start, len)
+                }
                 Place::Packed(place) => {
                     unpacked = unpacked.saturating_add(place.len);
-                    let input = place.start + place.how.stored_len() - header.offset;
+                    input.1 = input.1.saturating_add(place.how.stored_len());
                     check_unpacked(unpacked, self.options.limits, input)?;
                     let number = number as u64;
                     let chunks = Chunks::new(header, number, place, self.options, input)?;

@@ -21,13 +21,13 @@ pub use self::views::Views;
 use super::positioned::Positioned;
 use super::segment::Segment;
 use super::unpack::KeptChunks;
+use crate::budget::Budget;
 use crate::de::{ColumnOfGroups, Wanted, fields_of};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::io::source::SliceRead;
 use crate::options::{DecodeOptions, Limits};
-use crate::segment::buffers::Spent;
 use crate::segment::columns::{Outline, Target, Whole};
 use crate::segment::{decode, decode_with};
 use crate::steps::Steps;
@@ -230,17 +230,20 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
             return Err(self.no_row(end - 1));
         }
         let mut rows = Vec::new();
-        let mut spent = Spent::default();
+        let budget = Budget::new(self.limits);
         let parts = self.parts.iter().skip(self.part_of(start));
         for part in parts.take_while(|part| part.first < end) {
             let from = start.max(part.first);
             let to = end.min(part.end());
             if from < to {
                 let wanted = from - part.first..to - part.first;
-                let read: Vec<T> = part.part()?.rows(wanted, &mut spent)?;
+                budget.start(0);
+                let read: Vec<T> = part.part()?.rows(wanted, &budget)?;
                 if rows.is_empty() {
                     rows = read;
                 } else {
+                    budget.reserve(&mut rows, read.len())?;
+                    budget.refund((read.capacity() * size_of::<T>()) as u64);
                     rows.extend(read);
                 }
             }
@@ -295,10 +298,11 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     }
 
     fn column_of(&self, names: &[String]) -> Result<ColumnOfGroups<'_>> {
-        let mut column = ColumnOfGroups::new(self.limits);
-        let mut spent = Spent::default();
+        let budget = Budget::new(self.limits);
+        let mut column = ColumnOfGroups::new(budget.clone());
         for part in self.filled() {
-            part?.column(names, &mut column, &mut spent)?;
+            budget.start(0);
+            part?.column(names, &mut column, &budget)?;
         }
         Ok(column)
     }
@@ -417,26 +421,24 @@ impl<'a, S: ReadAt + ?Sized> Part<'a, S> {
 }
 
 impl<S: ReadAt + ?Sized> Part<'_, S> {
-    /// Calls `read` with the buffers of this segment. `spent` is what the same call has read of other segments.
+    /// Calls `read` with the buffers of this segment. `budget` is what the same call has left after other segments.
     fn read<'s, R>(
         &'s self,
-        spent: &mut Spent,
+        budget: &Budget,
         read: impl FnOnce(&mut Positioned<'s, S>) -> Result<R>,
     ) -> Result<R> {
         let Segment { source, loaded, options, .. } = &self.segment;
-        let mut buffers = Positioned::after(*source, loaded, *options, *spent);
+        let mut buffers = Positioned::after(*source, loaded, *options, budget.clone());
         let result = read(&mut buffers)?;
-        *spent = buffers.spent();
+        budget.take_over(buffers.left());
         Ok(result)
     }
 
     /// Reads some of the rows, at least one.
-    fn rows<T: DeserializeOwned>(&self, rows: Range<u64>, spent: &mut Spent) -> Result<Vec<T>> {
+    fn rows<T: DeserializeOwned>(&self, rows: Range<u64>, budget: &Budget) -> Result<Vec<T>> {
         let options = self.segment.options;
-        self.read(spent, |buffers| match &self.stored {
-            Stored::Items(items) => {
-                rows.map(|row| self.row(items, row, options, buffers)).collect()
-            }
+        self.read(budget, |buffers| match &self.stored {
+            Stored::Items(items) => self.rows_of(items, rows, buffers),
             Stored::Columns { groups } => {
                 self.in_groups(groups, rows, fields_of::<T>(), options, buffers, PhantomData)
             }
@@ -474,24 +476,38 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
         &'s self,
         names: &[String],
         column: &mut ColumnOfGroups<'s>,
-        spent: &mut Spent,
+        budget: &Budget,
     ) -> Result<()> {
         let options = self.segment.options;
-        self.read(spent, |buffers| {
+        self.read(budget, |buffers| {
             let Stored::Items(places) = &self.stored else {
                 let (base, item) = self.segment.item(self.range.clone())?;
                 return decode_with(item, base, buffers, options, |deserializer| {
                     deserializer.column(names, 0..u64::MAX, column)
                 });
             };
-            let rows = (0..self.rows).map(|row| self.row(places, row, options, buffers));
-            let rows = rows.collect::<Result<Vec<Value>>>()?;
+            let rows: Vec<Value> = self.rows_of(places, 0..self.rows, buffers)?;
             let field =
                 |row| names.iter().try_fold(row, |value: &Value, name| value.get(name.as_str()));
             let fields: Vec<_> =
                 rows.iter().map(|row| field(row).unwrap_or(&Value::Null)).collect();
-            column.add_rows(&fields)
+            column.add_rows(&fields, buffers.left())
         })
+    }
+
+    /// Reads some rows of a value that is not stored as columns.
+    fn rows_of<'s, T: DeserializeOwned>(
+        &'s self,
+        places: &OnceLock<Vec<Range<usize>>>,
+        rows: impl Iterator<Item = u64>,
+        buffers: &mut Positioned<'s, S>,
+    ) -> Result<Vec<T>> {
+        let mut found = Vec::new();
+        for row in rows {
+            buffers.left().reserve(&mut found, 1)?;
+            found.push(self.row(places, row, self.segment.options, buffers)?);
+        }
+        Ok(found)
     }
 
     /// Reads a row of a value that is not stored as columns.
@@ -591,7 +607,7 @@ impl<S: ReadAt + ?Sized, T: DeserializeOwned> Iterator for Rows<'_, '_, S, T> {
             let read = part.part().and_then(|part| {
                 let group = part.group(self.next);
                 self.next = group.end;
-                part.rows(group, &mut Spent::default())
+                part.rows(group, &Budget::new(self.table.limits))
             });
             match read {
                 Ok(rows) => self.ready = rows.into_iter(),

@@ -16,7 +16,7 @@ use crate::io::chunks::ChunkLen;
 use crate::io::parallel::{Spare, in_parallel, one_a_core};
 use crate::io::source::reserve;
 use crate::options::DecodeOptions;
-use crate::segment::buffers::{Stored, check_unpacked, chunk_of, stored_range};
+use crate::segment::buffers::{Stored, check_unpacked, chunk_memory, chunk_of, stored_range};
 use crate::segment::format::{PackedPlace, Place};
 use crate::segment::header::Header;
 
@@ -49,14 +49,13 @@ pub struct Chunks<'a> {
 impl<'a> Chunks<'a> {
     /// # Errors
     /// - This version does not know the codec.
-    /// - A chunk is longer than [`Limits::unpacked`](crate::options::Limits::unpacked) allows. The input has `input`
-    ///   bytes.
+    /// - A chunk is longer than [`Limits::memory`](crate::options::Limits::memory) allows for this input.
     pub fn new(
         header: &Header,
         number: u64,
         place: PackedPlace<'a>,
         options: DecodeOptions,
-        input: u64,
+        input: (u64, u64),
     ) -> Result<Self> {
         let (codec, layout) = place.how.coding.decodes().map_err(|error| error.at(place.start))?;
         let chunk_len = header.chunk_len;
@@ -178,8 +177,8 @@ pub struct Unpack<'a, S: ?Sized> {
     /// `None` if nothing is verified.
     hashes: Option<Stored<'a>>,
     options: DecodeOptions,
-    /// The number of bytes of the segment that are present.
-    input: u64,
+    /// The bytes of the segment that are present: see [`Loaded::input`].
+    input: (u64, u64),
     workers: Spare<Worker>,
     /// The number and the bytes of the last chunk that was read for a part of it.
     held: Option<(u64, Arc<Vec<u8>>)>,
@@ -197,7 +196,7 @@ impl<'a, S: ReadAt + ?Sized> Unpack<'a, S> {
         place: PackedPlace<'a>,
         options: DecodeOptions,
     ) -> Result<Self> {
-        let input = loaded.present_bytes();
+        let input = loaded.input();
         let chunks = Chunks::new(&loaded.header, number, place, options, input)?;
         let hashes = loaded.stored(source, number, options)?;
         let workers = Spare::default();
@@ -222,6 +221,7 @@ impl<'a, S: ReadAt + ?Sized> Unpack<'a, S> {
 
     /// Checks that a part of `len` bytes may be read into memory.
     pub fn check_part(&self, len: u64) -> Result<()> {
+        let len = len.saturating_add(chunk_memory(self.chunks.place.len, self.chunks.chunk_len));
         check_unpacked(len, self.options.limits, self.input)
     }
 

@@ -1,12 +1,16 @@
 //! serde's access types for arrays, maps and enums. They add the path of the element to errors.
 
+use std::cell::Cell;
+use std::marker::PhantomData;
+
 use serde::Deserializer as _;
 use serde::de::{
-    self, DeserializeSeed, Unexpected, Visitor, value::BorrowedStrDeserializer,
+    self, Deserialize, DeserializeSeed, Unexpected, Visitor, value::BorrowedStrDeserializer,
     value::StrDeserializer,
 };
 
 use super::Deserializer;
+use crate::budget::{Kind, MapRoom, Room};
 use crate::error::{Error, Result};
 use crate::io::source::Read;
 use crate::serde_model::invalid;
@@ -17,52 +21,89 @@ use crate::wire::reader::Left;
 pub struct Seq<'a, R> {
     de: &'a mut Deserializer<R>,
     left: &'a mut Left,
-    index: u64,
+    index: usize,
+    room: Room,
+    /// The number of elements that the visitor was told of.
+    told: Cell<usize>,
 }
 
 impl<'a, R> Seq<'a, R> {
+    /// `room` is that of the elements.
     #[inline(always)]
-    pub fn new(de: &'a mut Deserializer<R>, left: &'a mut Left) -> Self {
-        Self { de, left, index: 0 }
+    pub fn new(de: &'a mut Deserializer<R>, left: &'a mut Left, room: Room) -> Self {
+        Self { de, left, index: 0, room, told: Cell::new(0) }
     }
+}
+
+impl<'de, R: Read<'de>> Seq<'_, R> {
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, kind: Kind) -> Result<()> {
+        self.de.wire.grow(self.room.grow(kind, self.told.get()))
+    }
+}
+
+/// The number of items left in the input, with one that was just taken. 1 if it is unknown.
+fn left_with_this(left: Left) -> usize {
+    let left = usize::try_from(left.known().unwrap_or_default()).unwrap_or(usize::MAX);
+    left.saturating_add(1)
 }
 
 impl<'de, R: Read<'de>> de::SeqAccess<'de> for Seq<'_, R> {
     type Error = Error;
 
-    #[inline]
+    #[inline(always)]
+    fn next_element<T: Deserialize<'de>>(&mut self) -> Result<Option<T>> {
+        self.next_element_seed(PhantomData)
+    }
+
+    #[inline(always)]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
         if !self.de.wire.more(self.left)? {
             return Ok(None);
         }
+        if !self.room.holds::<T::Value>(self.index) {
+            self.make_room(const { Kind::of::<T::Value>() })?;
+        }
+        self.de.wire.place::<T::Value>();
         let at = self.de.wire.offset();
         match seed.deserialize(&mut *self.de) {
             Ok(value) => {
                 self.index += 1;
                 Ok(Some(value))
             }
-            Err(error) => Err(error.at(at).in_index(self.index)),
+            Err(error) => Err(error.at(at).in_index(self.index as u64)),
         }
     }
 
     #[inline]
     fn size_hint(&self) -> Option<usize> {
-        self.de.wire.size_hint(*self.left)
+        let hint = self.de.wire.size_hint(*self.left);
+        self.told.set(hint.unwrap_or_default());
+        hint
     }
 }
 
-/// The entries of a map.
-pub struct Map<'a, 'de, R: Read<'de>> {
+/// The entries of a map. They are not counted if they are the fields of a struct.
+pub struct Map<'a, 'de, R: Read<'de>, const COUNTED: bool> {
     de: &'a mut Deserializer<R>,
     left: &'a mut Left,
     key: R::Mark,
+    room: MapRoom,
 }
 
-impl<'a, 'de, R: Read<'de>> Map<'a, 'de, R> {
+impl<'a, 'de, R: Read<'de>, const COUNTED: bool> Map<'a, 'de, R, COUNTED> {
     #[inline(always)]
     pub fn new(de: &'a mut Deserializer<R>, left: &'a mut Left) -> Self {
         let key = de.wire.src.mark(de.wire.offset());
-        Self { de, left, key }
+        Self { de, left, key, room: MapRoom::NONE }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, size: usize) -> Result<()> {
+        let bytes = self.room.grow(size, left_with_this(*self.left));
+        self.de.wire.charge(bytes)
     }
 
     #[cold]
@@ -72,7 +113,7 @@ impl<'a, 'de, R: Read<'de>> Map<'a, 'de, R> {
     }
 }
 
-impl<'de, R: Read<'de>> de::MapAccess<'de> for Map<'_, 'de, R> {
+impl<'de, R: Read<'de>, const COUNTED: bool> de::MapAccess<'de> for Map<'_, 'de, R, COUNTED> {
     type Error = Error;
 
     #[inline]
@@ -80,6 +121,9 @@ impl<'de, R: Read<'de>> de::MapAccess<'de> for Map<'_, 'de, R> {
         // The entry is counted as taken when its value is read.
         if !self.de.wire.any_left(self.left)? {
             return Ok(None);
+        }
+        if COUNTED {
+            self.room.key::<K::Value>();
         }
         let at = self.de.wire.offset();
         match seed.deserialize(&mut *self.de) {
@@ -96,6 +140,10 @@ impl<'de, R: Read<'de>> de::MapAccess<'de> for Map<'_, 'de, R> {
         if !self.left.take_one() {
             return Err(no_value(self.de.wire.offset()));
         }
+        if COUNTED && self.room.is_used_up() {
+            self.make_room(size_of::<V::Value>())?;
+        }
+        self.de.wire.place::<V::Value>();
         match seed.deserialize(&mut *self.de) {
             Ok(value) => Ok(value),
             Err(error) => Err(self.locate(error)),
@@ -243,6 +291,7 @@ impl<'de, R: Read<'de>> de::VariantAccess<'de> for EnumAccess<'_, 'de, R> {
 
     #[inline]
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value> {
+        self.de.wire.place::<T::Value>();
         self.content(|de| seed.deserialize(de))
     }
 

@@ -5,6 +5,7 @@ use serde::de::{self, Unexpected, Visitor};
 use super::access::UnitVariant;
 use super::items::visit_bytes;
 use super::{Deserializer, runs};
+use crate::budget::Room;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::handoff::name;
@@ -119,10 +120,10 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         match self.wire.item()? {
             Item::Head(head) if head.major() == head::BYTES => self.bytes(head, visitor),
             Item::Head(head) if head.major() == head::ARRAY && takes_elements::<V>() => {
-                self.seq(head, visitor)
+                self.seq(head, Room::NONE, visitor)
             }
             Item::Head(head) if head.major() == head::ARRAY => {
-                visit_collected(self.seq(head, Collect)?, visitor)
+                visit_collected(self.seq(head, Room::NONE, Collect)?, visitor)
             }
             Item::Tag(tag::BUFFER) => {
                 let item = self.wire.tensor(tag::BUFFER)?;
@@ -212,26 +213,13 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
 
     #[inline]
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        let at = self.wire.offset();
-        match self.wire.item()? {
-            Item::Head(head) if head.major() == head::ARRAY => {
-                match runs::plain_numbers::<V, R>(&mut self.wire, head) {
-                    Some(numbers) => Ok(numbers),
-                    None => self.seq(head, visitor),
-                }
-            }
-            Item::Head(head) if head.major() == head::BYTES => {
-                let bytes = self.wire.string(head)?;
-                visit_numbers(&DType::U8, Narrowing::Nearest, bytes.as_slice(), visitor)
-                    .map_err(|error| error.at(at))
-            }
-            item => self.other_seq(at, item, visitor),
-        }
+        self.sequence(Room::NONE, visitor)
     }
 
     #[inline]
     fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value> {
-        self.deserialize_seq(visitor)
+        self.wire.charge_box::<V::Value>()?;
+        self.sequence(Room::INSIDE, visitor)
     }
 
     #[inline]
@@ -241,7 +229,8 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         _: usize,
         visitor: V,
     ) -> Result<V::Value> {
-        self.deserialize_seq(visitor)
+        self.wire.charge_box::<V::Value>()?;
+        self.sequence(Room::INSIDE, visitor)
     }
 
     #[inline]
@@ -260,11 +249,16 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value> {
+        self.wire.charge_box::<V::Value>()?;
         let at = self.wire.offset();
         match self.wire.item()? {
-            Item::Head(head) if head.major() == head::MAP => self.map(head, visitor),
+            Item::Head(head) if head.major() == head::MAP => {
+                self.entries::<false, V>(head, visitor)
+            }
             // Some other encoders write structs as arrays.
-            Item::Head(head) if head.major() == head::ARRAY => self.seq(head, visitor),
+            Item::Head(head) if head.major() == head::ARRAY => {
+                self.seq(head, Room::INSIDE, visitor)
+            }
             item => self.other_struct(at, item, visitor),
         }
     }
@@ -276,6 +270,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value> {
+        self.wire.charge_box::<V::Value>()?;
         if self.wire.peek()? == Some(head::MAP << 5 | 1) {
             let at = self.wire.offset();
             self.wire.src.advance(1);
@@ -310,5 +305,31 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
     #[inline]
     fn is_human_readable(&self) -> bool {
         false
+    }
+}
+
+impl<'de, R: Read<'de>> Deserializer<R> {
+    /// Reads a sequence or a tuple. `room` is that of its elements.
+    #[inline(always)]
+    pub(super) fn sequence<V: Visitor<'de>>(&mut self, room: Room, visitor: V) -> Result<V::Value> {
+        let at = self.wire.offset();
+        match self.wire.item()? {
+            Item::Head(head) if head.major() == head::ARRAY => {
+                match runs::plain_numbers::<V, R>(&mut self.wire, head) {
+                    Some(numbers) => Ok(numbers),
+                    None => self.seq(head, room, visitor),
+                }
+            }
+            Item::Head(head) if head.major() == head::BYTES => {
+                let (budget, before) = (self.wire.allowance(), self.wire.taken());
+                let bytes = self.wire.string(head)?;
+                let (bytes, budget) = (bytes.as_slice(), &budget);
+                let value =
+                    visit_numbers(&DType::U8, Narrowing::Nearest, bytes, Some(budget), visitor);
+                self.wire.charge(budget.taken() - before)?;
+                value.map_err(|error| error.at(at))
+            }
+            item => self.other_seq(at, item, visitor),
+        }
     }
 }

@@ -7,6 +7,7 @@ use super::columns::PlainArray;
 use super::shown::{ShownItem, visit_shown};
 use super::whole::WholeTensor;
 use super::{Deserializer, bulk};
+use crate::budget::Room;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Held, Slot};
@@ -155,20 +156,36 @@ impl<'de, R: Read<'de>> Deserializer<R> {
 
     #[inline(always)]
     pub(super) fn map<V: Visitor<'de>>(&mut self, head: Head, visitor: V) -> Result<V::Value> {
+        self.entries::<true, V>(head, visitor)
+    }
+
+    /// Reads the entries of a map, or the fields of a struct, which are not counted.
+    #[inline(always)]
+    pub(super) fn entries<const COUNTED: bool, V: Visitor<'de>>(
+        &mut self,
+        head: Head,
+        visitor: V,
+    ) -> Result<V::Value> {
         let mut left = Left::of(head);
         self.wire.enter()?;
-        let result = visitor.visit_map(Map::new(self, &mut left));
+        let result = visitor.visit_map(Map::<R, COUNTED>::new(self, &mut left));
         self.wire.leave();
         let value = result?;
         self.close(left, "a map")?;
         Ok(value)
     }
 
+    /// Reads an array. `room` is that of its elements.
     #[inline(always)]
-    pub(super) fn seq<V: Visitor<'de>>(&mut self, head: Head, visitor: V) -> Result<V::Value> {
+    pub(super) fn seq<V: Visitor<'de>>(
+        &mut self,
+        head: Head,
+        room: Room,
+        visitor: V,
+    ) -> Result<V::Value> {
         let mut left = Left::of(head);
         self.wire.enter()?;
-        let result = visitor.visit_seq(Seq::new(self, &mut left));
+        let result = visitor.visit_seq(Seq::new(self, &mut left, room));
         self.wire.leave();
         let value = result?;
         self.close(left, "an array")?;
@@ -289,8 +306,11 @@ impl<'de, R: Read<'de>> Deserializer<R> {
             return made.ok_or_else(|| Error::data("expected a vector of numbers").at(at));
         }
         let (unclosed, narrowing) = (item.unclosed(), item.kind.into());
+        let (budget, before) = (self.wire.allowance(), self.wire.taken());
         let (meta, bytes) = self.wire.payload_bytes(item)?;
-        let value = visit_numbers(&meta.dtype, narrowing, bytes.as_slice(), visitor);
+        let bytes = bytes.as_slice();
+        let value = visit_numbers(&meta.dtype, narrowing, bytes, Some(&budget), visitor);
+        self.wire.charge(budget.taken() - before)?;
         let value = value.map_err(|error| error.at(at))?;
         self.wire.close(unclosed)?;
         Ok(value)
@@ -313,10 +333,9 @@ impl<'de, R: Read<'de>> Deserializer<R> {
                 return self.below(levels, |de| de.tensor(visitor));
             }
             Item::Tag(tag::COLUMNS) => {
-                let numbers = self.columns(PlainArray);
-                return numbers
-                    .and_then(|numbers| numbers.pass_on(visitor))
-                    .map_err(|error| error.at(at));
+                let numbers = self.columns(PlainArray).map_err(|error| error.at(at))?;
+                self.wire.charge(numbers.elements_len())?;
+                return numbers.pass_on(visitor).map_err(|error| error.at(at));
             }
             Item::Tag(tag @ (tag::BIGNUM | tag::NEGATIVE_BIGNUM)) => {
                 return Err(Self::wrong_item(at, Item::Tag(tag), &visitor));
@@ -384,14 +403,18 @@ impl<'de, R: Read<'de>> Deserializer<R> {
             Bytes::Borrowed(item) => item,
             other => return Ok(other),
         };
-        let limits = self.wire.limits();
+        let (levels, allowance) = (self.wire.max_depth(), self.wire.allowance());
         let whole = match self.wire.src.buffers() {
             Some(buffers) if encoded::holds_reference(item) => {
                 let source = SegmentRead::new(item, at, buffers);
-                crate::to_vec(&value::read(&mut Reader::new(source, limits))?)?
+                let mut inner = Reader::inside(source, levels, &allowance);
+                let value = value::read(&mut inner)?;
+                allowance.take_over(&inner.allowance());
+                crate::to_vec(&value)?
             }
             _ => return Ok(Bytes::Borrowed(item)),
         };
+        self.wire.resume(&allowance);
         self.wire.charge(whole.len() as u64)?;
         Ok(Bytes::Owned(whole))
     }
@@ -545,7 +568,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
             },
             head::BYTES => self.bytes(head, visitor),
             head::TEXT => self.text(head, visitor),
-            head::ARRAY => self.seq(head, visitor),
+            head::ARRAY => self.seq(head, Room::NONE, visitor),
             head::MAP => self.map(head, visitor),
             _ => match head.initial {
                 head::FALSE => visitor.visit_bool(false),

@@ -171,7 +171,6 @@ impl<'de, R: Read<'de>> Deserializer<R> {
 
     /// Reads one value. An error that the value's own code raised gets the offset of the value.
     pub(crate) fn value<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value> {
-        self.wire.renew();
         let at = self.wire.offset();
         seed.deserialize(&mut *self).map_err(|error| error.at(at))
     }

@@ -77,10 +77,14 @@ fn run<'de, R: Read<'de>, A>(
     let window = wire.src.window();
     // Each element takes at least one byte.
     let len = usize::try_from(head.length()?).ok().filter(|&len| len <= window.len())?;
-    if !wire.has_levels(1) {
+    // If the budget does not allow the elements, the general code reports it.
+    if !wire.has_levels(1) || wire.charge((len * size_of::<A>()) as u64).is_err() {
         return None;
     }
-    let (values, taken) = read(wire.src.window(), len)?;
+    let Some((values, taken)) = read(wire.src.window(), len) else {
+        wire.refund((len * size_of::<A>()) as u64);
+        return None;
+    };
     wire.src.advance(taken);
     Some(values)
 }

@@ -5,6 +5,7 @@ use serde::forward_to_deserialize_any;
 
 use super::Deserializer;
 use super::items::visit_bytes;
+use crate::budget::MapRoom;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::source::Read;
@@ -18,6 +19,9 @@ pub trait Shown<'de> {
     fn dtype(&self) -> &DType;
     fn shape(&self) -> &Shape;
     fn order(&self) -> Order;
+
+    /// Takes bytes that the visitor is about to allocate from the budget.
+    fn charge(&mut self, bytes: u64) -> Result<()>;
 
     /// Passes the payload as bytes.
     fn visit_payload<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value>;
@@ -42,6 +46,10 @@ impl<'de, R: Read<'de>> Shown<'de> for ShownItem<'_, R> {
         self.item.meta.order
     }
 
+    fn charge(&mut self, bytes: u64) -> Result<()> {
+        self.de.wire.charge(bytes)
+    }
+
     fn visit_payload<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         visit_bytes(self.de.wire.payload_bytes(self.item)?.1, visitor)
     }
@@ -49,7 +57,7 @@ impl<'de, R: Read<'de>> Shown<'de> for ShownItem<'_, R> {
 
 /// Passes a tensor to a visitor as a map.
 pub fn visit_shown<'de, T: Shown<'de>, V: Visitor<'de>>(tensor: T, visitor: V) -> Result<V::Value> {
-    let mut map = ShownMap { tensor: Some(tensor), next: 0 };
+    let mut map = ShownMap { tensor: Some(tensor), next: 0, room: MapRoom::NONE };
     let value = visitor.visit_map(&mut map)?;
     if map.tensor.is_some() {
         return Err(Error::data("the visitor did not read the data of a tensor"));
@@ -57,18 +65,36 @@ pub fn visit_shown<'de, T: Shown<'de>, V: Visitor<'de>>(tensor: T, visitor: V) -
     Ok(value)
 }
 
+/// The memory for each dimension of a shape, while a `Vec` of them grows.
+const DIM: usize = 3 * 32;
+
 const KEYS: [&str; 4] = ["dtype", "shape", "order", "data"];
 
 struct ShownMap<T> {
     /// `None` after the payload was read.
     tensor: Option<T>,
     next: usize,
+    room: MapRoom,
+}
+
+impl<'de, T: Shown<'de>> ShownMap<T> {
+    /// Charges for a map of all entries, whose values have `value` bytes, and for their content without the data.
+    fn charge(&mut self, value: usize) -> Result<()> {
+        let Some(tensor) = &mut self.tensor else { return Ok(()) };
+        let (keys, name) =
+            (KEYS.iter().map(|key| key.len()).sum::<usize>(), tensor.dtype().name().len());
+        // The visitor can read numbers as values of any size. Most are not larger than a `Value`.
+        let dims = tensor.shape().len().saturating_mul(DIM);
+        let entries = self.room.grow(value, KEYS.len());
+        tensor.charge(entries.saturating_add((keys + name + dims) as u64))
+    }
 }
 
 impl<'de, T: Shown<'de>> de::MapAccess<'de> for &mut ShownMap<T> {
     type Error = Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
+        self.room.key::<K::Value>();
         match KEYS.get(self.next) {
             Some(&key) => seed.deserialize(de::value::BorrowedStrDeserializer::new(key)).map(Some),
             None => Ok(None),
@@ -76,6 +102,9 @@ impl<'de, T: Shown<'de>> de::MapAccess<'de> for &mut ShownMap<T> {
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
+        if self.next == 0 {
+            self.charge(size_of::<V::Value>())?;
+        }
         self.next += 1;
         let Some(tensor) = &self.tensor else {
             return Err(Error::data("the visitor asked for more than the four fields of a tensor"));

@@ -46,7 +46,10 @@ impl<'de, R: Read<'de>, T: Deserialize<'de>> Iterator for StreamDeserializer<'de
         }
         let item = match self.de.wire.peek() {
             Ok(None) => return None,
-            Ok(Some(_)) => self.de.value(PhantomData),
+            Ok(Some(_)) => {
+                self.de.wire.renew();
+                self.de.value(PhantomData)
+            }
             Err(error) => Err(error),
         };
         self.failed = item.is_err();

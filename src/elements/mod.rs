@@ -157,12 +157,18 @@ impl Elements {
         from_bits(bits).map(A::into_elements)
     }
 
+    /// The size of the largest number that [`holding`](Self::holding) makes, in bytes.
+    pub const MAX_NUMBER: u64 = size_of::<Complex<f64>>() as u64;
+
     /// The numbers as elements of the first of bool, i64, u64, f64 and c128 that can represent all of
     /// them exactly. `None` if none can.
     pub fn holding(numbers: &[Number]) -> Option<Self> {
         fn all<A: Element>(numbers: &[Number]) -> Option<Elements> {
-            let values = numbers.iter().map(|&number| A::from_number(number));
-            values.collect::<Option<Vec<A>>>().map(A::into_elements)
+            let mut values = Vec::with_capacity(numbers.len());
+            for &number in numbers {
+                values.push(A::from_number(number)?);
+            }
+            Some(A::into_elements(values))
         }
         let integers = numbers.iter().all(|n| matches!(n, Number::Unsigned(_) | Number::Signed(_)));
         if integers {

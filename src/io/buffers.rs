@@ -1,6 +1,7 @@
 //! Access to buffers: numbered blocks of bytes that are stored separately from the metadata that refers
 //! to them. They are in the body of an archive's segment, or in memory with [`crate::parts`].
 
+use crate::budget::Budget;
 use crate::error::Result;
 use crate::mem::shared_bytes::SharedBytes;
 
@@ -20,13 +21,18 @@ pub trait Buffers<'de> {
         self.places().len() as u64
     }
 
-    /// The number of bytes of the allocation limit that are used up if this buffer of `len` bytes is copied.
-    /// The first copy of a buffer can be free, because as many bytes of input exist. Further
-    /// references to the same buffer must cost their length.
-    ///
-    /// # Errors
-    /// If the copies of buffers that were copied before take too many bytes.
-    fn cost(&mut self, number: u64, len: u64) -> Result<u64>;
+    /// The number of bytes of the budget that are used up if `len` bytes of this buffer are read. It is the memory that
+    /// this takes. `at` is the offset just after the reference to the buffer.
+    fn cost(&mut self, number: u64, len: u64, at: u64) -> u64;
+
+    /// The number of bytes of memory that the segment allows: see [`Limits::memory`](crate::options::Limits::memory). It can
+    /// grow while they are read.
+    fn allowed(&self) -> u64;
+
+    /// What is left of the budget of the call that reads the value. `None` if nothing was read.
+    fn budget(&self) -> Option<&Budget> {
+        None
+    }
 
     /// How to get the contents of the buffers.
     fn contents(&mut self) -> Contents<'_, 'de>;
@@ -103,8 +109,12 @@ impl<'de> Buffers<'de> for Lengths<'_> {
         self.0
     }
 
-    fn cost(&mut self, _: u64, _: u64) -> Result<u64> {
-        Ok(0)
+    fn cost(&mut self, _: u64, _: u64, _: u64) -> u64 {
+        0
+    }
+
+    fn allowed(&self) -> u64 {
+        0
     }
 
     fn contents(&mut self) -> Contents<'_, 'de> {

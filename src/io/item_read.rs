@@ -72,6 +72,11 @@ impl<'de> Source<'de> for ItemRead<'de, '_> {
         self.items.remaining()
     }
 
+    /// The document that the items are from has allowed memory for them.
+    fn allowed(&self) -> u64 {
+        0
+    }
+
     fn take<'s>(&'s mut self, len: usize, what: &str) -> Result<Bytes<'de, 's>> {
         let (input, base, start) = (self.input, self.base, self.start());
         match self.items.take(len, what).map_err(|error| error.moved_by(base))? {

@@ -55,9 +55,8 @@ impl<'de> Source<'de> for SegmentRead<'de, '_> {
         true
     }
 
-    fn bounds_itself(&self) -> bool {
-        // A few bytes of metadata can refer to a large buffer many times.
-        false
+    fn allowed(&self) -> u64 {
+        self.metadata.allowed().max(self.buffers.allowed())
     }
 
     #[inline(always)]

@@ -7,6 +7,7 @@ use std::{fmt, io};
 
 use crate::error::{Category, Error, Result};
 use crate::io::buffers::Buffers;
+use crate::options::Limits;
 
 /// Bytes taken from a source.
 pub enum Bytes<'de, 's> {
@@ -25,6 +26,11 @@ impl Bytes<'_, '_> {
             Self::Copied(bytes) => bytes,
             Self::Owned(bytes) => bytes,
         }
+    }
+
+    /// Whether the bytes are those of the input.
+    pub fn is_borrowed(&self) -> bool {
+        matches!(self, Self::Borrowed(_))
     }
 }
 
@@ -73,10 +79,8 @@ pub trait Source<'de> {
         false
     }
 
-    /// Whether the length of the input limits how much memory a document can ask for.
-    fn bounds_itself(&self) -> bool {
-        self.remaining().is_some()
-    }
+    /// The number of bytes of memory that the input allows so far: see [`Limits::memory`].
+    fn allowed(&self) -> u64;
 
     /// Takes exactly `len` bytes. `what` names them in the error if the input is too short.
     fn take<'s>(&'s mut self, len: usize, what: &str) -> Result<Bytes<'de, 's>>;
@@ -189,6 +193,10 @@ impl<'de> Source<'de> for SliceRead<'de> {
         Some(self.rest.len())
     }
 
+    fn allowed(&self) -> u64 {
+        allowed_in_memory(self.whole.len() as u64)
+    }
+
     #[inline(always)]
     fn take<'s>(&'s mut self, len: usize, what: &str) -> Result<Bytes<'de, 's>> {
         match self.rest.split_at_checked(len) {
@@ -229,6 +237,12 @@ impl<'de> Source<'de> for SliceRead<'de> {
         let end = self.whole.len() - self.rest.len();
         Bytes::Borrowed(self.whole.get(self.mark..end).unwrap_or_default())
     }
+}
+
+/// The number of bytes of memory that are allowed for so many bytes of input in memory. What is copied from there in one
+/// piece is not taken from the budget, because a visitor may borrow it. So it is left out here.
+pub(crate) fn allowed_in_memory(bytes: u64) -> u64 {
+    Limits::allowed(bytes, 0).saturating_sub(bytes)
 }
 
 #[cold]
@@ -367,6 +381,11 @@ impl<'de, R: io::Read> Source<'de> for IoRead<R> {
         None
     }
 
+    /// Bytes that were received and not yet read do not count: what is refused must not depend on how they arrive.
+    fn allowed(&self) -> u64 {
+        Limits::allowed(self.offset, 0)
+    }
+
     fn take<'s>(&'s mut self, len: usize, what: &str) -> Result<Bytes<'de, 's>> {
         if len <= self.buf.len() {
             self.fill_up(len)?;
@@ -386,7 +405,7 @@ impl<'de, R: io::Read> Source<'de> for IoRead<R> {
         while bytes.len() < len {
             let done = bytes.len();
             let step = (len - done).min(STEP.max(done));
-            reserve(&mut bytes, step)?;
+            reserve_exact(&mut bytes, step)?;
             bytes.resize(done + step, 0);
             // Not empty, because `step` is at least one.
             let result = self.read_exact(bytes.get_mut(done..).unwrap_or_default(), what);
@@ -495,6 +514,15 @@ pub(crate) fn read_all<R: io::Read + ?Sized>(reader: &mut R, out: &mut [u8]) -> 
         }
     }
     Ok(done)
+}
+
+/// Like [`reserve`], without room for more.
+pub(crate) fn reserve_exact<T>(values: &mut Vec<T>, additional: usize) -> Result<()> {
+    match values.try_reserve_exact(additional) {
+        Ok(()) => Ok(()),
+        // Asks for memory again, to fail with the same message as all other reads.
+        Err(_) => reserve(values, additional),
+    }
 }
 
 pub(crate) fn reserve<T>(values: &mut Vec<T>, additional: usize) -> Result<()> {

@@ -32,7 +32,7 @@ impl Parsed {
                 Error::damaged("expected the metadata of parts, found other bytes").at(0)
             });
         };
-        let limit = limits.alloc_budget(true);
+        let limit = limits.longest();
         if lengths.total > limit {
             let found = lengths.total;
             let what = format!("the metadata has {found} bytes, the limit is {limit}");

@@ -264,7 +264,7 @@ impl<B: AsRef<[u8]>> Parts<B> {
             Some(SharedBytes::from_owner(buffer.clone()))
         };
         let (share, arena) = (Some(&share as _), Some(&self.arena));
-        self.decode("", Loan { share, arena, seen: Seen::uncopied() })
+        self.decode("", Loan { share, arena, seen: Seen::uncopied(self.info.options.limits) })
     }
 
     /// Makes the buffers shareable without copying them. Use this to call [`load_shared`](Self::load_shared) with
@@ -320,7 +320,7 @@ impl Parts<Buffer> {
     /// The same errors as [`read_from`](Self::read_from).
     pub fn read_from_with<R: io::Read>(mut reader: R, options: DecodeOptions) -> Result<Self> {
         let reader: &mut dyn io::Read = &mut reader;
-        let mut budget = options.limits.alloc_budget(false);
+        let mut budget = options.limits.longest();
         let metadata = read_metadata(reader, budget)?;
         budget = budget.saturating_sub(metadata.len() as u64);
         let info = PartsInfo::with_options(metadata, options)?;

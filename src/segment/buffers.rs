@@ -4,10 +4,12 @@ use std::ops::Range;
 
 use super::format::Place;
 use super::header::Header;
+use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::io::buffers::{Buffers, Contents, Lend};
 use crate::io::checksum::LEN;
 use crate::io::chunks::{ChunkHasher, ChunkLen, Hashes};
+use crate::io::source::allowed_in_memory;
 use crate::mem::Arena;
 use crate::mem::shared_bytes::SharedBytes;
 use crate::options::Limits;
@@ -128,9 +130,9 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Checks that compressed buffers do not become longer than the limits allow. The input has `input` bytes.
-pub fn check_unpacked(len: u64, limits: Limits, input: u64) -> Result<()> {
-    let limit = limits.unpacked(input);
+/// Checks that decompressed bytes are within the budget of an input of `plain` bytes and compressed buffers of `packed` bytes.
+pub fn check_unpacked(len: u64, limits: Limits, (plain, packed): (u64, u64)) -> Result<()> {
+    let limit = limits.memory(plain, packed);
     if len <= limit {
         return Ok(());
     }
@@ -140,84 +142,46 @@ pub fn check_unpacked(len: u64, limits: Limits, input: u64) -> Result<()> {
     )))
 }
 
+/// The memory for one chunk of a compressed buffer that is not read as a whole. Chunks of the usual length do not count.
+pub fn chunk_memory(len: u64, chunk_len: ChunkLen) -> u64 {
+    if chunk_len.get() > ChunkLen::default().get() { len.min(chunk_len.get()) } else { 0 }
+}
+
 #[cold]
 pub fn no_such(number: u64) -> Error {
     Error::data(format!("there is no buffer {number}"))
 }
 
-/// Which buffers were read before. The first read of a buffer costs nothing of the memory budget, because
-/// the archive has as many bytes; every further read of the same buffer costs its length.
+/// Which buffers were viewed before, and what is left of the budget.
 pub struct Seen {
-    before: Vec<bool>,
-    spent: Spent,
-    /// `None` if nothing is copied.
-    limits: Option<Limits>,
-}
-
-/// What one call has read of the segments before the current one, in bytes.
-#[derive(Clone, Copy, Default)]
-pub struct Spent {
-    /// The total length of the buffers that were read again.
-    repeated: u64,
-    /// The total length of the compressed buffers that were read, after decompression.
-    unpacked: u64,
-    /// The total length of these segments.
-    input: u64,
+    /// The first view of a buffer borrows it. Further ones count as copies, because a value that is asked for as a view may be
+    /// one. `None` if nothing is copied.
+    before: Option<Vec<bool>>,
+    budget: Budget,
 }
 
 impl Seen {
-    /// For a value that may copy what it reads.
+    /// For a value that borrows what it reads.
     pub fn new(limits: Limits) -> Self {
-        Self::after(limits, Spent::default())
-    }
-
-    /// For a value that is read by a call that has read values of other segments.
-    pub fn after(limits: Limits, spent: Spent) -> Self {
-        Self { before: Vec::new(), spent, limits: Some(limits) }
-    }
-
-    /// What was read, including this segment, which has `input` bytes.
-    pub fn spent(&self, input: u64) -> Spent {
-        Spent { input: self.spent.input.saturating_add(input), ..self.spent }
+        Self { before: Some(Vec::new()), budget: Budget::new(limits) }
     }
 
     /// For shared tensors, which take no memory for what they read again.
-    pub fn uncopied() -> Self {
-        Self { before: Vec::new(), spent: Spent::default(), limits: None }
+    pub fn uncopied(limits: Limits) -> Self {
+        Self { before: None, budget: Budget::new(limits) }
     }
 
-    /// Returns the number of bytes that reading `len` bytes of a buffer costs of the memory budget. The input has
-    /// `input` bytes so far.
-    ///
-    /// # Errors
-    /// - The buffers that are read again have more bytes than [`Limits::repeated`] allows.
-    /// - The compressed buffers have more bytes than [`Limits::unpacked`] allows.
-    pub fn cost(&mut self, header: &Header, number: u64, len: u64, input: u64) -> Result<u64> {
-        if self.before.is_empty() {
-            self.before.resize(header.count(), false);
+    /// Returns the number of bytes that reading `len` bytes of a buffer costs of the budget.
+    fn cost(&mut self, header: &Header, number: u64, len: u64) -> u64 {
+        let Some(before) = &mut self.before else { return 0 };
+        if before.is_empty() {
+            before.resize(header.count(), false);
         }
-        let Spent { repeated, unpacked, input: earlier } = &mut self.spent;
-        let input = earlier.saturating_add(input);
-        let index = usize::try_from(number).unwrap_or(usize::MAX);
-        let seen = self.before.get_mut(index).map(|seen| std::mem::replace(seen, true));
-        if seen == Some(false) {
-            if header.layout.packed.contains_key(&index) {
-                *unpacked = unpacked.saturating_add(len);
-                let limits = self.limits.unwrap_or_default();
-                check_unpacked(*unpacked, limits, input)?;
-            }
-            return Ok(0);
+        let number = usize::try_from(number).unwrap_or(usize::MAX);
+        match before.get_mut(number).map(|seen| std::mem::replace(seen, true)) {
+            Some(false) => 0,
+            _ => len,
         }
-        *repeated = repeated.saturating_add(len);
-        if let Some(limit) = self.limits.map(|limits| limits.repeated(input))
-            && *repeated > limit
-        {
-            return Err(Error::limit(format!(
-                "several references lead to the same buffer, and their copies take more than {limit} bytes; \
-                 Limits::with_max_alloc sets another limit"
-            )));
-        }
-        Ok(len)
     }
 }
 
@@ -237,8 +201,16 @@ impl<'a> Buffers<'a> for Lending<'a, '_> {
         &self.header.layout.buffers
     }
 
-    fn cost(&mut self, number: u64, len: u64) -> Result<u64> {
-        self.seen.cost(self.header, number, len, self.header.byte_len())
+    fn cost(&mut self, number: u64, len: u64, _: u64) -> u64 {
+        self.seen.cost(self.header, number, len)
+    }
+
+    fn allowed(&self) -> u64 {
+        allowed_in_memory(self.header.byte_len())
+    }
+
+    fn budget(&self) -> Option<&Budget> {
+        Some(&self.seen.budget)
     }
 
     fn contents(&mut self) -> Contents<'_, 'a> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
+use super::buffers::chunk_memory;
 use super::options::Compression;
 use super::packed::{Coding, Packed, PackedBuffers};
 use super::walk::Output;
@@ -108,7 +109,7 @@ pub struct Compressor<'a> {
     methods: &'a [Option<Method>],
     /// The buffers that are compressed already.
     taken: &'a PackedBuffers,
-    /// For each buffer, the part of [`Limits::unpacked`] that must stay free for the buffers after it that are
+    /// For each buffer, the part of [`Limits::memory`] that must stay free for the buffers after it that are
     /// compressed already.
     needs: Vec<u64>,
     chunk_len: ChunkLen,
@@ -167,7 +168,7 @@ impl<'a> Compressor<'a> {
         let needs = lengths.iter().enumerate().rev().map(|(number, len)| {
             let after = need;
             if let Some(how) = taken.get(&number) {
-                let allowed = how.stored_len().saturating_mul(Limits::UNPACKED);
+                let allowed = how.stored_len().saturating_mul(Limits::PACKED_FACTOR);
                 need = need.saturating_add(*len).saturating_sub(allowed);
             }
             after
@@ -229,7 +230,8 @@ impl<'a> Compressor<'a> {
             let so_far = self.stored + current.stored;
             // Data that readers refuse by default is not written. A reader of a stream counts the bytes before a
             // buffer.
-            let most = Limits::default().unpacked(so_far + slot.stored.len() as u64);
+            let most = Limits::default().memory(0, so_far + slot.stored.len() as u64);
+            let most = most.saturating_sub(chunk_memory(current.len, self.chunk_len));
             let full = self.full.saturating_add(current.full).saturating_add(need);
             let (stored, hash) = match slot.shorter {
                 true if full <= most => (&*slot.stored, slot.hash),

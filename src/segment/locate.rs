@@ -9,6 +9,7 @@ use super::columns::{Outline, Target};
 use super::decode_with;
 use super::find::{self, Place};
 use super::header::Header;
+use crate::budget::Budget;
 use crate::de::ColumnOfGroups;
 use crate::error::Result;
 use crate::io::buffers::Buffers;
@@ -95,7 +96,8 @@ pub fn in_columns<'de, T: Deserialize<'de>>(
         Target::InRow { names, row, rest } => deserializer.in_row(*row, names, *rest, PhantomData),
         Target::Column(whole) => {
             let dtype = whole.meta.as_ref().map(|meta| meta.dtype.clone());
-            let mut column = ColumnOfGroups::new(options.limits).with_dtype(dtype);
+            let budget = Budget::new(options.limits);
+            let mut column = ColumnOfGroups::new(budget).with_dtype(dtype);
             deserializer.column(&whole.names, inside.rows.clone(), &mut column)?;
             Ok(T::deserialize(column))
         }

@@ -23,6 +23,7 @@ pub mod walk;
 use serde::de::DeserializeSeed;
 
 use crate::io::segment_read::SegmentRead;
+use crate::io::source::Source as _;
 
 use crate::de::Deserializer;
 use crate::error::Result;
@@ -52,5 +53,15 @@ pub fn decode_with<'de, 'b, T>(
     options: DecodeOptions,
     read: impl FnOnce(&mut Deserializer<SegmentRead<'de, 'b>>) -> Result<T>,
 ) -> Result<T> {
-    read(&mut Deserializer::over(SegmentRead::new(metadata, base, buffers), options))
+    let before = buffers.budget().cloned();
+    let mut deserializer = Deserializer::over(SegmentRead::new(metadata, base, buffers), options);
+    if let Some(before) = before {
+        deserializer.wire.resume(&before);
+    }
+    let result = read(&mut deserializer);
+    let after = deserializer.wire.allowance();
+    if let Some(before) = deserializer.wire.src.buffers().and_then(|buffers| buffers.budget()) {
+        before.take_over(&after);
+    }
+    result
 }

@@ -307,7 +307,7 @@ pub fn inform(
         Ambiguous::of(Of::Tensors, metadata, limits).map_err(|error| error.moved_by(base))?;
     // One long key is part of the path of every tensor under it, so that a small file could have
     // paths that fill the memory.
-    let budget = usize::try_from(limits.alloc_budget(false)).unwrap_or(usize::MAX);
+    let budget = usize::try_from(limits.longest()).unwrap_or(usize::MAX);
     let most = metadata.len().saturating_mul(16).max(PATHS).min(budget);
     let mut left = most;
     let mut result = Ok(());

@@ -11,6 +11,7 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use serde::Serialize;
 
+use super::buffers::chunk_memory;
 use super::compress::{Chunks, Compressed, Compressor, Method};
 use super::format::Check;
 use super::header::Content;
@@ -576,7 +577,8 @@ impl Keeping {
         let Precompressed { how, chunk_len } = content;
         let full = self.full.saturating_add(len);
         // Data that readers refuse by default is not written.
-        let limit = Limits::default().unpacked(self.stored.saturating_add(how.stored_len()));
+        let limit = Limits::default().memory(0, self.stored.saturating_add(how.stored_len()));
+        let limit = limit.saturating_sub(chunk_memory(len, self.chunk_len));
         if *chunk_len == self.chunk_len && full <= limit {
             return Kept::Stored(how.clone());
         }

@@ -7,6 +7,7 @@ use serde::de::{self, DeserializeSeed, Unexpected, Visitor};
 use serde::forward_to_deserialize_any;
 
 use super::{invalid, one_more, wrong_number};
+use crate::budget::{self, Budget, Room};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::wire::{self, number::Numeric};
@@ -52,12 +53,13 @@ pub fn visit_numbers<'de, V: Visitor<'de>>(
     dtype: &DType,
     narrowing: Narrowing,
     bytes: &[u8],
+    budget: Option<&Budget>,
     visitor: V,
 ) -> Result<V::Value> {
     let (kind, size) = match dtype {
         // Compiled separately for these two, since most sequences have them.
-        DType::F32 => return visit::<SINGLE, V>(Kind::F32, 4, narrowing, bytes, visitor),
-        DType::F64 => return visit::<DOUBLE, V>(Kind::F64, 8, narrowing, bytes, visitor),
+        DType::F32 => return visit::<SINGLE, V>(Kind::F32, 4, narrowing, bytes, budget, visitor),
+        DType::F64 => return visit::<DOUBLE, V>(Kind::F64, 8, narrowing, bytes, budget, visitor),
         DType::Bool => (Kind::Bool, 1),
         DType::U8 => (Kind::U8, 1),
         DType::U16 => (Kind::U16, 2),
@@ -74,7 +76,7 @@ pub fn visit_numbers<'de, V: Visitor<'de>>(
             return Err(Error::data(what));
         }
     };
-    visit::<ANY, V>(kind, size, narrowing, bytes, visitor)
+    visit::<ANY, V>(kind, size, narrowing, bytes, budget, visitor)
 }
 
 fn visit<'de, const KIND: u8, V: Visitor<'de>>(
@@ -82,10 +84,13 @@ fn visit<'de, const KIND: u8, V: Visitor<'de>>(
     size: usize,
     narrowing: Narrowing,
     rest: &[u8],
+    budget: Option<&Budget>,
     visitor: V,
 ) -> Result<V::Value> {
     let left = Cell::new(0);
-    let value = visitor.visit_seq(TypedSeq::<KIND> { kind, size, narrowing, rest, left: &left })?;
+    let room = if budget.is_some() { Room::NONE } else { Room::INSIDE };
+    let seq = TypedSeq::<KIND> { kind, size, narrowing, rest, left: &left, budget, room, index: 0 };
+    let value = visitor.visit_seq(seq)?;
     match left.get() {
         0 => Ok(value),
         left => {
@@ -109,6 +114,10 @@ struct TypedSeq<'a, const KIND: u8> {
     narrowing: Narrowing,
     rest: &'a [u8],
     left: &'a Cell<usize>,
+    budget: Option<&'a Budget>,
+    room: Room,
+    /// The number of elements that were taken.
+    index: usize,
 }
 
 impl<const KIND: u8> TypedSeq<'_, KIND> {
@@ -119,6 +128,13 @@ impl<const KIND: u8> TypedSeq<'_, KIND> {
             DOUBLE => 8,
             _ => self.size,
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, kind: budget::Kind) -> Result<()> {
+        let left = self.rest.len() / self.size();
+        self.budget.map_or(Ok(()), |budget| budget.element(&mut self.room, kind, left))
     }
 }
 
@@ -135,6 +151,10 @@ impl<'de, const KIND: u8> de::SeqAccess<'de> for TypedSeq<'_, KIND> {
     #[inline(always)]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
         let Some((bytes, rest)) = self.rest.split_at_checked(self.size()) else { return Ok(None) };
+        if !self.room.holds::<T::Value>(self.index) {
+            self.make_room(const { budget::Kind::of::<T::Value>() })?;
+        }
+        self.index += 1;
         self.rest = rest;
         let (kind, narrowing) = (self.kind, self.narrowing);
         seed.deserialize(Element::<KIND> { kind, narrowing, bytes, somes: 0 }).map(Some)

@@ -1,13 +1,14 @@
 //! Values from sequences that were written as columns.
 
 use super::{Value, read};
+use crate::budget::Budget;
 use crate::elements::Elements;
 use crate::error::Result;
 use crate::io::item_read::ItemRead;
 use crate::io::source::Read;
 use crate::meta::{Order, TensorMeta};
 use crate::tensor::DynTensor;
-use crate::wire::columns::{Allowance, Column, Kind, Structs};
+use crate::wire::columns::{Column, Kind, Structs};
 use crate::wire::number::Numeric;
 use crate::wire::reader::Reader;
 
@@ -18,53 +19,61 @@ pub(super) fn read_columns<'de, R: Read<'de>>(wire: &mut Reader<R>) -> Result<Va
         let mut left = wire.groups()?;
         let mut items = Vec::new();
         loop {
+            let before = wire.taken();
             let group =
                 wire.group(&mut left).map_err(|error| error.in_index(items.len() as u64))?;
             let Some(mut group) = group else { return Ok(Value::Array(items)) };
-            let allowance = wire.allowance();
+            let (taken, allowance) = (wire.taken() - before, wire.allowance());
+            allowance.reserve(&mut items, group.rows)?;
             for row in 0..group.rows {
                 let item = read_row(&mut group.column, row, &allowance);
                 let item = item.map_err(|error| error.in_index(items.len() as u64))?;
                 items.push(item);
             }
+            allowance.refund(taken);
             wire.resume(&allowance);
         }
     })
 }
 
 /// Reads a row of a column.
-pub(crate) fn read_row(
-    column: &mut Column<'_>,
-    row: usize,
-    allowance: &Allowance,
-) -> Result<Value> {
+pub(crate) fn read_row(column: &mut Column<'_>, row: usize, allowance: &Budget) -> Result<Value> {
     let at = column.at;
     row_of(column, row, allowance).map_err(|error| error.at(at))
 }
 
 /// An array of these values.
-fn array(values: impl Iterator<Item = Result<Value>>) -> Result<Value> {
-    let in_place = |(index, value): (usize, Result<Value>)| {
-        value.map_err(|error| error.in_index(index as u64))
-    };
-    values.enumerate().map(in_place).collect::<Result<_>>().map(Value::Array)
+fn array(
+    values: impl ExactSizeIterator<Item = Result<Value>>,
+    allowance: &Budget,
+) -> Result<Value> {
+    let mut items = Vec::new();
+    allowance.reserve(&mut items, values.len())?;
+    for value in values {
+        items.push(value.map_err(|error| error.in_index(items.len() as u64))?);
+    }
+    Ok(Value::Array(items))
 }
 
-fn row_of(column: &mut Column<'_>, row: usize, allowance: &Allowance) -> Result<Value> {
+fn row_of(column: &mut Column<'_>, row: usize, allowance: &Budget) -> Result<Value> {
     if let Kind::Dict(_) = column.kind {
         let (column, row) = column.distinct(row);
         return read_row(column, row, allowance);
     }
     if let Some(inner) = column.some(row) {
-        return read_row(column.inside(), inner, allowance).map(Value::some);
+        let value = read_row(column.inside(), inner, allowance)?;
+        if matches!(value, Value::Null | Value::Tag(..)) {
+            // "Some" may be a tag around it.
+            allowance.charge(size_of::<Value>() as u64)?;
+        }
+        return Ok(value.some());
     }
-    allowance.charge_node(size_of::<Value>() as u64)?;
     let bytes = |bytes: &[u8]| -> Result<Vec<u8>> {
-        allowance.charge_node(bytes.len() as u64)?;
+        allowance.charge(bytes.len() as u64)?;
         Ok(bytes.to_vec())
     };
     let text = |text: &str| -> Result<String> {
-        allowance.charge_node(text.len() as u64)?;
+        allowance.charge(text.len() as u64)?;
         Ok(text.to_owned())
     };
     Ok(match &mut column.kind {
@@ -85,7 +94,8 @@ fn row_of(column: &mut Column<'_>, row: usize, allowance: &Allowance) -> Result<
         }
         Kind::Tensors(tensors) => {
             let payload = tensors.row(row);
-            allowance.charge_node((size_of::<DynTensor>() + payload.as_slice().len()) as u64)?;
+            let own = size_of::<DynTensor>() + tensors.shape.allocated();
+            allowance.charge((own + payload.as_slice().len()) as u64)?;
             let elements = Elements::copied_from_le(&tensors.dtype, payload.as_slice())?;
             let (dtype, shape) = (tensors.dtype.clone(), tensors.shape.clone());
             let meta = TensorMeta { dtype, shape, order: Order::C };
@@ -93,15 +103,19 @@ fn row_of(column: &mut Column<'_>, row: usize, allowance: &Allowance) -> Result<
         }
         Kind::Lists(lists) => {
             let (cuts, column) = &mut **lists;
-            array(cuts.range(row).map(|row| read_row(column, row, allowance)))?
+            array(cuts.range(row).map(|row| read_row(column, row, allowance)), allowance)?
         }
         Kind::Tuples(columns) => {
-            array(columns.iter_mut().map(|column| read_row(column, row, allowance)))?
+            let values = columns.iter_mut().map(|column| read_row(column, row, allowance));
+            array(values, allowance)?
         }
         Kind::Structs(Structs { fields, .. }) => {
             let mut entries = Vec::new();
+            allowance.reserve(
+                &mut entries,
+                fields.iter().filter(|field| field.is_present(row)).count(),
+            )?;
             for field in fields.iter_mut().filter(|field| field.is_present(row)) {
-                allowance.charge_node(size_of::<Value>() as u64)?;
                 let row = field.inner(row);
                 let value = read_row(&mut field.column, row, allowance);
                 let value = value.map_err(|error| error.in_field(&*field.name))?;
@@ -110,8 +124,10 @@ fn row_of(column: &mut Column<'_>, row: usize, allowance: &Allowance) -> Result<
             Value::Map(entries)
         }
         Kind::Maps(maps) => {
+            let rows = maps.cuts.range(row);
             let mut entries = Vec::new();
-            for row in maps.cuts.range(row) {
+            allowance.reserve(&mut entries, rows.len())?;
+            for row in rows {
                 let key = read_row(&mut maps.keys, row, allowance)?;
                 let value = read_row(&mut maps.values, row, allowance);
                 let value = value.map_err(|error| error.in_field(key.to_step()))?;
@@ -124,7 +140,7 @@ fn row_of(column: &mut Column<'_>, row: usize, allowance: &Allowance) -> Result<
             let name = text(enums.names.get(code).map(|name| &**name).unwrap_or_default())?;
             match enums.columns.get_mut(code) {
                 Some(Some(column)) => {
-                    allowance.charge_node(size_of::<Value>() as u64)?;
+                    allowance.charge(size_of::<(Value, Value)>() as u64)?;
                     let value = read_row(column, row, allowance);
                     let value = value.map_err(|error| error.in_field(&*name))?;
                     Value::Map(vec![(Value::Text(name), value)])

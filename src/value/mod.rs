@@ -24,6 +24,7 @@ pub(crate) use offer::{encode, offer};
 pub use ser::to_value;
 pub(crate) use ser::{key_text, tensor_of};
 
+use crate::budget::Growth;
 use crate::elements::Elements;
 use crate::error::Result;
 use crate::handoff::{self, Slot, name};
@@ -102,7 +103,6 @@ pub enum Value {
 
 /// Reads one item.
 pub(crate) fn read<'de, R: Read<'de>>(wire: &mut Reader<R>) -> Result<Value> {
-    wire.charge(size_of::<Value>() as u64)?;
     let at = wire.offset();
     let head = wire.head()?;
     Ok(match head.major() {
@@ -156,11 +156,52 @@ fn owned_bytes<'de, R: Read<'de>>(wire: &mut Reader<R>, head: head::Head) -> Res
     })
 }
 
+/// Makes room for one more item of an array or map. After it, `left` items are left. If the input is in memory, there is room
+/// for all of them at once, but for no more items than the document has bytes.
+#[inline(always)]
+fn make_room<'de, R: Read<'de>, T>(
+    wire: &mut Reader<R>,
+    items: &mut Vec<T>,
+    left: Left,
+) -> Result<()> {
+    if items.len() < items.capacity() { Ok(()) } else { make_more_room(wire, items, left) }
+}
+
+#[inline(never)]
+fn make_more_room<'de, R: Read<'de>, T>(
+    wire: &mut Reader<R>,
+    items: &mut Vec<T>,
+    left: Left,
+) -> Result<()> {
+    // While a block grows, there are two. Items can take a single byte, so a long array grows by less than its length: it has
+    // to stay within the budget.
+    const LONG: usize = 1 << 20;
+    // Most arrays are short. This takes fewer steps than the way below.
+    const SHORT: usize = 1 << 10;
+    let more = match items.len() {
+        0 => match wire.size_hint(left).map_or(4, |hint| hint.saturating_add(1)) {
+            more @ ..SHORT => {
+                wire.charge((more * size_of::<T>()) as u64)?;
+                *items = Vec::with_capacity(more);
+                return Ok(());
+            }
+            more => more,
+        },
+        len => {
+            let most =
+                left.known().map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
+            (if len < LONG { len } else { len / 8 }).min(most.saturating_add(1))
+        }
+    };
+    Growth::by(items, more).reserve(items, |growth| wire.grow(growth))
+}
+
 fn read_array<'de, R: Read<'de>>(wire: &mut Reader<R>, head: head::Head) -> Result<Value> {
     wire.enter()?;
     let mut left = Left::of(head);
-    let mut items = Vec::with_capacity(wire.size_hint(left).unwrap_or(0).min(1024));
+    let mut items = Vec::new();
     while wire.more(&mut left)? {
+        make_room(wire, &mut items, left)?;
         let item = read(wire).map_err(|error| error.in_index(items.len() as u64))?;
         items.push(item);
     }
@@ -171,8 +212,9 @@ fn read_array<'de, R: Read<'de>>(wire: &mut Reader<R>, head: head::Head) -> Resu
 fn read_map<'de, R: Read<'de>>(wire: &mut Reader<R>, head: head::Head) -> Result<Value> {
     wire.enter()?;
     let mut left = Left::of(head);
-    let mut entries = Vec::with_capacity(wire.size_hint(left).unwrap_or(0).min(1024));
+    let mut entries = Vec::new();
     while wire.more(&mut left)? {
+        make_room(wire, &mut entries, left)?;
         let key = read(wire)?;
         let value = read(wire).map_err(|error| error.in_field(key.to_step()))?;
         entries.push((key, value));
@@ -198,6 +240,7 @@ fn read_tagged<'de, R: Read<'de>>(wire: &mut Reader<R>, tag: u64, at: u64) -> Re
         _ => {
             wire.check_tag(tag)?;
             wire.enter()?;
+            wire.charge(size_of::<Value>() as u64)?;
             let inner = read(wire)?;
             wire.leave();
             let value = Value::Tag(tag, Box::new(inner));
@@ -213,6 +256,7 @@ fn read_tagged<'de, R: Read<'de>>(wire: &mut Reader<R>, tag: u64, at: u64) -> Re
 fn read_tensor<'de, R: Read<'de>>(wire: &mut Reader<R>, tag: u64, at: u64) -> Result<Value> {
     let item = wire.tensor(tag).map_err(|error| error.at(at))?;
     let kind = item.kind;
+    wire.charge(size_of::<DynTensor>() as u64)?;
     let (meta, elements) = wire.payload_elements(item)?;
     Ok(match (kind, elements) {
         (Kind::Tensor, elements) => Value::Tensor(Box::new(DynTensor::from_parts(meta, elements)?)),

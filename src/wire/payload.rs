@@ -10,7 +10,7 @@ use crate::dtype::DType;
 use crate::elements::{Element, Elements, with_type};
 use crate::error::{Error, Result};
 use crate::io::buffers::{Buffers, Contents};
-use crate::io::source::{Bytes, Read, STEP, of_whole, reserve};
+use crate::io::source::{Bytes, Read, STEP, of_whole, reserve_exact};
 use crate::mem::shared_bytes::SharedBytes;
 use crate::mem::{self, LARGE};
 use crate::meta::TensorMeta;
@@ -28,7 +28,7 @@ impl<'de, R: Read<'de>> Reader<R> {
                 Bytes::Owned(bytes) => Ok(Bytes::Owned(bytes)),
             };
         }
-        self.charge(len as u64)?;
+        self.charge_steps(len, STEP)?;
         self.src.take(len, "a tensor")
     }
 
@@ -46,7 +46,10 @@ impl<'de, R: Read<'de>> Reader<R> {
                 Bytes::Owned(bytes)
             }
             Payload::Chunks(bytes) => Bytes::Owned(bytes),
-            Payload::Numbers(elements) => Bytes::Owned(elements.to_le_bytes()),
+            Payload::Numbers(elements) => {
+                self.charge(elements.byte_len() as u64)?;
+                Bytes::Owned(elements.to_le_bytes())
+            }
             Payload::Buffer { number, len } => match self.lend_buffer(number)? {
                 Some(bytes) => {
                     // The caller may copy the borrowed bytes.
@@ -59,12 +62,11 @@ impl<'de, R: Read<'de>> Reader<R> {
         Ok((item.meta, bytes))
     }
 
-    /// Charges for a copy of `len` bytes of a buffer. The first copy of a buffer may be free, since that many bytes of
-    /// input exist.
+    /// Charges for `len` bytes of a buffer, which may be copied.
     fn charge_copy(&mut self, number: u64, len: usize) -> Result<()> {
         let at = self.offset();
         let Some(buffers) = self.src.buffers() else { return Ok(()) };
-        let cost = buffers.cost(number, len as u64).map_err(|error| error.at(at))?;
+        let cost = buffers.cost(number, len as u64, at);
         self.charge(cost)
     }
 
@@ -105,6 +107,7 @@ impl<'de, R: Read<'de>> Reader<R> {
                 self.elements(&meta.dtype, Origin::Buffer(number), len, false)?
             }
             Payload::Chunks(bytes) => {
+                self.charge(bytes.len() as u64)?;
                 Elements::from_le_bytes(&meta.dtype, bytes).map_err(|error| error.at(at))?
             }
             Payload::Numbers(elements) => elements,
@@ -197,6 +200,15 @@ impl<'de, R: Read<'de>> Reader<R> {
             return Err(Error::data("the contents of buffers cannot be read here").at(at));
         };
         buffers.start(number, at)?;
+        // As in `charge_steps`, but the cost of the buffer was charged before. Without a limit that was set, the input allows
+        // as much.
+        if taken > buffers.proven().max(STEP) && self.limits().max_alloc().is_some() {
+            self.charge(taken as u64)?;
+            self.refund(taken as u64);
+        }
+        let Some(Contents::Read(buffers)) = self.src.buffers().map(Buffers::contents) else {
+            return Err(Error::data("the contents of buffers cannot be read here").at(at));
+        };
         buffers.skip(part.start as u64)?;
         let values = filled(taken, buffers.proven(), |step| buffers.read(step))?;
         buffers.skip(len.saturating_sub(part.end) as u64)?;
@@ -209,8 +221,8 @@ impl<'de, R: Read<'de>> Reader<R> {
     /// If the length of the input is unknown, memory is allocated step by step as bytes arrive,
     /// because `len` may be false.
     fn fill<A: Pod>(&mut self, len: usize) -> Result<Vec<A>> {
-        self.charge(len as u64)?;
         if self.src.remaining().is_some() {
+            self.charge(len as u64)?;
             let at = self.offset();
             let bytes = self.src.take(len, "a tensor")?;
             return mem::plain::copied(bytes.as_slice()).ok_or_else(|| partial(len).at(at));
@@ -223,6 +235,7 @@ impl<'de, R: Read<'de>> Reader<R> {
         // The input has provided this many bytes so far, so it may cause an allocation of the same
         // size.
         let proven = usize::try_from(at).unwrap_or(usize::MAX);
+        self.charge_steps(len, proven.max(STEP))?;
         let mut read = |step: &mut [u8]| self.src.read_exact(step, "a tensor");
         filled(len, proven, |bytes| bytes.chunks_mut(STEP).try_for_each(&mut read))
             .map_err(|error| of_whole(error, len, self.offset() - at, "a tensor").at(at))
@@ -339,14 +352,6 @@ fn filled<A: Pod>(
         read(bytemuck::cast_slice_mut(values.get_mut(done..).unwrap_or_default()))?;
     }
     Ok(values)
-}
-
-fn reserve_exact<A>(values: &mut Vec<A>, additional: usize) -> Result<()> {
-    match values.try_reserve_exact(additional) {
-        Ok(()) => Ok(()),
-        // Asks for memory again, to fail with the same message as all other reads.
-        Err(_) => reserve(values, additional),
-    }
 }
 
 #[cold]

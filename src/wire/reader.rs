@@ -2,9 +2,9 @@
 
 use std::cell::Cell;
 
-use super::columns::{Allowance, Scope};
 use super::head::{self, Head, Parsed};
 use super::tag;
+use crate::budget::{Budget, FREE_ROW, Growth};
 use crate::error::{Error, Result};
 use crate::io::source::{Bytes, Read, SliceRead, Source as _, pass_over};
 use crate::options::Limits;
@@ -26,15 +26,17 @@ impl<'de> Reader<SliceRead<'de>> {
     }
 }
 
+/// A `Vec` that grows byte by byte takes so many times its length: its room is up to twice as long, and while it grows,
+/// there is the block before it, too.
+pub const GROWING: u64 = 3;
+
 /// A source of CBOR items, and how much of the limits is left.
 #[derive(Debug)]
 pub struct Reader<R> {
     pub src: R,
     /// The number of further levels that may be entered.
     depth: usize,
-    limits: Limits,
-    /// The number of bytes that may still be allocated.
-    budget: u64,
+    budget: Budget,
     /// The sum of all size hints given so far: see [`Reader::size_hint`].
     hinted: Cell<u64>,
     /// Whether the source stores the bytes of skipped items, so that they count as allocated.
@@ -42,8 +44,8 @@ pub struct Reader<R> {
     /// Whether the input is the metadata of a segment, which says each thing in one way (`SPEC.md`, section 5.3).
     /// Everything else is refused.
     strict: bool,
-    /// The limits that only columns use up.
-    columns: Scope,
+    /// What was taken by [`charge_kept`](Self::charge_kept).
+    kept: u64,
 }
 
 /// The start of the next item, as a typed reader needs it.
@@ -103,18 +105,11 @@ impl Left {
 
 impl<'de, R: Read<'de>> Reader<R> {
     pub fn new(src: R, limits: Limits) -> Self {
-        let budget = limits.alloc_budget(src.bounds_itself());
+        let budget = Budget::new(limits);
+        budget.allow(src.allowed());
         let strict = src.is_metadata();
-        Self {
-            src,
-            depth: limits.max_depth,
-            limits,
-            budget,
-            hinted: Cell::new(0),
-            recording: false,
-            strict,
-            columns: Scope::default(),
-        }
+        let (depth, hinted) = (limits.max_depth, Cell::new(0));
+        Self { src, depth, budget, hinted, recording: false, strict, kept: 0 }
     }
 
     /// Sets whether the input is the metadata of a segment. Otherwise it is if the source says so.
@@ -131,48 +126,44 @@ impl<'de, R: Read<'de>> Reader<R> {
     }
 
     /// A reader of an item inside another document, with what is left of the limits of that document.
-    pub fn inside(src: R, levels: usize, allowance: &Allowance) -> Self {
-        let mut wire = Self::new(src, allowance.limits);
-        wire.depth = levels;
-        wire.strict = allowance.strict;
-        wire.resume(allowance);
-        wire
+    pub fn inside(src: R, levels: usize, allowance: &Budget) -> Self {
+        let (budget, hinted) = (allowance.clone(), Cell::new(0));
+        let strict = budget.strict;
+        Self { src, depth: levels, budget, hinted, recording: false, strict, kept: 0 }
     }
 
-    /// The remaining part of the limits.
-    pub fn allowance(&self) -> Allowance {
-        let (budget, scope) = (Cell::new(self.budget), Cell::new(self.columns));
-        Allowance { limits: self.limits, strict: self.strict, budget, scope }
+    /// What is left of the budget, with all that the input allows so far.
+    pub fn allowance(&self) -> Budget {
+        self.budget.allow(self.src.allowed());
+        let mut allowance = self.budget.clone();
+        allowance.strict = self.strict;
+        allowance
     }
 
-    /// Takes back the remaining part of the limits after other code has used an [`Allowance`].
-    pub fn resume(&mut self, allowance: &Allowance) {
-        self.budget = allowance.budget.get();
-        self.columns = allowance.scope.get();
-    }
-
-    /// The limits that only columns use up.
-    pub fn column_limits(&mut self) -> &mut Scope {
-        &mut self.columns
+    /// Takes back the budget after other code has used it.
+    pub fn resume(&mut self, allowance: &Budget) {
+        self.budget.take_over(allowance);
     }
 
     /// Resets the limits. Each value of a stream gets the full limits.
     pub fn renew(&mut self) {
-        self.depth = self.limits.max_depth;
-        self.budget = self.limits.alloc_budget(self.src.bounds_itself());
-        self.columns = Scope::default();
+        self.depth = self.limits().max_depth;
+        self.budget = Budget::new(self.limits());
+        let before = if self.src.remaining().is_none() { self.src.allowed() } else { 0 };
+        self.budget.start(before);
+        self.budget.allow(self.src.allowed());
     }
 
     pub fn limits(&self) -> Limits {
-        self.limits
+        self.budget.limits
     }
 
     pub fn max_rank(&self) -> usize {
-        self.limits.max_rank
+        self.limits().max_rank
     }
 
     pub fn max_depth(&self) -> usize {
-        self.limits.max_depth
+        self.limits().max_depth
     }
 
     #[inline(always)]
@@ -234,23 +225,97 @@ impl<'de, R: Read<'de>> Reader<R> {
 
     #[cold]
     pub fn too_deep(&self) -> Error {
-        let max = self.limits.max_depth;
+        let max = self.max_depth();
         Error::limit(format!("nesting is deeper than {max} levels")).at(self.offset())
     }
 
-    /// Subtracts bytes that are about to be allocated from the document's budget.
+    /// Takes bytes that are about to be allocated from the document's budget.
+    #[inline(always)]
     pub fn charge(&mut self, bytes: u64) -> Result<()> {
-        match self.budget.checked_sub(bytes) {
-            Some(left) => {
-                self.budget = left;
-                Ok(())
-            }
-            None => Err(Error::limit(format!(
-                "cannot allocate {bytes} more bytes, {} are left of the limit",
-                self.budget
-            ))
-            .at(self.offset())),
+        if self.budget.take(bytes) { Ok(()) } else { self.charge_more(bytes) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn charge_more(&mut self, bytes: u64) -> Result<()> {
+        self.budget.allow(self.src.allowed());
+        self.budget.charge(bytes).map_err(|error| error.at(self.offset()))
+    }
+
+    /// Like [`charge`](Self::charge), for memory that grows with the next `len` bytes of the input, which are read into it.
+    /// So these count as input.
+    #[inline(always)]
+    pub fn charge_input(&mut self, len: u64) -> Result<()> {
+        if self.budget.take(len) { Ok(()) } else { self.charge_more_input(len) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn charge_more_input(&mut self, len: u64) -> Result<()> {
+        self.budget.allow(self.src.allowed().saturating_add(Limits::allowed(len, 0)));
+        self.budget.charge(len).map_err(|error| error.at(self.offset()))
+    }
+
+    /// Takes memory for the next `len` bytes of the input, which arrive step by step, so that `len` may be false. If they do
+    /// not fit in the first step, the block grows, and there are two blocks for a while. `first` is the length of that step.
+    pub fn charge_steps(&mut self, len: usize, first: usize) -> Result<()> {
+        if len <= first {
+            return self.charge_input(len as u64);
         }
+        self.charge_input((len as u64).saturating_mul(2))?;
+        self.refund(len as u64);
+        Ok(())
+    }
+
+    /// Takes the bytes of a block that grows: see [`Budget::grow`].
+    #[inline]
+    pub fn grow(&mut self, growth: Growth) -> Result<()> {
+        self.charge(growth.new)?;
+        self.budget.refund(growth.old);
+        Ok(())
+    }
+
+    /// Makes room for more elements, which at least doubles if there is too little.
+    pub fn reserve<T>(&mut self, values: &mut Vec<T>, more: usize) -> Result<()> {
+        Growth::of(values, more).reserve(values, |growth| self.grow(growth))
+    }
+
+    /// Takes what rows cost that take no bytes of input.
+    pub fn free_rows(&mut self, rows: impl Into<usize>) -> Result<()> {
+        self.charge_kept((rows.into() as u64).saturating_mul(FREE_ROW))
+    }
+
+    /// Like [`charge`](Self::charge), for what values cost that are made of a group of rows, not the group itself. It stays
+    /// taken when the group is freed.
+    pub fn charge_kept(&mut self, bytes: u64) -> Result<()> {
+        self.charge(bytes)?;
+        self.kept = self.kept.saturating_add(bytes);
+        Ok(())
+    }
+
+    /// The number of bytes of memory that are taken from the budget, without those of [`charge_kept`](Self::charge_kept).
+    pub fn taken(&self) -> u64 {
+        self.budget.taken().saturating_sub(self.kept)
+    }
+
+    /// Notes that memory was taken for a value of this type, which is read next: see [`Budget::in_box`].
+    #[inline(always)]
+    pub fn place<T>(&self) {
+        self.budget.place::<T>();
+    }
+
+    /// Takes the bytes of a value of this type, if it is in a box.
+    #[inline(always)]
+    pub fn charge_box<T>(&mut self) -> Result<()> {
+        match self.budget.in_box::<T>() {
+            Some(bytes) => self.charge(bytes),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives back bytes of the budget that were freed.
+    pub fn refund(&self, bytes: u64) {
+        self.budget.refund(bytes);
     }
 
     /// The number of elements to reserve memory for, if the container claims to have `claimed` elements.
@@ -534,14 +599,19 @@ impl<'de, R: Read<'de>> Reader<R> {
         let at = self.offset();
         let head = self.head()?;
         if self.recording {
-            self.charge(self.offset() - at)?;
+            self.charge_input(GROWING * (self.offset() - at))?;
         }
         match head.major() {
             head::UNSIGNED | head::NEGATIVE => Ok(()),
             head::BYTES if head.is_indefinite() => self.skip_chunks(head),
             head::BYTES => self.discard(head.arg),
             head::TEXT if head.is_indefinite() => self.skip_chunks(head),
-            head::TEXT => self.text(head).map(drop),
+            head::TEXT => {
+                if self.recording {
+                    self.charge_input(head.arg.saturating_mul(GROWING))?;
+                }
+                self.text(head).map(drop)
+            }
             head::ARRAY | head::MAP => {
                 self.enter()?;
                 let mut left = Left::of(head);
@@ -600,7 +670,7 @@ impl<'de, R: Read<'de>> Reader<R> {
 
     fn discard(&mut self, len: u64) -> Result<()> {
         if self.recording {
-            self.charge(len)?;
+            self.charge_input(len.saturating_mul(GROWING))?;
         }
         let missing = pass_over(&mut self.src, len)?;
         if missing > 0 {

@@ -5,10 +5,10 @@ use std::str;
 
 use super::head::{self, Head};
 use super::number::Numeric;
-use super::reader::Reader;
+use super::reader::{GROWING, Reader};
 use super::tag;
 use crate::error::{Error, Result};
-use crate::io::source::{Bytes, Read, reserve};
+use crate::io::source::{Bytes, Read, STEP, reserve};
 use crate::mem;
 
 /// The content of a text string. The variants are those of [`Bytes`].
@@ -51,7 +51,7 @@ impl<'de, R: Read<'de>> Reader<R> {
         if window.len() < skip + usize::from(len) {
             return None;
         }
-        if self.src.remaining().is_none() && self.charge(len.into()).is_err() {
+        if self.src.remaining().is_none() && self.charge_input(len.into()).is_err() {
             return None;
         }
         let at = self.offset();
@@ -80,7 +80,8 @@ impl<'de, R: Read<'de>> Reader<R> {
     #[inline(always)]
     fn block(&mut self, len: u64, what: &str) -> Result<Bytes<'de, '_>> {
         if self.src.remaining().is_none() {
-            self.charge(len)?;
+            let len = usize::try_from(len).unwrap_or(usize::MAX);
+            self.charge_steps(len, STEP)?;
         }
         match usize::try_from(len) {
             Ok(len) => self.src.take(len, what),
@@ -118,10 +119,7 @@ impl<'de, R: Read<'de>> Reader<R> {
                 let what = format!("expected at most {max} bytes in chunks, found more");
                 return Err(Error::data(what).at(at));
             }
-            if self.src.remaining().is_some() {
-                // Otherwise `block` charges.
-                self.charge(chunk.arg)?;
-            }
+            self.charge_input(chunk.arg.saturating_mul(GROWING))?;
             let bytes = self.block(chunk.arg, head::name(chunk.initial))?;
             let bytes = bytes.as_slice();
             if chunk.major() == head::TEXT {

@@ -331,6 +331,7 @@ impl<'de, R: Read<'de>> Reader<R> {
             Err(error) => Some(Err(error)),
         });
         let shape = dims.collect::<Result<Shape>>()?;
+        self.charge(shape.allocated() as u64)?;
         match shape.element_count() {
             Some(count) => Ok((shape, count)),
             None => {
@@ -438,12 +439,16 @@ impl<'de, R: Read<'de>> Reader<R> {
         let mut are_single = true;
         self.within(1, |wire| {
             while wire.more(&mut left)? {
-                wire.charge(size_of::<Number>() as u64)?;
+                if numbers.len() == numbers.capacity() {
+                    wire.reserve(&mut numbers, 1)?;
+                }
                 are_single &= matches!(wire.peek()?, Some(head::HALF | head::SINGLE));
                 numbers.push(wire.element()?);
             }
             Ok(())
         })?;
+        self.charge((numbers.len() as u64).saturating_mul(Elements::MAX_NUMBER))?;
+        self.refund((numbers.capacity() * size_of::<Number>()) as u64);
         Elements::of_plain_array(&numbers, are_single).map_err(|error| error.at(at))
     }
 

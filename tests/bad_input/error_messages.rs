@@ -451,10 +451,10 @@ fn limits_say_what_was_reached() {
     assert_eq!(error.to_string(), "nesting is deeper than 3 levels at `0.0` (byte 5)");
     let error = limited::<Vec<String>>(
         "83 63616161 63616161 63616161",
-        Limits::default().with_max_alloc(8),
+        Limits::default().with_max_alloc(3 * size_of::<String>() as u64 + 8),
     );
     assert_eq!(
         error.to_string(),
-        "cannot allocate 3 more bytes, 2 are left of the limit at `2` (byte 10)"
+        "the value needs more memory than the limit of 80 bytes; Limits::with_max_alloc sets another limit at `2` (byte 10)"
     );
 }

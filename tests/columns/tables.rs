@@ -288,7 +288,7 @@ fn what_views_read_again_is_limited() {
     let mut views = table.views::<Vec<f64>>("x").unwrap();
     assert_eq!(views.len(), 4000);
     let error = views.find_map(Result::err).unwrap();
-    assert!(error.to_string().contains("lead to the same buffer"), "{error}");
+    assert!(error.to_string().contains("with_max_alloc sets another limit"), "{error}");
 }
 
 /// 100,000 records are at least two groups.

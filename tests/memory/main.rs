@@ -4,6 +4,7 @@
 mod archives;
 mod copies;
 mod deferred;
+mod hostile;
 mod pages;
 mod parts;
 mod rows;

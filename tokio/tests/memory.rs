@@ -2,15 +2,19 @@
 
 mod support;
 
+use bytes::BytesMut;
 use ndarray::Array2;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use support::{SlowReader, SlowWriter, poll_all, poll_some};
 use tenarc::archive::SaveOptions;
 use tenarc::parts::Split;
 use tenarc::tensor::{Order, SharedTensor, TensorMeta, ToTensor};
 use tenarc::{DType, Tensor};
 use tenarc_test_support::alloc::{self, Counting};
-use tenarc_tokio::{PartsReader, PartsWriter};
+use tenarc_tokio::{MessageCodec, PartsReader, PartsWriter};
 use tokio::io::AsyncWrite;
+use tokio_util::codec::Decoder;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -121,4 +125,39 @@ fn the_memory_of_a_large_tensor_grows_few_times() {
     assert_eq!(parts.buffers()[0].len(), LARGE);
     assert!(made.large <= 3, "{} large pieces", made.large);
     assert!(made.bytes < LARGE + LITTLE, "{} bytes", made.bytes);
+}
+
+/// A message of few bytes takes at most 64 MiB and 64 times its length: a list of 16 million units, and half a million rows of
+/// one bool.
+#[test]
+fn small_messages_stay_small() {
+    #[derive(Deserialize)]
+    #[serde(default)]
+    #[allow(dead_code)]
+    struct Big {
+        a: bool,
+        rest: [[u64; 25]; 20],
+    }
+    impl Default for Big {
+        fn default() -> Self {
+            Self { a: false, rest: [[0; 25]; 20] }
+        }
+    }
+    fn refused<T: DeserializeOwned>(message: &[u8]) {
+        let mut frame = BytesMut::from(&u32::try_from(message.len()).unwrap().to_be_bytes()[..]);
+        frame.extend_from_slice(message);
+        let (result, most) = alloc::peak_of(|| MessageCodec::<T>::new().decode(&mut frame));
+        let error = result.err().expect("an error");
+        assert!(error.to_string().contains("with_max_alloc"), "{error}");
+        assert!(most < (64 << 20) + 64 * message.len() + LITTLE, "{most}");
+    }
+    let units = b"\xdaTCOL\x82\x1a\x00\x01\x00\x00\x83dlist\x18\xfe\x81dunit";
+    refused::<tenarc::Value>(units);
+    refused::<Vec<Vec<Big>>>(units);
+    let mut bools = b"\xdaTCOL\x90".to_vec();
+    for _ in 0..8 {
+        bools.extend_from_slice(b"\x1a\x00\x01\x00\x00\xa1aa\x82dbool\x59\x20\x00");
+        bools.extend_from_slice(&[0; 8192]);
+    }
+    refused::<Vec<Big>>(&bools);
 }

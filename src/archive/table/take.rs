@@ -8,10 +8,10 @@ use serde::de::{self, DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAn
 use super::{Part, Stored, Table};
 use crate::archive::positioned::Positioned;
 use crate::archive::unpack::KeptChunks;
+use crate::budget::Budget;
 use crate::de::fields_of;
 use crate::error::Result;
 use crate::io::at::ReadAt;
-use crate::segment::buffers::Spent;
 
 /// Rows of a group are read together if there are at most this part of the group's rows between them. So a group is read
 /// at most this many times, and few rows are read that nobody wants.
@@ -47,12 +47,17 @@ impl<S: ReadAt + ?Sized> Table<'_, S> {
         if let Some(&(last, _)) = order.last() {
             self.check_row(last)?;
         }
-        let mut taken = Vec::new();
-        let mut spent = Spent::default();
+        let mut taken: Vec<(usize, T)> = Vec::new();
+        let budget = Budget::new(self.limits);
+        let mut last = None;
         let mut rest = &*order;
         while let Some(&(row, _)) = rest.first() {
-            let Some(part) = self.parts.get(self.part_of(row)) else { break };
+            let number = self.part_of(row);
+            let Some(part) = self.parts.get(number) else { break };
             let part = part.part()?;
+            if last.replace(number) != Some(number) {
+                budget.start(0);
+            }
             let (group, end) = part.around(row);
             let near = ((end - group) / NEAR).max(1);
             let mut before = row;
@@ -64,10 +69,13 @@ impl<S: ReadAt + ?Sized> Table<'_, S> {
             };
             let count = rest.iter().skip(1).take_while(is_near).count();
             let (now, later) = rest.split_at(1 + count);
-            let read = part.take(now, &self.chunks, &mut spent)?;
+            let read = part.take(now, &self.chunks, &budget)?;
+            budget.reserve(&mut taken, read.len())?;
+            budget.refund((read.capacity() * size_of::<T>()) as u64);
             taken.extend(now.iter().map(|(_, place)| *place).zip(read));
             rest = later;
         }
+        budget.charge((taken.len() * size_of::<T>()) as u64)?;
         taken.sort_unstable_by_key(|(place, _)| *place);
         Ok(taken.into_iter().map(|(_, row)| row).collect())
     }
@@ -85,7 +93,7 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
         &self,
         wanted: &[(u64, usize)],
         chunks: &KeptChunks,
-        spent: &mut Spent,
+        budget: &Budget,
     ) -> Result<Vec<T>> {
         let options = self.segment.options;
         let (source, loaded) = (self.segment.source, &self.segment.loaded);
@@ -93,17 +101,18 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
             return Ok(Vec::new());
         };
         match &self.stored {
-            Stored::Items(items) => self.read(spent, |buffers| {
+            Stored::Items(items) => self.read(budget, |buffers| {
                 let rows = wanted.iter().map(|(row, _)| row - self.first);
-                rows.map(|row| self.row(items, row, options, buffers)).collect()
+                self.rows_of(items, rows, buffers)
             }),
             Stored::Columns { groups } => {
-                let mut buffers = Positioned::keeping(source, loaded, options, *spent, chunks);
+                let mut buffers =
+                    Positioned::keeping(source, loaded, options, budget.clone(), chunks);
                 let (rows, fields) = (first - self.first..last - self.first + 1, fields_of::<T>());
                 let seed = Picked { rows: wanted, row: PhantomData };
                 let options = options.with_checksums(false);
                 let taken = self.in_groups(groups, rows, fields, options, &mut buffers, seed)?;
-                *spent = buffers.spent();
+                budget.take_over(buffers.left());
                 Ok(taken)
             }
         }

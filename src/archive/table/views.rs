@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use serde::de::Deserialize;
 
 use super::{Group, Part, Stored, Table};
+use crate::budget::Budget;
 use crate::de::ColumnOfGroups;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
@@ -29,7 +30,7 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
         let filled: Vec<_> = self.filled().collect::<Result<_>>()?;
         let part = match &*filled {
             [] => {
-                let empty = ColumnOfGroups::new(self.limits);
+                let empty = ColumnOfGroups::new(Budget::new(self.limits));
                 return T::deserialize(empty).map_err(|error| error.in_field(path));
             }
             [part] => part,
@@ -117,7 +118,7 @@ impl<'a, S: ReadAt + ?Sized> Place<'_, 'a, S> {
         };
         let options = part.segment.options;
         let first = self.first_row();
-        let mut column = ColumnOfGroups::starting_at(first, options.limits);
+        let mut column = ColumnOfGroups::starting_at(first, Budget::new(options.limits));
         let range = part.range.start.saturating_add(group.at)..part.range.end;
         part.segment.lending_after(range, None, seen, |metadata, base, buffers| {
             let read = decode_with(metadata, base, buffers, options, |deserializer| {

@@ -6,22 +6,29 @@ use std::ops::Range;
 use serde::de::{self, DeserializeSeed, Visitor};
 
 use super::row::Row;
+use crate::budget::{self, Budget, MapRoom, Room};
 use crate::de::access::key_text;
 use crate::error::{Error, Result};
-use crate::wire::columns::{Allowance, Column, Cuts, Enum, Field, Kind, Lengths, Maps, TextData};
+use crate::wire::columns::{Column, Cuts, Enum, Field, Kind, Lengths, Maps, TextData};
 
 /// The elements of a row of lists.
 pub struct ListItems<'c, 'de> {
     column: &'c mut Column<'de>,
     rows: Range<usize>,
     start: usize,
-    allowance: &'c Allowance,
+    allowance: &'c Budget,
+    room: Room,
 }
 
 impl<'c, 'de> ListItems<'c, 'de> {
-    pub fn new(column: &'c mut Column<'de>, rows: Range<usize>, allowance: &'c Allowance) -> Self {
+    pub fn new(
+        column: &'c mut Column<'de>,
+        rows: Range<usize>,
+        allowance: &'c Budget,
+        room: Room,
+    ) -> Self {
         let start = rows.start;
-        Self { column, rows, start, allowance }
+        Self { column, rows, start, allowance, room }
     }
 
     pub fn left(&self) -> usize {
@@ -34,12 +41,13 @@ impl<'de> de::SeqAccess<'de> for &mut ListItems<'_, 'de> {
 
     #[inline]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
-        let count = self.rows.len();
         let Some(row) = self.rows.next() else { return Ok(None) };
-        if row == self.start {
-            let counted = self.allowance.take_elements(count, size_of::<T::Value>());
-            counted.map_err(|error| error.at(self.column.at))?;
+        if !self.room.holds::<T::Value>(row - self.start) {
+            let (kind, left) = (const { budget::Kind::of::<T::Value>() }, self.rows.len() + 1);
+            let room = self.allowance.element(&mut self.room, kind, left);
+            room.map_err(|error| error.at(self.column.at))?;
         }
+        self.allowance.place::<T::Value>();
         match seed.deserialize(Row::new(self.column, row, self.allowance)) {
             Ok(value) => Ok(Some(value)),
             Err(error) => {
@@ -59,13 +67,19 @@ impl<'de> de::SeqAccess<'de> for &mut ListItems<'_, 'de> {
 pub struct TupleItems<'c, 'de> {
     columns: std::slice::IterMut<'c, Column<'de>>,
     row: usize,
-    index: u64,
-    allowance: &'c Allowance,
+    index: usize,
+    allowance: &'c Budget,
+    room: Room,
 }
 
 impl<'c, 'de> TupleItems<'c, 'de> {
-    pub fn new(columns: &'c mut [Column<'de>], row: usize, allowance: &'c Allowance) -> Self {
-        Self { columns: columns.iter_mut(), row, index: 0, allowance }
+    pub fn new(
+        columns: &'c mut [Column<'de>],
+        row: usize,
+        allowance: &'c Budget,
+        room: Room,
+    ) -> Self {
+        Self { columns: columns.iter_mut(), row, index: 0, allowance, room }
     }
 
     pub fn left(&self) -> usize {
@@ -80,10 +94,16 @@ impl<'de> de::SeqAccess<'de> for &mut TupleItems<'_, 'de> {
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
         let Some(column) = self.columns.next() else { return Ok(None) };
         let at = column.at;
+        if !self.room.holds::<T::Value>(self.index) {
+            let (kind, left) = (const { budget::Kind::of::<T::Value>() }, self.columns.len() + 1);
+            let room = self.allowance.element(&mut self.room, kind, left);
+            room.map_err(|error| error.at(at))?;
+        }
         self.index += 1;
+        self.allowance.place::<T::Value>();
         match seed.deserialize(Row::new(column, self.row, self.allowance)) {
             Ok(value) => Ok(Some(value)),
-            Err(error) => Err(error.at(at).in_index(self.index - 1)),
+            Err(error) => Err(error.at(at).in_index(self.index as u64 - 1)),
         }
     }
 
@@ -98,12 +118,12 @@ impl<'de> de::SeqAccess<'de> for &mut TupleItems<'_, 'de> {
 pub struct InOrder<'c, 'de> {
     fields: std::slice::IterMut<'c, Field<'de>>,
     row: usize,
-    allowance: &'c Allowance,
+    allowance: &'c Budget,
 }
 
 impl<'c, 'de> InOrder<'c, 'de> {
     #[inline(always)]
-    pub fn new(fields: &'c mut [Field<'de>], row: usize, allowance: &'c Allowance) -> Self {
+    pub fn new(fields: &'c mut [Field<'de>], row: usize, allowance: &'c Budget) -> Self {
         Self { fields: fields.iter_mut(), row, allowance }
     }
 
@@ -119,6 +139,7 @@ impl<'de> de::SeqAccess<'de> for &mut InOrder<'_, 'de> {
     #[inline(always)]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
         let Some(field) = self.fields.next() else { return Ok(None) };
+        self.allowance.place::<T::Value>();
         match seed.deserialize(Row::new(&mut field.column, self.row, self.allowance)) {
             Ok(value) => Ok(Some(value)),
             Err(error) => Err(in_field(error, field)),
@@ -144,12 +165,18 @@ pub struct Fields<'c, 'de> {
     /// The field whose name was read last.
     current: Option<&'c mut Field<'de>>,
     row: usize,
-    allowance: &'c Allowance,
+    allowance: &'c Budget,
+    room: MapRoom,
 }
 
 impl<'c, 'de> Fields<'c, 'de> {
-    pub fn new(fields: &'c mut [Field<'de>], row: usize, allowance: &'c Allowance) -> Self {
-        Self { fields: fields.iter_mut(), current: None, row, allowance }
+    pub fn new(
+        fields: &'c mut [Field<'de>],
+        row: usize,
+        allowance: &'c Budget,
+        room: MapRoom,
+    ) -> Self {
+        Self { fields: fields.iter_mut(), current: None, row, allowance, room }
     }
 
     pub fn left(&self) -> usize {
@@ -167,6 +194,7 @@ impl<'de> de::MapAccess<'de> for &mut Fields<'_, 'de> {
         for field in self.fields.by_ref() {
             if field.is_present(self.row) {
                 let at = field.column.at;
+                self.room.key::<K::Value>();
                 let field = self.current.insert(field);
                 let key = seed.deserialize(Name { name: &field.name, allowance: self.allowance });
                 return key.map(Some).map_err(|error| error.at(at));
@@ -178,7 +206,12 @@ impl<'de> de::MapAccess<'de> for &mut Fields<'_, 'de> {
     #[inline]
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
         let Some(field) = self.current.take() else { return Err(no_key()) };
+        if self.room.is_used_up() {
+            let bytes = self.room.grow(size_of::<V::Value>(), self.fields.len() + 1);
+            self.allowance.charge(bytes).map_err(|error| error.at(field.column.at))?;
+        }
         let row = field.inner(self.row);
+        self.allowance.place::<V::Value>();
         match seed.deserialize(Row::new(&mut field.column, row, self.allowance)) {
             Ok(value) => Ok(value),
             Err(error) => Err(in_field(error, field)),
@@ -200,17 +233,15 @@ fn no_key() -> Error {
 pub struct Entries<'c, 'de> {
     maps: &'c mut Maps<'de>,
     rows: Range<usize>,
-    /// The number of entries that were not counted yet.
-    uncounted: usize,
+    room: MapRoom,
     current: Option<usize>,
-    allowance: &'c Allowance,
+    allowance: &'c Budget,
 }
 
 impl<'c, 'de> Entries<'c, 'de> {
-    pub fn new(maps: &'c mut Maps<'de>, row: usize, allowance: &'c Allowance) -> Self {
+    pub fn new(maps: &'c mut Maps<'de>, row: usize, allowance: &'c Budget, room: MapRoom) -> Self {
         let rows = maps.cuts.range(row);
-        let uncounted = rows.len();
-        Self { maps, rows, uncounted, current: None, allowance }
+        Self { maps, rows, room, current: None, allowance }
     }
 
     pub fn left(&self) -> usize {
@@ -225,6 +256,7 @@ impl<'de> de::MapAccess<'de> for &mut Entries<'_, 'de> {
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
         let Some(row) = self.rows.next() else { return Ok(None) };
         self.current = Some(row);
+        self.room.key::<K::Value>();
         let keys = &mut self.maps.keys;
         let at = keys.at;
         let key = seed.deserialize(Row::new(keys, row, self.allowance));
@@ -234,9 +266,11 @@ impl<'de> de::MapAccess<'de> for &mut Entries<'_, 'de> {
     #[inline]
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
         let Some(row) = self.current.take() else { return Err(no_key()) };
-        let count = std::mem::take(&mut self.uncounted);
-        let counted = self.allowance.take_elements(count, size_of::<V::Value>());
-        counted.map_err(|error| error.at(self.maps.values.at))?;
+        if self.room.is_used_up() {
+            let bytes = self.room.grow(size_of::<V::Value>(), self.rows.len() + 1);
+            self.allowance.charge(bytes).map_err(|error| error.at(self.maps.values.at))?;
+        }
+        self.allowance.place::<V::Value>();
         match seed.deserialize(Row::new(&mut self.maps.values, row, self.allowance)) {
             Ok(value) => Ok(value),
             Err(error) => {
@@ -275,7 +309,7 @@ fn step(column: &mut Column<'_>, row: usize) -> String {
 pub struct Content<'c, 'de> {
     pub column: &'c mut Column<'de>,
     pub row: usize,
-    pub allowance: &'c Allowance,
+    pub allowance: &'c Budget,
 }
 
 /// The name of the variant in a row of enums, and its content unless it is a unit variant.
@@ -283,7 +317,7 @@ pub struct Content<'c, 'de> {
 pub fn variant_of<'c, 'de>(
     enums: &'c mut Enum<'de>,
     row: usize,
-    allowance: &'c Allowance,
+    allowance: &'c Budget,
 ) -> (&'c Cow<'de, str>, Option<Content<'c, 'de>>) {
     const NONE: &Cow<'static, str> = &Cow::Borrowed("");
     let (code, row) = enums.entry(row);
@@ -300,11 +334,13 @@ pub struct OneEntry<'c, 'de> {
     content: Content<'c, 'de>,
     is_key_read: bool,
     is_value_read: bool,
+    room: MapRoom,
 }
 
 impl<'c, 'de> OneEntry<'c, 'de> {
     pub fn new(name: &'c Cow<'de, str>, content: Content<'c, 'de>) -> Self {
-        Self { name, content, is_key_read: false, is_value_read: false }
+        let room = MapRoom::NONE;
+        Self { name, content, is_key_read: false, is_value_read: false, room }
     }
 
     pub fn left(&self) -> usize {
@@ -319,6 +355,7 @@ impl<'de> de::MapAccess<'de> for &mut OneEntry<'_, 'de> {
         if std::mem::replace(&mut self.is_key_read, true) {
             return Ok(None);
         }
+        self.room.key::<K::Value>();
         let name = Name { name: self.name, allowance: self.content.allowance };
         seed.deserialize(name).map(Some).map_err(|error| error.at(self.content.column.at))
     }
@@ -328,6 +365,8 @@ impl<'de> de::MapAccess<'de> for &mut OneEntry<'_, 'de> {
             return Err(no_key());
         }
         let Content { column, row, allowance } = &mut self.content;
+        allowance.charge(self.room.grow(size_of::<V::Value>(), 1))?;
+        allowance.place::<V::Value>();
         let value = seed.deserialize(Row::new(column, *row, allowance));
         value.map_err(|error| error.at(self.content.column.at).in_field(&**self.name))
     }
@@ -405,6 +444,7 @@ impl<'de> de::VariantAccess<'de> for Variant<'_, 'de> {
 
     #[inline]
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value> {
+        self.content.allowance.place::<T::Value>();
         self.read(|row| seed.deserialize(row))
     }
 
@@ -426,10 +466,17 @@ impl<'de> de::VariantAccess<'de> for Variant<'_, 'de> {
 /// The name of a field or variant. It is read like any text, because a map key may have any type.
 pub struct Name<'c, 'de> {
     name: &'c Cow<'de, str>,
-    allowance: &'c Allowance,
+    allowance: &'c Budget,
 }
 
 impl<'de> Name<'_, 'de> {
+    /// Passes the name to a visitor that may copy it.
+    #[inline]
+    fn copy<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        self.allowance.charge(self.name.len() as u64)?;
+        self.visit(visitor)
+    }
+
     #[inline]
     fn visit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         match self.name {
@@ -465,7 +512,7 @@ impl<'de> de::Deserializer<'de> for Name<'_, 'de> {
 
     #[inline]
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.visit(visitor)
+        self.copy(visitor)
     }
 
     #[inline]
@@ -475,12 +522,12 @@ impl<'de> de::Deserializer<'de> for Name<'_, 'de> {
 
     #[inline]
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.visit(visitor)
+        self.copy(visitor)
     }
 
     #[inline]
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.visit(visitor)
+        self.copy(visitor)
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {

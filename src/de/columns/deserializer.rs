@@ -8,6 +8,7 @@ use serde::de::{self, Unexpected, Visitor};
 use super::access::{Content, InOrder, Key, Variant, variant_of};
 use super::row::{Row, or_item, with_integers};
 use super::with_item;
+use crate::budget::{MapRoom, Room};
 use crate::de::access::UnitVariant;
 use crate::error::{Error, Result};
 use crate::handoff::name;
@@ -69,10 +70,10 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
             Kind::Unit | Kind::Optional(_) => visitor.visit_unit(),
             Kind::Texts(..) => self.text(visitor),
             Kind::Bytes(..) => self.bytes(visitor),
-            Kind::Lists(_) | Kind::Tuples(_) => self.seq(visitor),
-            Kind::Structs(_) | Kind::Maps(_) => self.map(visitor),
+            Kind::Lists(_) | Kind::Tuples(_) => self.seq(Room::NONE, visitor),
+            Kind::Structs(_) | Kind::Maps(_) => self.map(MapRoom::NONE, visitor),
             Kind::Enums(enums) if enums.is_unit(self.row) => self.text(visitor),
-            Kind::Enums(_) => self.map(visitor),
+            Kind::Enums(_) => self.map(MapRoom::NONE, visitor),
             Kind::Tensors(_) => self.shown_tensor(visitor),
             Kind::Items(_) | Kind::Dict(_) => Err(self.wrong(&visitor)),
         }
@@ -221,14 +222,13 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
 
     #[inline(always)]
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        let Kind::Lists(lists) = &mut self.column.kind else { return self.other_seq(visitor) };
-        let (cuts, elements) = &mut **lists;
-        Self::list(elements, cuts.range(self.row), self.allowance, self.column.at, visitor)
+        self.sequence(Room::NONE, visitor)
     }
 
     #[inline]
     fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value> {
-        self.deserialize_seq(visitor)
+        self.allowance.charge_box::<V::Value>()?;
+        self.sequence(Room::INSIDE, visitor)
     }
 
     #[inline]
@@ -238,7 +238,8 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
         _: usize,
         visitor: V,
     ) -> Result<V::Value> {
-        self.deserialize_seq(visitor)
+        self.allowance.charge_box::<V::Value>()?;
+        self.sequence(Room::INSIDE, visitor)
     }
 
     #[inline]
@@ -247,7 +248,7 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
         or_item!(row, de => de.deserialize_map(visitor));
         match &row.column.kind {
             Kind::Tensors(_) => row.shown_tensor(visitor),
-            _ => row.map(visitor),
+            _ => row.map(MapRoom::NONE, visitor),
         }
     }
 
@@ -261,6 +262,7 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
         if let Kind::Structs(structs) = &mut self.column.kind
             && structs.match_visitor::<V>(fields)
         {
+            self.allowance.charge_box::<V::Value>()?;
             let mut fields = InOrder::new(&mut structs.fields, self.row, self.allowance);
             // The value is made where it is returned, because a copy of it would wait until it is written.
             let mut value = visitor.visit_seq(&mut fields);
@@ -282,6 +284,7 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
     ) -> Result<V::Value> {
         let row = self.inner();
         or_item!(row, de => de.deserialize_enum(name, variants, visitor));
+        row.allowance.charge_box::<V::Value>()?;
         let Row { column, row, allowance, .. } = row;
         let at = column.at;
         let result = match &mut column.kind {
@@ -351,6 +354,18 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
     #[inline]
     fn is_human_readable(&self) -> bool {
         false
+    }
+}
+
+impl<'de> Row<'_, 'de> {
+    #[inline(always)]
+    fn sequence<V: Visitor<'de>>(self, room: Room, visitor: V) -> Result<V::Value> {
+        let Kind::Lists(lists) = &mut self.column.kind else {
+            return self.other_seq(room, visitor);
+        };
+        let (cuts, elements) = &mut **lists;
+        let (rows, at) = (cuts.range(self.row), self.column.at);
+        Self::list(elements, rows, self.allowance, room, at, visitor)
     }
 }
 

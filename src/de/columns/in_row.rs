@@ -3,10 +3,11 @@
 use serde::de::DeserializeSeed;
 
 use super::row::Row;
+use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::steps::{Steps, leads_to_several};
 use crate::value::{self, Value};
-use crate::wire::columns::{Allowance, Column, Kind, Structs};
+use crate::wire::columns::{Column, Kind, Structs};
 
 /// The way from a row of a column to a value in it.
 struct Route<'p> {
@@ -21,7 +22,7 @@ pub(super) fn read_in_row<'de, T: DeserializeSeed<'de>>(
     column: &mut Column<'de>,
     row: usize,
     steps: Steps<'_>,
-    allowance: &Allowance,
+    allowance: &Budget,
     seed: T,
 ) -> Result<T::Value> {
     let mut found = None;

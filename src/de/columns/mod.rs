@@ -21,10 +21,11 @@ pub(crate) use self::place::ColumnOfGroups;
 use self::row::Row;
 pub(in crate::de) use self::tensors::PlainArray;
 use super::Deserializer;
+use crate::budget::{Budget, Kind, Room};
 use crate::error::{Error, Result};
 use crate::io::item_read::ItemRead;
 use crate::io::source::Read;
-use crate::wire::columns::{Allowance, Column, Items, WantedFields};
+use crate::wire::columns::{Column, Items, WantedFields};
 use crate::wire::reader::{Left, Reader};
 
 impl<'de, R: Read<'de>> Deserializer<R> {
@@ -76,8 +77,11 @@ struct Groups<'a, 'de, R> {
     passed: u64,
     /// The number of the next row.
     at: u64,
-    allowance: &'a Allowance,
+    allowance: &'a Budget,
     current: Option<Current<'de>>,
+    /// The room of the collection that the rows are put into, and the number of rows in it.
+    room: Room,
+    taken: usize,
 }
 
 /// The group that is being read.
@@ -85,22 +89,27 @@ struct Current<'de> {
     column: Column<'de>,
     row: usize,
     rows: usize,
+    /// The bytes that the group has taken from the budget. They are free again after its last row.
+    taken: u64,
 }
 
 impl<'a, 'de, R: Read<'de>> Groups<'a, 'de, R> {
     fn new(
         wire: &'a mut Reader<R>,
         left: &'a mut Left,
-        allowance: &'a Allowance,
+        allowance: &'a Budget,
         wanted: Wanted<'a>,
     ) -> Self {
-        Self { wire, left, wanted, passed: 0, at: 0, allowance, current: None }
+        let (current, room, taken) = (None, Room::NONE, 0);
+        Self { wire, left, wanted, passed: 0, at: 0, allowance, current, room, taken }
     }
 
     /// Reads groups until there is one with rows that are wanted. Returns false after the last one.
     #[cold]
     fn next_group(&mut self) -> Result<bool> {
-        self.current = None;
+        if let Some(Current { taken, .. }) = self.current.take() {
+            self.allowance.refund(taken);
+        }
         self.wire.resume(self.allowance);
         while self.passed < self.wanted.rows.end {
             let first = self.passed;
@@ -141,15 +150,19 @@ impl<'a, 'de, R: Read<'de>> Groups<'a, 'de, R> {
         let end = usize::try_from(end.saturating_sub(first)).unwrap_or(usize::MAX).min(rows);
         if row >= end {
             if rows == 0 {
+                let before = self.wire.taken();
                 self.wire.column_part(0, 0..0, &self.wanted.fields)?;
+                self.wire.refund(self.wire.taken() - before);
             } else {
                 self.wire.skip()?;
             }
             return Ok(Some(false));
         }
+        let before = self.wire.taken();
         let part = self.wire.column_part(rows, row..end, &self.wanted.fields)?;
+        let taken = self.wire.taken() - before;
         self.at = first + row as u64;
-        self.current = Some(Current { column: part, row: 0, rows: end - row });
+        self.current = Some(Current { column: part, row: 0, rows: end - row, taken });
         Ok(Some(true))
     }
 
@@ -177,16 +190,19 @@ impl<'de, R: Read<'de>> de::SeqAccess<'de> for &mut Groups<'_, 'de, R> {
     #[inline]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
         loop {
-            if let Some(Current { column, row, rows }) = &mut self.current
+            if let Some(Current { column, row, rows, .. }) = &mut self.current
                 && row < rows
             {
                 let number = *row;
                 *row += 1;
                 self.at += 1;
-                if number == 0 {
-                    let counted = self.allowance.take_elements(*rows, size_of::<T::Value>());
-                    counted.map_err(|error| error.at(column.at))?;
+                if !self.room.holds::<T::Value>(self.taken) {
+                    let (kind, left) = (const { Kind::of::<T::Value>() }, *rows - number);
+                    let room = self.allowance.element(&mut self.room, kind, left);
+                    room.map_err(|error| error.at(column.at))?;
                 }
+                self.taken += usize::from(const { size_of::<T::Value>() > 0 });
+                self.allowance.place::<T::Value>();
                 let at = column.at;
                 return match seed.deserialize(Row::new(column, number, self.allowance)) {
                     Ok(value) => Ok(Some(value)),
@@ -210,7 +226,7 @@ impl<'de, R: Read<'de>> de::SeqAccess<'de> for &mut Groups<'_, 'de, R> {
 fn with_item<'de, T>(
     items: &mut Items<'de>,
     row: usize,
-    allowance: &Allowance,
+    allowance: &Budget,
     read: impl FnOnce(&mut Deserializer<ItemRead<'de, '_>>) -> Result<T>,
 ) -> Result<T> {
     let levels = items.levels;

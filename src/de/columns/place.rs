@@ -9,22 +9,22 @@ use serde::forward_to_deserialize_any;
 use super::in_row::{nothing_there, read_in_row};
 use super::row::Row;
 use super::{Current, Groups, Wanted};
+use crate::budget::{self, Budget, Room};
 use crate::de::items::show;
 use crate::de::{Deserializer, bulk};
 use crate::dtype::DType;
 use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::handoff::{Held, name};
-use crate::io::source::{Read, SliceRead};
+use crate::io::source::Read;
 use crate::meta::{Order, TensorMeta};
-use crate::options::Limits;
 use crate::shape::Shape;
 use crate::steps::Steps;
 use crate::tensor::ToTensor as _;
 use crate::value::{self, Value};
 use crate::wire::columns::{
-    Allowance, Column, ColumnTensor, Data, Items, Kind, Marks, Optional, Structs, Tensors,
-    WantedFields, tensor_of_groups,
+    Column, ColumnTensor, Data, Items, Kind, Marks, Optional, Structs, Tensors, WantedFields,
+    tensor_of_groups,
 };
 use crate::wire::head;
 use crate::wire::reader::{Left, Reader};
@@ -164,7 +164,7 @@ fn field_of<'de>(
     mut column: Column<'de>,
     rows: usize,
     names: &[String],
-    allowance: &Allowance,
+    allowance: &Budget,
 ) -> Result<Column<'de>> {
     let Some((name, rest)) = names.split_first() else { return Ok(column) };
     let at = column.at;
@@ -203,15 +203,14 @@ fn field_of<'de>(
 fn as_items<'de>(
     column: &mut Column<'de>,
     rows: usize,
-    allowance: &Allowance,
+    allowance: &Budget,
     of: impl Fn(&Value) -> Option<&Value>,
 ) -> Result<Items<'de>> {
     let mut items = Vec::new();
     for row in 0..rows {
         let value = value::read_row(column, row, allowance)?;
         let item = crate::to_vec(of(&value).unwrap_or(&Value::Null))?;
-        allowance.charge(item.len() as u64)?;
-        items.extend_from_slice(&item);
+        allowance.extend(&mut items, &item)?;
     }
     Ok(Items::new(Data::Owned(Rc::new(items)), column.at, allowance.limits.max_depth))
 }
@@ -225,7 +224,7 @@ fn spread<'de>(
     marks: Marks<'de>,
     rows: usize,
     column: Column<'de>,
-    allowance: &Allowance,
+    allowance: &Budget,
 ) -> Result<Column<'de>> {
     if let Kind::Dict(dict) = &column.kind
         && matches!(dict.column.kind, Kind::Unit | Kind::Optional(_) | Kind::Items(_))
@@ -264,13 +263,12 @@ fn spread_items<'de>(
     mut marks: Marks<'de>,
     rows: usize,
     mut items: Items<'de>,
-    allowance: &Allowance,
+    allowance: &Budget,
 ) -> Result<Items<'de>> {
     let mut all = Vec::new();
     for row in 0..rows {
         let item = marks.inner(row).map_or(&[head::NULL][..], |row| items.item(row));
-        allowance.charge(item.len() as u64)?;
-        all.extend_from_slice(item);
+        allowance.extend(&mut all, item)?;
     }
     Ok(Items::new(Data::Owned(Rc::new(all)), at, items.levels))
 }
@@ -284,20 +282,18 @@ pub struct ColumnOfGroups<'de> {
     first: u64,
     /// The dtype of the column as a tensor, if it is known. That of some of the groups can be narrower.
     dtype: Option<DType>,
-    allowance: Allowance,
+    allowance: Budget,
 }
 
 impl<'de> ColumnOfGroups<'de> {
-    /// Starts without groups. `limits` limits the memory for the values that are read.
-    pub fn new(limits: Limits) -> Self {
-        Self::starting_at(0, limits)
+    /// Starts without groups.
+    pub fn new(budget: Budget) -> Self {
+        Self::starting_at(0, budget)
     }
 
     /// Like [`new`](Self::new), for rows from row `first` of a table on.
-    pub fn starting_at(first: u64, limits: Limits) -> Self {
-        let wire = Reader::new(SliceRead::new(&[]), limits);
-        let groups = Vec::new();
-        Self { groups, rows: 0, first, dtype: None, allowance: wire.allowance() }
+    pub fn starting_at(first: u64, allowance: Budget) -> Self {
+        Self { groups: Vec::new(), rows: 0, first, dtype: None, allowance }
     }
 
     /// States the dtype of the column as a tensor.
@@ -310,22 +306,23 @@ impl<'de> ColumnOfGroups<'de> {
         self.groups.push((rows, column));
     }
 
-    /// Adds rows that are not stored as columns.
-    pub fn add_rows(&mut self, rows: &[&Value]) -> Result<()> {
+    /// Adds rows that are not stored as columns. `budget` is what is left after the rows were read.
+    pub fn add_rows(&mut self, rows: &[&Value], budget: &Budget) -> Result<()> {
+        self.allowance.take_over(budget);
         let kind = match self.tensors_of(rows)? {
             Some(tensors) => Kind::Tensors(Box::new(tensors)),
             None => {
                 let mut items = Vec::new();
                 for row in rows {
                     let item = crate::to_vec(row)?;
-                    self.allowance.charge(item.len() as u64)?;
-                    items.extend(item);
+                    self.allowance.extend(&mut items, &item)?;
                 }
                 let levels = self.allowance.limits.max_depth;
                 Kind::Items(Items::new(Data::Owned(Rc::new(items)), 0, levels))
             }
         };
         self.push(rows.len(), Column::new(0, kind));
+        budget.take_over(&self.allowance);
         Ok(())
     }
 
@@ -343,8 +340,7 @@ impl<'de> ColumnOfGroups<'de> {
                         && tensor.meta() == meta
                         && tensor.le_bytes().len() == len =>
                 {
-                    self.allowance.charge(len as u64)?;
-                    data.extend_from_slice(&tensor.le_bytes());
+                    self.allowance.extend(&mut data, &tensor.le_bytes())?;
                 }
                 _ => return Ok(None),
             }
@@ -382,6 +378,7 @@ impl<'de> ColumnOfGroups<'de> {
         let mut values = Vec::new();
         let first = self.first;
         for (rows, column) in &mut self.groups {
+            self.allowance.reserve(&mut values, *rows)?;
             for row in 0..*rows {
                 let value = value::read_row(column, row, &self.allowance);
                 let number = first.saturating_add(values.len() as u64);
@@ -400,7 +397,8 @@ impl<'de> de::Deserializer<'de> for ColumnOfGroups<'de> {
             return vec;
         }
         let rows = self.rows;
-        let mut elements = ColumnElements { columns: &mut self, group: 0, row: 0, taken: 0 };
+        let mut elements =
+            ColumnElements { columns: &mut self, group: 0, row: 0, taken: 0, room: Room::NONE };
         let value = visitor.visit_seq(&mut elements)?;
         Row::close(value, rows - elements.taken, "an array")
     }
@@ -420,7 +418,12 @@ impl<'de> de::Deserializer<'de> for ColumnOfGroups<'de> {
                 let value = self.value()?;
                 value::offer(value, || visitor.visit_unit())
             }
-            name::RAW => visitor.visit_byte_buf(crate::to_vec(&self.value()?)?),
+            name::RAW => {
+                let budget = self.allowance.clone();
+                let bytes = crate::to_vec(&self.value()?)?;
+                budget.charge(bytes.len() as u64)?;
+                visitor.visit_byte_buf(bytes)
+            }
             _ => visitor.visit_newtype_struct(self),
         }
     }
@@ -442,6 +445,7 @@ struct ColumnElements<'c, 'de> {
     /// The next row of the group.
     row: usize,
     taken: usize,
+    room: Room,
 }
 
 impl<'de> de::SeqAccess<'de> for &mut ColumnElements<'_, 'de> {
@@ -455,6 +459,13 @@ impl<'de> de::SeqAccess<'de> for &mut ColumnElements<'_, 'de> {
             };
             if self.row < *rows {
                 let at = column.at;
+                if !self.room.holds::<T::Value>(self.taken) {
+                    let (kind, left) =
+                        (const { budget::Kind::of::<T::Value>() }, self.columns.rows - self.taken);
+                    let room = self.columns.allowance.element(&mut self.room, kind, left);
+                    room.map_err(|error| error.at(at))?;
+                }
+                self.columns.allowance.place::<T::Value>();
                 let value = seed.deserialize(Row::new(column, self.row, &self.columns.allowance));
                 (self.row, self.taken) = (self.row + 1, self.taken + 1);
                 return value.map(Some).map_err(|error| error.at(at).in_index(index));

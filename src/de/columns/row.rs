@@ -9,20 +9,21 @@ use serde::de::{self, Unexpected, Visitor};
 use super::access::{Entries, Fields, ListItems, OneEntry, TupleItems, variant_of};
 use super::vectors::vec_of_rows;
 use super::with_item;
+use crate::budget::{Budget, MapRoom, Room};
 use crate::de::items::visit_bytes;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::serde_model::{
     Collect, Narrowing, invalid, visit_collected, visit_numbers, wrong_number,
 };
-use crate::wire::columns::{Allowance, Column, Cuts, Kind, NumberType, Structs, TextData};
+use crate::wire::columns::{Column, Cuts, Kind, NumberType, Structs, TextData};
 use crate::wire::number::Numeric;
 
 /// A row of a column.
 pub struct Row<'c, 'de> {
     pub(super) column: &'c mut Column<'de>,
     pub(super) row: usize,
-    pub(super) allowance: &'c Allowance,
+    pub(super) allowance: &'c Budget,
     /// The number of options that were entered but are not in the data: see
     /// [`one_more`](crate::serde_model::one_more).
     pub(super) somes: usize,
@@ -40,7 +41,7 @@ pub(super) use or_item;
 
 impl<'c, 'de> Row<'c, 'de> {
     #[inline(always)]
-    pub fn new(column: &'c mut Column<'de>, row: usize, allowance: &'c Allowance) -> Self {
+    pub fn new(column: &'c mut Column<'de>, row: usize, allowance: &'c Budget) -> Self {
         Self { column, row, allowance, somes: 0 }
     }
 
@@ -98,17 +99,17 @@ impl<'c, 'de> Row<'c, 'de> {
         if is_unit { Ok(()) } else { Err(row.wrong(expected)) }
     }
 
-    /// Reads a row that is an array.
-    pub(super) fn seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+    /// Reads a row that is an array. `room` is that of its elements.
+    pub(super) fn seq<V: Visitor<'de>>(self, room: Room, visitor: V) -> Result<V::Value> {
         let Self { column, row, allowance, .. } = self;
         let at = column.at;
         let result = match &mut column.kind {
             Kind::Lists(lists) => {
                 let (cuts, column) = &mut **lists;
-                return Self::list(column, cuts.range(row), allowance, at, visitor);
+                return Self::list(column, cuts.range(row), allowance, room, at, visitor);
             }
             Kind::Tuples(columns) => {
-                let mut items = TupleItems::new(columns, row, allowance);
+                let mut items = TupleItems::new(columns, row, allowance, room);
                 let value = visitor.visit_seq(&mut items);
                 value.and_then(|value| Self::close(value, items.left(), "an array"))
             }
@@ -123,25 +124,27 @@ impl<'c, 'de> Row<'c, 'de> {
     pub(super) fn list<V: Visitor<'de>>(
         column: &mut Column<'de>,
         rows: Range<usize>,
-        allowance: &Allowance,
+        allowance: &Budget,
+        room: Room,
         at: u64,
         visitor: V,
     ) -> Result<V::Value> {
         match vec_of_rows::<V>(column, rows.clone(), allowance) {
             Some(Ok(vec)) => Ok(vec),
             Some(Err(error)) => Err(error.at(at)),
-            None => Self::elements(column, rows, allowance, at, visitor),
+            None => Self::elements(column, rows, allowance, room, at, visitor),
         }
     }
 
     fn elements<V: Visitor<'de>>(
         column: &mut Column<'de>,
         rows: Range<usize>,
-        allowance: &Allowance,
+        allowance: &Budget,
+        room: Room,
         at: u64,
         visitor: V,
     ) -> Result<V::Value> {
-        let mut elements = ListItems::new(column, rows, allowance);
+        let mut elements = ListItems::new(column, rows, allowance, room);
         let mut value = visitor.visit_seq(&mut elements);
         if value.is_err() || elements.left() > 0 {
             value = value.and_then(|value| Self::close(value, elements.left(), "an array"));
@@ -150,14 +153,14 @@ impl<'c, 'de> Row<'c, 'de> {
         value
     }
 
-    /// Reads a row that is a map.
-    pub(super) fn map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+    /// Reads a row that is a map. `room` is that of its entries.
+    pub(super) fn map<V: Visitor<'de>>(self, room: MapRoom, visitor: V) -> Result<V::Value> {
         let Self { column, row, allowance, .. } = self;
         let at = column.at;
         let result = match &mut column.kind {
-            Kind::Structs(structs) => Self::fields(structs, row, allowance, visitor),
+            Kind::Structs(structs) => Self::fields(structs, row, allowance, room, visitor),
             Kind::Maps(maps) => {
-                let mut entries = Entries::new(maps, row, allowance);
+                let mut entries = Entries::new(maps, row, allowance, room);
                 let value = visitor.visit_map(&mut entries);
                 value.and_then(|value| Self::close(value, entries.left(), "a map"))
             }
@@ -178,10 +181,16 @@ impl<'c, 'de> Row<'c, 'de> {
         let Self { column, row, allowance, .. } = self;
         let at = column.at;
         let result = match &mut column.kind {
-            Kind::Texts(cuts, texts) => visit_text(cuts, texts, row, visitor),
+            Kind::Texts(cuts, texts) => visit_text(cuts, texts, row, allowance, visitor),
             Kind::Enums(enums) => match variant_of(enums, row, allowance) {
-                (Cow::Borrowed(name), None) => visitor.visit_borrowed_str(name),
-                (Cow::Owned(name), None) => visitor.visit_str(name),
+                (name, None) => {
+                    // Many rows can have the same name.
+                    allowance.charge(name.len() as u64).map_err(|error| error.at(at))?;
+                    match name {
+                        Cow::Borrowed(name) => visitor.visit_borrowed_str(name),
+                        Cow::Owned(name) => visitor.visit_str(name),
+                    }
+                }
                 (_, Some(_)) => Err(invalid(Unexpected::Other("map"), &visitor)),
             },
             _ => return Err(Self { column, row, allowance, somes: 0 }.wrong(&visitor)),
@@ -196,10 +205,14 @@ impl<'c, 'de> Row<'c, 'de> {
             if let Kind::Numbers(numbers) = &elements.kind
                 && numbers.kind == NumberType::U8
             {
-                return visit_bytes(numbers.run(cuts.range(self.row)), visitor);
+                let bytes = numbers.run(cuts.range(self.row));
+                if !bytes.is_borrowed() {
+                    self.allowance.charge(bytes.as_slice().len() as u64)?;
+                }
+                return visit_bytes(bytes, visitor);
             }
         }
-        visit_collected(self.seq(Collect)?, visitor)
+        visit_collected(self.seq(Room::NONE, Collect)?, visitor)
     }
 
     /// Reads a row that is a byte string.
@@ -208,6 +221,9 @@ impl<'c, 'de> Row<'c, 'de> {
             return Err(self.wrong(&visitor));
         };
         let range = cuts.range(self.row);
+        if !bytes.is_borrowed() {
+            self.allowance.charge(range.len() as u64)?;
+        }
         visit_bytes(bytes.part(range), visitor)
     }
 }
@@ -222,13 +238,17 @@ fn visit_text<'de, V: Visitor<'de>>(
     cuts: &mut Cuts<'de>,
     texts: &TextData<'de>,
     row: usize,
+    allowance: &Budget,
     visitor: V,
 ) -> Result<V::Value> {
     let range = cuts.range(row);
     // The offsets were checked to be between characters.
     match texts {
         TextData::Borrowed(text) => visitor.visit_borrowed_str(text.get(range).unwrap_or_default()),
-        TextData::Owned(text) => visitor.visit_str(text.get(range).unwrap_or_default()),
+        TextData::Owned(text) => {
+            allowance.charge(range.len() as u64)?;
+            visitor.visit_str(text.get(range).unwrap_or_default())
+        }
     }
 }
 
@@ -324,10 +344,11 @@ impl<'de> Row<'_, 'de> {
     ) -> Result<V::Value> {
         let row = self.inner();
         or_item!(row, de => de::Deserializer::deserialize_struct(de, name, fields, visitor));
+        row.allowance.charge_box::<V::Value>()?;
         match &row.column.kind {
             // Some other encoders write structs as arrays.
-            Kind::Lists(_) | Kind::Tuples(_) => row.seq(visitor),
-            _ => row.map(visitor),
+            Kind::Lists(_) | Kind::Tuples(_) => row.seq(Room::INSIDE, visitor),
+            _ => row.map(MapRoom::INSIDE, visitor),
         }
     }
 
@@ -336,26 +357,28 @@ impl<'de> Row<'_, 'de> {
     pub(super) fn fields<V: Visitor<'de>>(
         structs: &mut Structs<'de>,
         row: usize,
-        allowance: &Allowance,
+        allowance: &Budget,
+        room: MapRoom,
         visitor: V,
     ) -> Result<V::Value> {
-        let mut fields = Fields::new(&mut structs.fields, row, allowance);
+        let mut fields = Fields::new(&mut structs.fields, row, allowance, room);
         let value = visitor.visit_map(&mut fields)?;
         Self::close(value, fields.left(), "a map")
     }
 
     #[inline(never)]
-    pub(super) fn other_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+    pub(super) fn other_seq<V: Visitor<'de>>(self, room: Room, visitor: V) -> Result<V::Value> {
         let row = self.inner();
-        or_item!(row, de => de::Deserializer::deserialize_seq(de, visitor));
+        or_item!(row, de => de.sequence(room, visitor));
         match &mut row.column.kind {
             Kind::Tensors(_) => row.tensor_seq(visitor),
             Kind::Bytes(cuts, bytes) => {
                 let bytes = bytes.part(cuts.range(row.row));
-                visit_numbers(&DType::U8, Narrowing::Nearest, bytes.as_slice(), visitor)
+                let (bytes, budget) = (bytes.as_slice(), Some(row.allowance));
+                visit_numbers(&DType::U8, Narrowing::Nearest, bytes, budget, visitor)
                     .map_err(|error| error.at(row.column.at))
             }
-            _ => row.seq(visitor),
+            _ => row.seq(room, visitor),
         }
     }
 }

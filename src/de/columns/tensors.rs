@@ -6,6 +6,7 @@ use serde::de::{self, Deserialize, SeqAccess, Unexpected, Visitor};
 
 use super::row::Row;
 use super::with_item;
+use crate::budget::{Budget, Room};
 use crate::de::bulk;
 use crate::de::items::{show, visit_bytes};
 use crate::de::shown::{Shown, visit_shown};
@@ -32,6 +33,9 @@ impl<'de> Row<'_, 'de> {
             Kind::Tensors(tensors) => {
                 let meta = meta_of(tensors);
                 let held = tensors.shared_row(row.row).map_or(Held::Nothing, Held::Shared);
+                let copied = if tensors.data.is_borrowed() { 0 } else { tensors.len };
+                let bytes = copied.saturating_add(tensors.shape.allocated()) as u64;
+                allowance.charge(bytes).map_err(|error| error.at(at))?;
                 show(meta, true, held, tensors.row(row.row), visitor)
             }
             // The form that other serde formats write for a tensor.
@@ -46,17 +50,28 @@ impl<'de> Row<'_, 'de> {
                     && !range.is_empty()
                 {
                     let bytes = numbers.run(range.clone());
+                    if !bytes.is_borrowed() {
+                        allowance.charge(bytes.as_slice().len() as u64)?;
+                    }
                     let shape = Shape::from([range.len()]);
                     let meta = TensorMeta { dtype: numbers.kind.dtype(), shape, order: Order::C };
                     return show(meta, false, Held::Nothing, bytes, visitor)
                         .map_err(|error| error.at(at));
                 }
-                row.seq(PlainArray).and_then(|numbers| numbers.pass_on(visitor))
+                row.plain_array(visitor)
             }
-            Kind::Tuples(_) => row.seq(PlainArray).and_then(|numbers| numbers.pass_on(visitor)),
+            Kind::Tuples(_) => row.plain_array(visitor),
             _ => return Err(row.wrong(&visitor)),
         };
         result.map_err(|error| error.at(at))
+    }
+
+    /// Reads a sequence of numbers that is not packed, as a tensor.
+    fn plain_array<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        let allowance = self.allowance;
+        let numbers = self.seq(Room::NONE, PlainArray)?;
+        allowance.charge(numbers.elements_len())?;
+        numbers.pass_on(visitor)
     }
 
     /// Reads a tensor of one dimension as a sequence.
@@ -74,7 +89,7 @@ impl<'de> Row<'_, 'de> {
             let made = Elements::copied_from_le(&tensors.dtype, bytes)?.into_vec_as();
             made.ok_or_else(|| Error::data("expected a vector of numbers"))
         } else {
-            visit_numbers(&tensors.dtype, Narrowing::Exact, bytes, visitor)
+            visit_numbers(&tensors.dtype, Narrowing::Exact, bytes, Some(self.allowance), visitor)
         };
         value.map_err(|error| error.at(self.column.at))
     }
@@ -82,7 +97,7 @@ impl<'de> Row<'_, 'de> {
     /// Reads a tensor for any other visitor, which sees a map of dtype, shape, order and data.
     pub(super) fn shown_tensor<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         let Kind::Tensors(tensors) = &self.column.kind else { return Err(self.wrong(&visitor)) };
-        let shown = ShownRow { tensors, row: self.row };
+        let shown = ShownRow { tensors, row: self.row, allowance: self.allowance };
         visit_shown(shown, visitor).map_err(|error| error.at(self.column.at))
     }
 }
@@ -91,6 +106,7 @@ impl<'de> Row<'_, 'de> {
 struct ShownRow<'c, 'de> {
     tensors: &'c Tensors<'de>,
     row: usize,
+    allowance: &'c Budget,
 }
 
 impl<'de> Shown<'de> for ShownRow<'_, 'de> {
@@ -106,8 +122,16 @@ impl<'de> Shown<'de> for ShownRow<'_, 'de> {
         Order::C
     }
 
+    fn charge(&mut self, bytes: u64) -> Result<()> {
+        self.allowance.charge(bytes)
+    }
+
     fn visit_payload<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        visit_bytes(self.tensors.row(self.row), visitor)
+        let bytes = self.tensors.row(self.row);
+        if !bytes.is_borrowed() {
+            self.allowance.charge(bytes.as_slice().len() as u64)?;
+        }
+        visit_bytes(bytes, visitor)
     }
 }
 
@@ -142,6 +166,11 @@ pub struct PlainNumbers {
 }
 
 impl PlainNumbers {
+    /// The most bytes that the elements of the tensor take.
+    pub fn elements_len(&self) -> u64 {
+        (self.numbers.len() as u64).saturating_mul(Elements::MAX_NUMBER)
+    }
+
     /// Passes the numbers to this crate's own visitor of tensors.
     pub fn pass_on<'de, V: Visitor<'de>>(&self, visitor: V) -> Result<V::Value> {
         let elements = Elements::of_plain_array(&self.numbers, self.are_single)?;

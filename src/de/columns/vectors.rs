@@ -6,11 +6,12 @@ use std::ops::Range;
 use bytemuck::Pod;
 use serde::de::Visitor;
 
+use crate::budget::Budget;
 use crate::de::bulk;
 use crate::elements::{self, Element};
 use crate::error::Result;
 use crate::mem;
-use crate::wire::columns::{Allowance, Column, Kind, NumberType};
+use crate::wire::columns::{Column, Kind, NumberType};
 
 /// The `Vec` that the visitor `V` would make of some rows. `None` if it is not serde's own visitor for a `Vec` of
 /// numbers or bools (see [`bulk`]), or if the rows have to be read one by one.
@@ -22,7 +23,7 @@ use crate::wire::columns::{Allowance, Column, Kind, NumberType};
 pub fn vec_of_rows<'de, V: Visitor<'de>>(
     column: &Column<'de>,
     rows: Range<usize>,
-    allowance: &Allowance,
+    allowance: &Budget,
 ) -> Option<Result<V::Value>> {
     // The compiler knows the type, and drops all but one of these branches.
     let wanted = typeid::of::<V::Value>();
@@ -61,7 +62,7 @@ fn floats<A: Element + Pod>(
     kind: NumberType,
     column: &Column<'_>,
     rows: Range<usize>,
-    allowance: &Allowance,
+    allowance: &Budget,
 ) -> Option<Result<Vec<A>>> {
     let Kind::Numbers(numbers) = &column.kind else { return None };
     let bytes = numbers.next_run(kind, rows)?;
@@ -80,7 +81,7 @@ fn integers<A: Element + Pod + TryFrom<i64>>(
     kind: NumberType,
     column: &Column<'_>,
     rows: Range<usize>,
-    allowance: &Allowance,
+    allowance: &Budget,
 ) -> Option<Result<Vec<A>>> {
     match floats(kind, column, rows.clone(), allowance) {
         Some(values) => Some(values),
@@ -93,7 +94,7 @@ fn integers<A: Element + Pod + TryFrom<i64>>(
 fn converted<A: TryFrom<i64>>(
     column: &Column<'_>,
     rows: Range<usize>,
-    allowance: &Allowance,
+    allowance: &Budget,
 ) -> Option<Result<Vec<A>>> {
     let Kind::Numbers(numbers) = &column.kind else { return None };
     if let Err(error) = charge::<A>(rows.len(), allowance) {
@@ -107,11 +108,7 @@ fn converted<A: TryFrom<i64>>(
 }
 
 #[inline(always)]
-fn bools(
-    column: &Column<'_>,
-    rows: Range<usize>,
-    allowance: &Allowance,
-) -> Option<Result<Vec<bool>>> {
+fn bools(column: &Column<'_>, rows: Range<usize>, allowance: &Budget) -> Option<Result<Vec<bool>>> {
     let Kind::Bools(bits) = &column.kind else { return None };
     Some(match charge::<bool>(rows.len(), allowance) {
         Ok(()) => Ok(rows.map(|row| bits.get(row)).collect()),
@@ -120,6 +117,6 @@ fn bools(
 }
 
 #[inline(always)]
-fn charge<A>(rows: usize, allowance: &Allowance) -> Result<()> {
+fn charge<A>(rows: usize, allowance: &Budget) -> Result<()> {
     allowance.charge((rows as u64).saturating_mul(size_of::<A>() as u64))
 }

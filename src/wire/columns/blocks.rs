@@ -115,7 +115,6 @@ impl<'de, R: Read<'de>> Reader<R> {
             }
         };
         let data = Data::from(bytes);
-        self.column_limits().add_bytes(data.len());
         Ok((meta, data, shared))
     }
 
@@ -193,7 +192,6 @@ impl<'de, R: Read<'de>> Reader<R> {
             head::BYTES => {
                 definite(head, at)?;
                 let data = Data::from(self.string(head)?);
-                self.column_limits().add_bytes(data.len());
                 Ok(Block::Bytes(data))
             }
             head::TAG if tag::is_array(head.arg) => {
@@ -296,7 +294,6 @@ impl<'de, R: Read<'de>> Reader<R> {
             }
         };
         let all = text.as_str();
-        self.column_limits().add_bytes(all.len());
         let mut end = 0;
         // In ASCII, texts can be cut everywhere.
         for row in 0..if all.is_ascii() { 0 } else { rows } {

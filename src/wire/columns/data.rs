@@ -28,6 +28,11 @@ impl<'de> Data<'de> {
         }
     }
 
+    /// Whether the bytes are those of the input.
+    pub fn is_borrowed(&self) -> bool {
+        matches!(self, Self::Borrowed(_))
+    }
+
     pub fn len(&self) -> usize {
         self.as_slice().len()
     }

@@ -107,7 +107,7 @@ impl<'de, R: Read<'de>> Reader<R> {
         let sizes: Vec<usize> = (0..count).map(|row| column.size_of_row(row)).collect();
         let size = |row| sizes.get(codes.get(row)).copied().unwrap_or_default() as u64;
         let repeated = rows.range().fold(0u64, |sum, row| sum.saturating_add(size(row)));
-        self.column_limits().take_repeated(repeated).map_err(|error| error.at(at))?;
+        self.charge_kept(repeated).map_err(|error| error.at(at))?;
         Ok(Kind::Dict(Box::new(Dict { codes: codes.part(rows.range()), column })))
     }
 }

@@ -39,13 +39,7 @@ impl<'de, R: Read<'de>> Reader<R> {
             return Err(wrong("a name in columns", head).at(at));
         }
         definite(head, at)?;
-        let name = self.text(head)?.into_cow();
-        self.column_limits().add_bytes(name.len());
-        Ok(name)
-    }
-
-    pub(super) fn free_rows(&mut self, rows: impl Into<usize>) -> Result<()> {
-        self.column_limits().take_free_rows(rows.into())
+        Ok(self.text(head)?.into_cow())
     }
 }
 

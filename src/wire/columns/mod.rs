@@ -7,7 +7,6 @@
 //! A column that nobody asks for costs nothing. A column does not know which row its parent is at. It is told the row
 //! when it is asked, and then moves over the rows in between.
 
-mod allowance;
 mod blocks;
 mod data;
 mod dict;
@@ -21,7 +20,6 @@ mod tensor;
 mod uniform;
 mod wanted;
 
-pub use self::allowance::{Allowance, Scope};
 pub use self::data::{Data, TextData};
 pub use self::dict::Dict;
 pub use self::heads::{check_items, check_names};

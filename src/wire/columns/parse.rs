@@ -13,11 +13,17 @@ use super::{
 use crate::error::{Error, Result};
 use crate::io::source::Read;
 use crate::wire::head::{self, Head};
-use crate::wire::reader::{Item, Left, Reader};
+use crate::wire::reader::{GROWING, Item, Left, Reader};
 use crate::wire::tag;
 
 /// The most rows that a group may have.
 const MAX_ROWS: u64 = 1 << 16;
+
+/// What a column costs of the budget: it is in the `Vec` of its parent, which grows, and some kinds are in a box.
+pub(super) const COLUMN: u64 = GROWING * size_of::<Field>() as u64 + size_of::<Optional>() as u64;
+
+/// What a variant of an enum costs: its name, and how often it occurs before, in and behind the part that is read.
+const VARIANT: u64 = GROWING * size_of::<Cow<'_, str>>() as u64 + 16 * size_of::<usize>() as u64;
 
 /// How a sequence starts.
 #[derive(Clone, Copy, Debug)]
@@ -120,7 +126,7 @@ impl<'de, R: Read<'de>> Reader<R> {
         present: Option<&mut Option<Marks<'de>>>,
         wanted: &WantedFields<'_>,
     ) -> Result<Column<'de>> {
-        self.charge(size_of::<Column>() as u64)?;
+        self.charge(COLUMN)?;
         let at = self.offset();
         let head = self.head()?;
         let kind = match head.major() {
@@ -153,7 +159,6 @@ impl<'de, R: Read<'de>> Reader<R> {
         }
         let mut fields = Vec::new();
         for _ in 0..len {
-            self.charge(size_of::<Field>() as u64)?;
             let name = self.name(rows)?;
             let Some(wanted) = wanted.within(&name) else {
                 self.skip()?;
@@ -320,7 +325,6 @@ impl<'de, R: Read<'de>> Reader<R> {
             check_items(items.as_slice(), base)?;
         }
         self.skip_run(rows.all - rows.end)?;
-        self.column_limits().add_bytes(items.len());
         Ok(Kind::Items(Items::new(items, base, self.levels_left())))
     }
 
@@ -331,7 +335,7 @@ impl<'de, R: Read<'de>> Reader<R> {
             let len = wire.array("the names of variants")?;
             let mut names = Vec::new();
             for _ in 0..len {
-                wire.charge(size_of::<Cow<'_, str>>() as u64)?;
+                wire.charge(VARIANT)?;
                 names.push(wire.name(rows)?);
             }
             check_names(names.iter().map(|name| &**name)).map_err(|error| error.at(at))?;

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::{Allowance, Column, Cuts, Kind, cast, holding};
+use super::{Column, Cuts, Kind, cast, holding};
+use crate::budget::Budget;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::source::Bytes;
@@ -122,7 +123,7 @@ impl ColumnTensor<'_, '_> {
 pub fn tensor_of_groups<'de, 'c>(
     groups: &'c [(usize, Column<'de>)],
     dtype: Option<&DType>,
-    allowance: &Allowance,
+    allowance: &Budget,
 ) -> Result<ColumnTensor<'de, 'c>> {
     let parts = groups.iter().map(|(rows, column)| column.as_tensor(*rows));
     let mut parts = parts.collect::<Result<Vec<_>>>()?;
