@@ -39,7 +39,14 @@ impl Budget {
     pub fn new(limits: Limits) -> Self {
         let given = limits.memory(0, 0);
         let strict = false;
-        Self { limits, strict, left: given.into(), given: given.into(), allowed: 0.into(), place: 0.into() }
+        Self {
+            limits,
+            strict,
+            left: given.into(),
+            given: given.into(),
+            allowed: 0.into(),
+            place: 0.into(),
+        }
     }
 
     /// Copies the state of `other`.

@@ -68,10 +68,6 @@ fn row_of(column: &mut Column<'_>, row: usize, allowance: &Budget) -> Result<Val
         }
         return Ok(value.some());
     }
-    let bytes = |bytes: &[u8]| -> Result<Vec<u8>> {
-        allowance.charge(bytes.len() as u64)?;
-        Ok(bytes.to_vec())
-    };
     let text = |text: &str| -> Result<String> {
         allowance.charge(text.len() as u64)?;
         Ok(text.to_owned())
@@ -90,7 +86,8 @@ fn row_of(column: &mut Column<'_>, row: usize, allowance: &Budget) -> Result<Val
         }
         Kind::Bytes(cuts, data) => {
             let range = cuts.range(row);
-            Value::Bytes(bytes(data.part(range).as_slice())?)
+            allowance.charge(range.len() as u64)?;
+            Value::Bytes(data.part(range).as_slice().to_vec())
         }
         Kind::Tensors(tensors) => {
             let payload = tensors.row(row);
@@ -111,10 +108,8 @@ fn row_of(column: &mut Column<'_>, row: usize, allowance: &Budget) -> Result<Val
         }
         Kind::Structs(Structs { fields, .. }) => {
             let mut entries = Vec::new();
-            allowance.reserve(
-                &mut entries,
-                fields.iter().filter(|field| field.is_present(row)).count(),
-            )?;
+            let present = fields.iter().filter(|field| field.is_present(row)).count();
+            allowance.reserve(&mut entries, present)?;
             for field in fields.iter_mut().filter(|field| field.is_present(row)) {
                 let row = field.inner(row);
                 let value = read_row(&mut field.column, row, allowance);

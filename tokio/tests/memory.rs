@@ -131,17 +131,12 @@ fn the_memory_of_a_large_tensor_grows_few_times() {
 /// one bool.
 #[test]
 fn small_messages_stay_small() {
-    #[derive(Deserialize)]
+    #[derive(Default, Deserialize)]
     #[serde(default)]
     #[allow(dead_code)]
     struct Big {
         a: bool,
         rest: [[u64; 25]; 20],
-    }
-    impl Default for Big {
-        fn default() -> Self {
-            Self { a: false, rest: [[0; 25]; 20] }
-        }
     }
     fn refused<T: DeserializeOwned>(message: &[u8]) {
         let mut frame = BytesMut::from(&u32::try_from(message.len()).unwrap().to_be_bytes()[..]);

@@ -38,7 +38,7 @@ _MAP, _PAIR = 232, 80
 #: When texts are written as a dict (SPEC 7): if it saves one part in `_SAVING`, if at most `_MOST_DISTINCT` of
 #: the first `_SAMPLE` rows are distinct, and if the rows take at most `_REPEATED` times its bytes. It takes about
 #: `_HEADS` bytes besides codes and rows.
-_SAVING, _SAMPLE, _MOST_DISTINCT, _REPEATED, _HEADS = 5, 256, 192, 512, 16
+_SAVING, _SAMPLE, _MOST_DISTINCT, _REPEATED, _HEADS = 5, 256, 192, 32, 16
 #: Rows of a dict that are one object count as so many times less memory than rows by themselves. So the rows of
 #: dicts may have 1,024 times the bytes of the input (SPEC 7), because `Limits.memory` allows 64 times.
 _ONE_OBJECT = 16

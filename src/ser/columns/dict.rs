@@ -13,8 +13,9 @@ const SAMPLE: usize = 256;
 const HEADS: usize = 16;
 /// A dict is only written if it saves at least one part in so many.
 const SAVING: usize = 5;
-/// The rows may take at most so many times the bytes of the dict, because a reader has such a limit.
-const REPETITION: usize = 512;
+/// The rows may take at most so many times the bytes of the dict. A reader allows 64 times its input, and takes the memory of
+/// the texts from it, too.
+const REPETITION: usize = 32;
 /// The most rows that codes can tell apart.
 const WIDE: usize = 1 << 16;
 
