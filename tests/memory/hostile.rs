@@ -21,18 +21,12 @@ const MIB: usize = 1 << 20;
 const BESIDE: usize = 4 * MIB;
 
 /// Much larger than what it is read from.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(default)]
 #[allow(dead_code)]
 struct Big {
     a: bool,
     rest: [[u64; 25]; 20],
-}
-
-impl Default for Big {
-    fn default() -> Self {
-        Self { a: false, rest: [[0; 25]; 20] }
-    }
 }
 
 /// An optional field of 4,000 bytes in a box.
@@ -100,6 +94,7 @@ fn options(levels: usize, rows: usize) -> Vec<u8> {
 
 /// Messages of which each is a small file and a large value. The number of rows that take no bytes is limited, too: see
 /// `tests/columns/limits.rs`.
+#[allow(clippy::too_many_lines)] // A list.
 fn messages() -> Vec<(&'static str, Vec<u8>)> {
     const ROWS: usize = 1 << 16;
     const MANY: u64 = 1 << 40;
@@ -306,6 +301,7 @@ fn boxes_stay_within_the_budget() {
 fn maps_stay_within_the_budget() {
     every_message::<Vec<HashMap<String, u64>>>();
     every_message::<Vec<BTreeMap<u64, Big>>>();
+    #[allow(clippy::zero_sized_map_values)]
     every_message::<Vec<BTreeMap<String, IgnoredAny>>>();
 }
 
@@ -393,7 +389,7 @@ fn ordinary_values_load_by_default() {
         time: at,
         level: None,
         message: format!("line {at}"),
-        flag: at % 2 == 0,
+        flag: at.is_multiple_of(2),
         extra: [None; 4],
     };
     let lines: Vec<Line> = (0..150_000).map(line).collect();
