@@ -10,7 +10,7 @@ use crate::error::{Category, Error, Result};
 use crate::io::buffers::{Buffers, Contents, ReadBuffer};
 use crate::io::checksum;
 use crate::io::chunks::{ChunkHasher, Hashes};
-use crate::io::source::{Bytes, IoRead, STEP, Source as _, pass_over};
+use crate::io::source::{Bytes, IoRead, STEP};
 use crate::options::{DecodeOptions, Limits};
 use crate::segment::buffers::{Stored, check_unpacked, chunk_memory, no_such};
 use crate::segment::format::{PackedPlace, Place};
@@ -40,7 +40,7 @@ pub fn cut(error: Error) -> Error {
 }
 
 pub fn discard<R: io::Read>(read: &mut IoRead<R>, len: u64) -> Result<()> {
-    match pass_over(read, len)? {
+    match read.pass_over(len)? {
         0 => Ok(()),
         missing => {
             let what = format!("the archive ends {missing} bytes before the end of a segment");

@@ -2,17 +2,14 @@
 
 use serde::de::{self, Unexpected, Visitor};
 
-use super::access::UnitVariant;
-use super::items::visit_bytes;
-use super::{Deserializer, runs};
+use super::items::{visit_bytes, visit_unit_variant};
+use super::receive::received;
+use super::{Decoder, runs};
 use crate::budget::Room;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::handoff::name;
-use crate::io::source::Read;
-use crate::serde_model::{
-    Collect, Narrowing, invalid, visit_collected, visit_numbers, wrong_number,
-};
+use crate::serde_model::{Collect, invalid, visit_collected, wrong_number};
 use crate::tensor::takes_elements;
 use crate::value;
 use crate::wire::head;
@@ -24,7 +21,7 @@ use crate::wire::tensor::Kind;
 
 macro_rules! integers {
     ($($method:ident $visit:ident $type:ty, $exact:ident;)*) => {$(
-        #[inline]
+        #[inline(always)]
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
             let at = self.wire.offset();
             let number = match self.wire.unsigned()? {
@@ -42,7 +39,7 @@ macro_rules! integers {
     )*};
 }
 
-impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
+impl<'de> de::Deserializer<'de> for &mut Decoder<'de, '_> {
     type Error = Error;
 
     #[inline]
@@ -50,7 +47,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         self.any(visitor)
     }
 
-    #[inline]
+    #[inline(always)]
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         if let Some(&initial @ (head::FALSE | head::TRUE)) = self.wire.src.window().first() {
             self.wire.src.advance(1);
@@ -61,7 +58,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         match head.initial {
             head::FALSE => visitor.visit_bool(false),
             head::TRUE => visitor.visit_bool(true),
-            _ => Err(Deserializer::<R>::wrong(at, head, &visitor)),
+            _ => Err(Decoder::wrong(at, head, &visitor)),
         }
     }
 
@@ -78,7 +75,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         deserialize_u128 visit_u128 u128, as_unsigned;
     }
 
-    #[inline]
+    #[inline(always)]
     fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         if let Some(bytes) = self.wire.src.after(head::SINGLE) {
             return visitor.visit_f32(f32::from_be_bytes(bytes));
@@ -86,7 +83,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         self.other_single(visitor)
     }
 
-    #[inline]
+    #[inline(always)]
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         if let Some(bytes) = self.wire.src.after(head::DOUBLE) {
             return visitor.visit_f64(f64::from_be_bytes(bytes));
@@ -98,7 +95,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         self.deserialize_str(visitor)
     }
 
-    #[inline]
+    #[inline(always)]
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         // All variants are listed, so that no value is left to be dropped. The compiler would not inline the drop.
         match self.wire.short_text() {
@@ -110,7 +107,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         self.deserialize_str(visitor)
     }
@@ -133,7 +130,10 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
                         Err(invalid(Unexpected::Other(&found), &visitor).at(at))
                     }
                     _ if item.meta.dtype == DType::U8 => self.buffer_bytes(item, visitor),
-                    _ => visit_collected(self.numbers_seq(item, at, Collect)?, visitor),
+                    _ => visit_collected(
+                        received(Collect, |to| self.give_numbers(item, at, None, to))?,
+                        visitor,
+                    ),
                 }
             }
             Item::Tag(tag::COLUMNS) => visit_collected(self.columns(Collect)?, visitor),
@@ -144,13 +144,13 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
                 if head.major() == head::BYTES {
                     self.bytes(head, visitor)
                 } else {
-                    Err(Deserializer::<R>::wrong(at, head, &visitor))
+                    Err(Decoder::wrong(at, head, &visitor))
                 }
             }
             Item::Tag(tag) if DType::from_typed_array_tag(tag).is_some() => {
                 visit_collected(self.typed_seq(tag, Collect)?, visitor)
             }
-            item => Err(Deserializer::<R>::wrong_item(at, item, &visitor)),
+            item => Err(Decoder::wrong_item(at, item, &visitor)),
         }
     }
 
@@ -158,7 +158,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         self.deserialize_bytes(visitor)
     }
 
-    #[inline]
+    #[inline(always)]
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         let initial = self.wire.initial()?;
         match initial {
@@ -211,7 +211,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         self.sequence(Room::NONE, visitor)
     }
@@ -277,15 +277,12 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
             return self.variant(at, visitor);
         }
         match self.wire.short_text() {
-            Some(Ok(Text::Borrowed(name))) => visitor.visit_enum(UnitVariant::borrowed(name)),
-            Some(Ok(Text::Copied(name))) => visitor.visit_enum(UnitVariant::copied(name)),
-            Some(Err(error)) => Err(error),
-            Some(Ok(Text::Owned(name))) => visitor.visit_enum(UnitVariant::copied(&name)),
+            Some(name) => visit_unit_variant(name?, visitor),
             None => self.unusual_enum(visitor),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         match self.wire.short_text() {
             Some(Ok(Text::Borrowed(text))) => visitor.visit_borrowed_str(text),
@@ -308,26 +305,20 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
     }
 }
 
-impl<'de, R: Read<'de>> Deserializer<R> {
+impl<'de> Decoder<'de, '_> {
     /// Reads a sequence or a tuple. `room` is that of its elements.
     #[inline(always)]
     pub(super) fn sequence<V: Visitor<'de>>(&mut self, room: Room, visitor: V) -> Result<V::Value> {
         let at = self.wire.offset();
         match self.wire.item()? {
             Item::Head(head) if head.major() == head::ARRAY => {
-                match runs::plain_numbers::<V, R>(&mut self.wire, head) {
+                match runs::plain_numbers::<V>(&mut self.wire, head) {
                     Some(numbers) => Ok(numbers),
                     None => self.seq(head, room, visitor),
                 }
             }
             Item::Head(head) if head.major() == head::BYTES => {
-                let (budget, before) = (self.wire.allowance(), self.wire.taken());
-                let bytes = self.wire.string(head)?;
-                let (bytes, budget) = (bytes.as_slice(), &budget);
-                let value =
-                    visit_numbers(&DType::U8, Narrowing::Nearest, bytes, Some(budget), visitor);
-                self.wire.charge(budget.taken() - before)?;
-                value.map_err(|error| error.at(at))
+                received(visitor, |to| self.give_byte_numbers(head, at, to))
             }
             item => self.other_seq(at, item, visitor),
         }

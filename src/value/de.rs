@@ -131,14 +131,14 @@ impl<'de> Node<'de> {
             other => match other.value() {
                 Value::Numbers(numbers) => {
                     let (dtype, bytes) = (numbers.dtype(), numbers.elements.le_bytes());
-                    visit_numbers(&dtype, Narrowing::Nearest, &bytes, None, visitor)
+                    visit_numbers(&dtype, Narrowing::Nearest, &bytes, visitor)
                 }
                 Value::Tensor(tensor) if tensor.shape().len() == 1 => {
                     let bytes = tensor.le_bytes();
-                    visit_numbers(tensor.dtype(), Narrowing::Exact, &bytes, None, visitor)
+                    visit_numbers(tensor.dtype(), Narrowing::Exact, &bytes, visitor)
                 }
                 Value::Bytes(bytes) => {
-                    visit_numbers(&DType::U8, Narrowing::Nearest, bytes, None, visitor)
+                    visit_numbers(&DType::U8, Narrowing::Nearest, bytes, visitor)
                 }
                 _ => Err(other.wrong(&visitor)),
             },

@@ -8,7 +8,7 @@ use super::number::Numeric;
 use super::reader::{GROWING, Reader};
 use super::tag;
 use crate::error::{Error, Result};
-use crate::io::source::{Bytes, Read, STEP, reserve};
+use crate::io::source::{Bytes, STEP, reserve};
 use crate::mem;
 
 /// The content of a text string. The variants are those of [`Bytes`].
@@ -27,6 +27,14 @@ impl<'de> Text<'de, '_> {
         }
     }
 
+    /// The same text, while this one is there.
+    pub fn again(&self) -> Text<'de, '_> {
+        match self {
+            Self::Borrowed(text) => Text::Borrowed(text),
+            other => Text::Copied(other.as_str()),
+        }
+    }
+
     pub fn as_str(&self) -> &str {
         match self {
             Self::Borrowed(text) => text,
@@ -36,36 +44,48 @@ impl<'de> Text<'de, '_> {
     }
 }
 
-impl<'de, R: Read<'de>> Reader<R> {
+impl<'de> Reader<'de, '_> {
     /// Reads the next item if it is a text string of less than 256 bytes that is already in the
     /// window. Otherwise reads nothing.
     #[inline(always)]
     pub fn short_text(&mut self) -> Option<Result<Text<'de, '_>>> {
-        let window = self.src.window();
-        let len = window.first()?.wrapping_sub(head::TEXT << 5);
-        let (skip, len) = match len {
-            0..24 => (1, len),
-            24 => (2, *window.get(1)?),
-            _ => return None,
-        };
-        if window.len() < skip + usize::from(len) {
-            return None;
-        }
-        if self.src.remaining().is_none() && self.charge_input(len.into()).is_err() {
-            return None;
-        }
-        let at = self.offset();
-        Some(match self.src.short(skip, len.into())? {
-            Bytes::Borrowed(bytes) => match mem::text(bytes) {
-                Ok(text) => Ok(Text::Borrowed(text)),
-                Err(error) => Err(not_utf8(error).at(at + skip as u64)),
-            },
-            Bytes::Copied(bytes) => match mem::text(bytes) {
-                Ok(text) => Ok(Text::Copied(text)),
-                Err(error) => Err(not_utf8(error).at(at + skip as u64)),
-            },
-            Bytes::Owned(_) => return None,
+        let Some(rest) = self.src.lent() else { return self.short_copied_text() };
+        let (skip, len) = short_text_head(rest)?;
+        let bytes = rest.get(skip..)?.get(..len)?;
+        self.src.advance(skip + len);
+        Some(match mem::text(bytes) {
+            Ok(text) => Ok(Text::Borrowed(text)),
+            Err(error) => Err(self.not_utf8(error, len)),
         })
+    }
+
+    /// Like [`short_text`](Self::short_text), if values cannot borrow from the input.
+    #[cold]
+    #[inline(never)]
+    fn short_copied_text(&mut self) -> Option<Result<Text<'de, '_>>> {
+        let window = self.src.window();
+        let (skip, len) = short_text_head(window)?;
+        if window.len() < skip + len {
+            return None;
+        }
+        if self.src.remaining().is_none() && self.charge_input(len as u64).is_err() {
+            return None;
+        }
+        let at = self.offset() + skip as u64;
+        match self.src.short(skip, len)? {
+            Bytes::Copied(bytes) => Some(match mem::text(bytes) {
+                Ok(text) => Ok(Text::Copied(text)),
+                Err(error) => Err(not_utf8(error).at(at)),
+            }),
+            _ => None,
+        }
+    }
+
+    /// The error for a text of `len` bytes, which were read.
+    #[cold]
+    #[inline(never)]
+    fn not_utf8(&self, error: str::Utf8Error, len: usize) -> Error {
+        not_utf8(error).at(self.offset() - len as u64)
     }
 
     /// The content of a byte or text string whose head was read.
@@ -172,6 +192,16 @@ impl<'de, R: Read<'de>> Reader<R> {
         };
         low.copy_from_slice(digits);
         Ok(Numeric::Int { negative: tag == tag::NEGATIVE_BIGNUM, arg: u128::from_be_bytes(arg) })
+    }
+}
+
+/// The length of the head of a text of less than 256 bytes, and the length of the text.
+#[inline(always)]
+fn short_text_head(window: &[u8]) -> Option<(usize, usize)> {
+    match window.first()?.wrapping_sub(head::TEXT << 5) {
+        len @ 0..24 => Some((1, len.into())),
+        24 => Some((2, (*window.get(1)?).into())),
+        _ => None,
     }
 }
 

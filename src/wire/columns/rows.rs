@@ -7,7 +7,8 @@ use super::dict::Codes;
 use super::{Column, Data};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::io::source::{Bytes, SliceRead};
+use crate::io::input::Input;
+use crate::io::source::Bytes;
 use crate::mem::shared_bytes::SharedBytes;
 use crate::options::Limits;
 use crate::shape::Shape;
@@ -205,6 +206,11 @@ impl<'de> Cuts<'de> {
         }
         if let Some(start) = self.starts.get(row) {
             self.start = *start;
+            return;
+        }
+        if self.row == row + 1 {
+            // The row that was asked for last is asked for again.
+            self.start -= self.lengths.get(row);
             return;
         }
         if self.row > row {
@@ -470,7 +476,7 @@ impl<'de> Items<'de> {
         while self.row < row {
             let rest = self.data.as_slice().get(self.start..).unwrap_or_default();
             let limits = Limits::default().with_max_depth(self.levels);
-            let mut wire = Reader::new(SliceRead::new(rest), limits);
+            let mut wire = Reader::new(Input::slice(rest), limits);
             // The items were skipped before in the same way, so this cannot fail.
             if wire.skip().is_err() {
                 break;
