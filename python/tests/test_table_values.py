@@ -313,8 +313,8 @@ def test_texts_are_a_dict_if_that_saves_enough():
     found = tenarc.dumps(Table((words[:100] * 3 + words[100:]) * 3))
     column = parse(found, 0, tenarc.Limits()).value[1]
     assert column[1].tag == 69 and column[2] == 400 and tenarc.loads(found) == (words[:100] * 3 + words[100:]) * 3
-    # The rows have at most 512 times the bytes of a dict.
-    assert kind(["x" * 600] * 900) == ("dict", 1) and kind(["x" * 6000] * 900) == ("text", 900)
+    # The rows have at most 32 times the bytes of a dict.
+    assert kind(["x" * 30] * 900) == ("dict", 1) and kind(["x" * 60] * 900) == ("text", 900)
     for make in (str, str.encode):
         rows = [make("ä水" * (n % 3)) for n in range(300)]
         assert kind(rows)[0] == "dict" and tenarc.loads(tenarc.dumps(Table(rows))) == rows
