@@ -38,10 +38,9 @@ impl Budget {
     /// The budget for input of which nothing was read yet.
     pub fn new(limits: Limits) -> Self {
         let given = limits.memory(0, 0);
-        let strict = false;
         Self {
             limits,
-            strict,
+            strict: false,
             left: given.into(),
             given: given.into(),
             allowed: 0.into(),
@@ -94,6 +93,11 @@ impl Budget {
     /// Gives back bytes that were freed.
     pub fn refund(&self, bytes: u64) {
         self.left.set(self.left.get().saturating_add(bytes));
+    }
+
+    /// Gives back the room of a vector that is freed next.
+    pub fn refund_vec<T>(&self, values: &Vec<T>) {
+        self.refund(values.capacity().saturating_mul(size_of::<T>()) as u64);
     }
 
     /// The number of bytes that are taken.

@@ -374,6 +374,7 @@ impl<R: io::Read> ReadBuffer for Body<'_, R> {
     }
 
     fn read(&mut self, out: &mut [u8]) -> Result<()> {
+        let received = self.received();
         match &mut self.current {
             Some(Source::Stream { number, hasher }) => {
                 // Small steps: the bytes are still in the cache when they are hashed.
@@ -399,7 +400,6 @@ impl<R: io::Read> ReadBuffer for Body<'_, R> {
                 })?;
             }
             Some(Source::Packed { number, unpacking, kept: None }) => {
-                let received = self.read.offset().saturating_sub(self.header.offset);
                 check_unpacked(self.unpacked, self.options.limits, (0, received))?;
                 self.unpacked = self.unpacked.saturating_add(out.len() as u64);
                 let mut computed = self.checksums.then_some(&mut self.computed);

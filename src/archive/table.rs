@@ -243,7 +243,7 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
                     rows = read;
                 } else {
                     budget.reserve(&mut rows, read.len())?;
-                    budget.refund((read.capacity() * size_of::<T>()) as u64);
+                    budget.refund_vec(&read);
                     rows.extend(read);
                 }
             }

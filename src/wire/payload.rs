@@ -9,7 +9,7 @@ use super::tensor::{Payload, TensorItem};
 use crate::dtype::DType;
 use crate::elements::{Element, Elements, with_type};
 use crate::error::{Error, Result};
-use crate::io::buffers::{Buffers, Contents};
+use crate::io::buffers::{Buffers, Contents, ReadBuffer};
 use crate::io::source::{Bytes, Read, STEP, of_whole, reserve_exact};
 use crate::mem::shared_bytes::SharedBytes;
 use crate::mem::{self, LARGE};
@@ -196,9 +196,7 @@ impl<'de, R: Read<'de>> Reader<R> {
             let bytes = bytes.get(part).unwrap_or_default();
             return mem::plain::copied(bytes).ok_or_else(|| partial(taken).at(at));
         }
-        let Some(Contents::Read(buffers)) = self.src.buffers().map(Buffers::contents) else {
-            return Err(Error::data("the contents of buffers cannot be read here").at(at));
-        };
+        let buffers = self.read_buffers()?;
         buffers.start(number, at)?;
         // As in `charge_steps`, but the cost of the buffer was charged before. Without a limit that was set, the input allows
         // as much.
@@ -206,14 +204,24 @@ impl<'de, R: Read<'de>> Reader<R> {
             self.charge(taken as u64)?;
             self.refund(taken as u64);
         }
-        let Some(Contents::Read(buffers)) = self.src.buffers().map(Buffers::contents) else {
-            return Err(Error::data("the contents of buffers cannot be read here").at(at));
-        };
+        let buffers = self.read_buffers()?;
         buffers.skip(part.start as u64)?;
         let values = filled(taken, buffers.proven(), |step| buffers.read(step))?;
         buffers.skip(len.saturating_sub(part.end) as u64)?;
         buffers.finish()?;
         Ok(values)
+    }
+
+    /// The buffers, if they are read on demand.
+    fn read_buffers<'s>(&'s mut self) -> Result<&'s mut (dyn ReadBuffer + 's)>
+    where
+        'de: 's,
+    {
+        let at = self.offset();
+        match self.src.buffers().map(Buffers::contents) {
+            Some(Contents::Read(buffers)) => Ok(buffers),
+            _ => Err(Error::data("the contents of buffers cannot be read here").at(at)),
+        }
     }
 
     /// Reads `len` bytes of input into a vector of typed values, without changing the byte order.

@@ -232,28 +232,22 @@ impl<'de, R: Read<'de>> Reader<R> {
     /// Takes bytes that are about to be allocated from the document's budget.
     #[inline(always)]
     pub fn charge(&mut self, bytes: u64) -> Result<()> {
-        if self.budget.take(bytes) { Ok(()) } else { self.charge_more(bytes) }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn charge_more(&mut self, bytes: u64) -> Result<()> {
-        self.budget.allow(self.src.allowed());
-        self.budget.charge(bytes).map_err(|error| error.at(self.offset()))
+        if self.budget.take(bytes) { Ok(()) } else { self.charge_more(bytes, 0) }
     }
 
     /// Like [`charge`](Self::charge), for memory that grows with the next `len` bytes of the input, which are read into it.
     /// So these count as input.
     #[inline(always)]
     pub fn charge_input(&mut self, len: u64) -> Result<()> {
-        if self.budget.take(len) { Ok(()) } else { self.charge_more_input(len) }
+        if self.budget.take(len) { Ok(()) } else { self.charge_more(len, len) }
     }
 
+    /// Takes bytes after what the input allows was added to the budget. The next `ahead` bytes count as input, too.
     #[cold]
     #[inline(never)]
-    fn charge_more_input(&mut self, len: u64) -> Result<()> {
-        self.budget.allow(self.src.allowed().saturating_add(Limits::allowed(len, 0)));
-        self.budget.charge(len).map_err(|error| error.at(self.offset()))
+    fn charge_more(&mut self, bytes: u64, ahead: u64) -> Result<()> {
+        self.budget.allow(self.src.allowed().saturating_add(Limits::allowed(ahead, 0)));
+        self.budget.charge(bytes).map_err(|error| error.at(self.offset()))
     }
 
     /// Takes memory for the next `len` bytes of the input, which arrive step by step, so that `len` may be false. If they do
@@ -316,6 +310,11 @@ impl<'de, R: Read<'de>> Reader<R> {
     /// Gives back bytes of the budget that were freed.
     pub fn refund(&self, bytes: u64) {
         self.budget.refund(bytes);
+    }
+
+    /// Gives back the room of a vector that is freed next.
+    pub fn refund_vec<T>(&self, values: &Vec<T>) {
+        self.budget.refund_vec(values);
     }
 
     /// The number of elements to reserve memory for, if the container claims to have `claimed` elements.

@@ -448,7 +448,7 @@ impl<'de, R: Read<'de>> Reader<R> {
             Ok(())
         })?;
         self.charge((numbers.len() as u64).saturating_mul(Elements::MAX_NUMBER))?;
-        self.refund((numbers.capacity() * size_of::<Number>()) as u64);
+        self.refund_vec(&numbers);
         Elements::of_plain_array(&numbers, are_single).map_err(|error| error.at(at))
     }
 

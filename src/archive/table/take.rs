@@ -71,7 +71,7 @@ impl<S: ReadAt + ?Sized> Table<'_, S> {
             let (now, later) = rest.split_at(1 + count);
             let read = part.take(now, &self.chunks, &budget)?;
             budget.reserve(&mut taken, read.len())?;
-            budget.refund((read.capacity() * size_of::<T>()) as u64);
+            budget.refund_vec(&read);
             taken.extend(now.iter().map(|(_, place)| *place).zip(read));
             rest = later;
         }
