@@ -87,7 +87,7 @@ impl Budget {
     /// Like [`take`](Self::take), but too few bytes are an error.
     #[inline(always)]
     pub fn charge(&self, bytes: u64) -> Result<()> {
-        if self.take(bytes) { Ok(()) } else { Err(self.exceeded()) }
+        if self.take(bytes) { Ok(()) } else { self.exceed() }
     }
 
     /// Gives back bytes that were freed.
@@ -157,16 +157,19 @@ impl Budget {
         }
     }
 
+    /// More bytes are wanted than are left. That is an error, unless the largest limit was set, which is none: the input may
+    /// announce any length, and what is missing of it is the error then.
     #[cold]
     #[inline(never)]
-    fn exceeded(&self) -> Error {
+    fn exceed(&self) -> Result<()> {
         let most = match self.limits.max_alloc() {
+            Some(u64::MAX) => return Ok(()),
             Some(most) => format!("the limit of {most} bytes"),
             None => "64 MiB and 64 times its input".to_owned(),
         };
-        Error::limit(format!(
+        Err(Error::limit(format!(
             "the value needs more memory than {most}; Limits::with_max_alloc sets another limit"
-        ))
+        )))
     }
 }
 
@@ -380,5 +383,12 @@ mod tests {
         set.allow(1000);
         assert!(!set.take(8) && set.take(7));
         assert!(set.charge(1).unwrap_err().to_string().contains("with_max_alloc"));
+    }
+
+    #[test]
+    fn the_largest_limit_is_none() {
+        let budget = Budget::new(Limits::default().with_max_alloc(u64::MAX));
+        budget.charge(1).unwrap();
+        budget.charge(u64::MAX).unwrap();
     }
 }

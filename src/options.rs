@@ -272,7 +272,7 @@ impl Limits {
     }
 
     /// Sets the [budget of memory](Self#memory) for one value, in bytes. By default, it is 64 MiB plus 64 times the bytes of
-    /// the input.
+    /// the input. With `u64::MAX` there is no limit.
     ///
     /// If the input is in memory, what is borrowed from it is not counted, nor are strings, byte strings and tensors that
     /// are copied from it in one piece. They take at most as many bytes as the input. The first view of each tensor in an

@@ -309,3 +309,19 @@ fn wrong_lengths_of_structs_are_named() {
     refuses::<(u8, u8)>(&unhex("8101"), Data);
     refuses::<[u8; 2]>(&unhex("9f010203ff"), Data);
 }
+
+/// Without a limit, lengths that nothing can have are the same error from a reader as from a slice: the input ends.
+#[test]
+fn without_a_limit_lengths_that_nothing_has_are_missing_input() {
+    let none = DecodeOptions::default().with_limits(Limits::default().with_max_alloc(u64::MAX));
+    for start in [&b"\x5b"[..], b"\x7b", b"\xd8\x40\x5b", b"\x82\x41a\x5b", b"\x5f\x5b"] {
+        for len in HUGE {
+            let message = [start, &len.to_be_bytes(), b"bytes"].concat();
+            let slice = tenarc::de::from_slice_with::<Value>(&message, none).unwrap_err();
+            let reader = tenarc::de::from_reader_with::<_, Value>(&message[..], none).unwrap_err();
+            assert_eq!(reader.category(), slice.category(), "{slice} / {reader}");
+            assert_eq!(reader.offset(), slice.offset(), "{slice} / {reader}");
+            assert_eq!(slice.category(), Eof, "{slice}");
+        }
+    }
+}
