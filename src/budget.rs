@@ -48,6 +48,11 @@ impl Budget {
         }
     }
 
+    /// The budget for a value that is in memory already.
+    pub fn unlimited() -> Self {
+        Self::new(Limits::default().with_max_alloc(u64::MAX))
+    }
+
     /// Copies the state of `other`.
     pub fn take_over(&self, other: &Self) {
         self.left.set(other.left.get());
@@ -133,9 +138,9 @@ impl Budget {
 
     /// Notes that memory was taken for a value of this type, which is read next.
     #[inline(always)]
-    pub fn place<T>(&self) {
-        if const { size_of::<T>() > SMALL } {
-            self.place.set(size_of::<T>());
+    pub fn place(&self, kind: Kind) {
+        if kind.size > SMALL {
+            self.place.set(kind.size);
         }
     }
 
@@ -221,7 +226,7 @@ impl Growth {
 /// What a [`Room`] has to know of the type of its elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
-    size: usize,
+    pub size: usize,
     /// The most elements for which serde reserves memory at once.
     reserved: usize,
     /// The least room of a `Vec` that grows.
@@ -256,8 +261,8 @@ impl Room {
     /// Whether there is room for the element with this number. Elements without size need none: some visitors pass over
     /// others with them.
     #[inline(always)]
-    pub fn holds<T>(self, index: usize) -> bool {
-        size_of::<T>() == 0 || index < self.0
+    pub fn holds(self, kind: Kind, index: usize) -> bool {
+        kind.size == 0 || index < self.0
     }
 
     /// Makes room for one more element, as a `Vec` does. Before the first one, serde has reserved memory for `left` elements,
@@ -351,7 +356,7 @@ mod tests {
             let told = told.min(RESERVED / size_of::<T>());
             let (mut values, mut room) = (Vec::with_capacity(told), Room::NONE);
             for index in 0..count {
-                if !room.holds::<T>(index) {
+                if !room.holds(Kind::of::<T>(), index) {
                     room.grow(Kind::of::<T>(), told);
                 }
                 values.push(element.clone());

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use crate::error::Result;
-use crate::io::source::{Read, SliceRead};
+use crate::io::input::Input;
 use crate::options::Limits;
 use crate::wire::head::{self, Head};
 use crate::wire::number::Numeric;
@@ -26,7 +26,7 @@ use crate::wire::walk::{Event, Walk};
 /// # Errors
 /// If the input is not well-formed, is empty, or is nested deeper than 128 levels.
 pub fn to_string(encoded: &[u8]) -> Result<String> {
-    let mut wire = Reader::new(SliceRead::new(encoded), Limits::default());
+    let mut wire = Reader::new(Input::slice(encoded), Limits::default());
     let mut notation = Notation { wire: &mut wire, text: String::new(), detail: Detail::Encoding };
     loop {
         notation.item()?;
@@ -40,14 +40,14 @@ pub fn to_string(encoded: &[u8]) -> Result<String> {
 /// The diagnostic notation of the value of the next item. Equal values have the same notation, however
 /// they are encoded: there are no indicators for lengths and widths, chunks of strings are joined, and
 /// bignums of up to 128 bits are in decimal.
-pub(crate) fn value<'de, R: Read<'de>>(wire: &mut Reader<R>) -> Result<String> {
+pub(crate) fn value(wire: &mut Reader<'_, '_>) -> Result<String> {
     let mut notation = Notation { wire, text: String::new(), detail: Detail::Value };
     notation.item()?;
     Ok(notation.text)
 }
 
-struct Notation<'w, R> {
-    wire: &'w mut Reader<R>,
+struct Notation<'w, 'de, 'b> {
+    wire: &'w mut Reader<'de, 'b>,
     text: String,
     detail: Detail,
 }
@@ -61,7 +61,7 @@ enum Detail {
     Value,
 }
 
-impl<'de, R: Read<'de>> Notation<'_, R> {
+impl Notation<'_, '_, '_> {
     fn item(&mut self) -> Result<()> {
         let mut walk = Walk::default();
         while let Some(event) = walk.next(self.wire)? {
@@ -114,7 +114,7 @@ impl<'de, R: Read<'de>> Notation<'_, R> {
         if self.detail == Detail::Encoding || !matches!(tag, tag::BIGNUM | tag::NEGATIVE_BIGNUM) {
             return None;
         }
-        let mut ahead = Reader::new(SliceRead::new(self.wire.src.window()), self.wire.limits());
+        let mut ahead = Reader::new(Input::slice(self.wire.src.window()), self.wire.limits());
         let Ok(Numeric::Int { negative, arg }) = ahead.bignum(tag) else { return None };
         match i128::try_from(arg) {
             Ok(arg) if negative => Some((!arg).to_string()),

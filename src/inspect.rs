@@ -28,7 +28,7 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::io::buffers::Lengths;
-use crate::io::segment_read::SegmentRead;
+use crate::io::input::Input;
 use crate::meta::TensorMeta;
 use crate::options::Limits;
 use crate::segment;
@@ -294,7 +294,7 @@ impl<'a> Items<'a> {
         let from = self.offset();
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let mut lengths = Lengths(self.buffers);
-        let source = SegmentRead::new(rest, from, &mut lengths);
+        let source = Input::segment(rest, from, &mut lengths);
         let mut wire = Reader::new(source, self.limits).with_strict(self.strict);
         let walk = &mut self.walk;
         let found = wire.within(walk.depth(), |wire| event(walk, wire))?;
@@ -319,10 +319,7 @@ impl<'a> Iterator for Items<'a> {
 
 /// Reads up to the next event that is reported. Also returns the offset at which its item starts. Returns
 /// `None` at the end of the input.
-fn event<'a>(
-    walk: &mut Walk,
-    wire: &mut Reader<SegmentRead<'a, '_>>,
-) -> Result<Option<(u64, Event<'a>)>> {
+fn event<'a>(walk: &mut Walk, wire: &mut Reader<'a, '_>) -> Result<Option<(u64, Event<'a>)>> {
     // The events that are not reported take no bytes.
     let start = wire.offset();
     loop {
@@ -356,7 +353,7 @@ fn event<'a>(
 }
 
 /// Reads a map key.
-fn key<'a>(wire: &mut Reader<SegmentRead<'a, '_>>) -> Result<Key<'a>> {
+fn key<'a>(wire: &mut Reader<'a, '_>) -> Result<Key<'a>> {
     let head = wire.peek_head()?.map(|(head, _)| head);
     let step = spelling::key(wire)?;
     Ok(match head {
@@ -369,7 +366,7 @@ fn key<'a>(wire: &mut Reader<SegmentRead<'a, '_>>) -> Result<Key<'a>> {
 }
 
 /// Reads the content of an item that is not an array, map or tag. Its head was read.
-fn leaf<'a>(wire: &mut Reader<SegmentRead<'a, '_>>, head: Head) -> Result<Event<'a>> {
+fn leaf<'a>(wire: &mut Reader<'a, '_>, head: Head) -> Result<Event<'a>> {
     Ok(match head.major() {
         head::UNSIGNED | head::NEGATIVE => Event::Integer,
         head::BYTES => wire.string(head).map(|_| Event::Bytes)?,

@@ -8,7 +8,7 @@ use serde::ser::{Serialize, Serializer};
 use crate::elements::FirstOf;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
-use crate::io::source::SliceRead;
+use crate::io::input::Input;
 use crate::mem::RawValue;
 use crate::options::Limits;
 use crate::value;
@@ -20,7 +20,7 @@ impl RawValue {
     /// # Errors
     /// If `encoded` is not exactly one well-formed item, or is nested deeper than 128 levels.
     pub fn from_bytes(encoded: &[u8]) -> Result<&Self> {
-        let mut wire = Reader::new(SliceRead::new(encoded), Limits::default());
+        let mut wire = Reader::new(Input::slice(encoded), Limits::default());
         wire.skip()?;
         match wire.peek()? {
             None => Ok(crate::mem::raw_value(encoded)),

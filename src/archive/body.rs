@@ -10,7 +10,7 @@ use crate::error::{Category, Error, Result};
 use crate::io::buffers::{Buffers, Contents, ReadBuffer};
 use crate::io::checksum;
 use crate::io::chunks::{ChunkHasher, Hashes};
-use crate::io::source::{Bytes, IoRead, STEP, Source as _, pass_over};
+use crate::io::source::{IoRead, STEP};
 use crate::options::{DecodeOptions, Limits};
 use crate::segment::buffers::{Stored, check_unpacked, chunk_memory, no_such};
 use crate::segment::format::{PackedPlace, Place};
@@ -25,10 +25,12 @@ pub fn received<R: io::Read>(read: &IoRead<R>) -> usize {
 }
 
 pub fn take<R: io::Read>(read: &mut IoRead<R>, len: usize, what: &str) -> Result<Vec<u8>> {
-    match read.take(len, what).map_err(cut)? {
-        Bytes::Owned(bytes) => Ok(bytes),
-        bytes => Ok(bytes.as_slice().to_vec()),
+    if let Some(bytes) = read.gather(len, what).map_err(cut)? {
+        return Ok(bytes);
     }
+    let bytes = read.window().get(..len).unwrap_or_default().to_vec();
+    read.leave(len);
+    Ok(bytes)
 }
 
 /// Turns the end of the input into an error that the archive is torn.
@@ -40,7 +42,7 @@ pub fn cut(error: Error) -> Error {
 }
 
 pub fn discard<R: io::Read>(read: &mut IoRead<R>, len: u64) -> Result<()> {
-    match pass_over(read, len)? {
+    match read.pass_over(len)? {
         0 => Ok(()),
         missing => {
             let what = format!("the archive ends {missing} bytes before the end of a segment");

@@ -7,7 +7,7 @@ use super::segment::Segment;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
-use crate::io::segment_read::SegmentRead;
+use crate::io::input::Input;
 use crate::tensor::DynTensor;
 use crate::value;
 use crate::wire::head;
@@ -31,7 +31,7 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
         let mut bools = BTreeSet::new();
 
         let mut buffers = Positioned::new(self.source, &self.loaded, self.options);
-        let source = SegmentRead::new(metadata, header.metadata_offset(), &mut buffers);
+        let source = Input::segment(metadata, header.metadata_offset(), &mut buffers);
         let mut wire = Reader::new(source, self.options.limits);
         let mut walk = Walk::default();
         while let Some(event) = walk.next(&mut wire)? {

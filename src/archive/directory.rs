@@ -7,7 +7,6 @@
 
 use super::digest::Digest;
 use crate::error::{Error, Result};
-use crate::io::source::SliceRead;
 use crate::segment::ext::Ext;
 use crate::segment::format::{self, Items, Record, RecordKind};
 use crate::segment::header::{self, Header};
@@ -485,7 +484,7 @@ fn put_blocks(items: &mut Items, blocks: &[BlockAt]) -> Result<()> {
     Ok(())
 }
 
-type Wire<'a> = Reader<SliceRead<'a>>;
+type Wire<'a> = Reader<'a, 'a>;
 
 fn take_entries(wire: &mut Wire<'_>, before: u64, digests: bool) -> Result<Vec<Entry>> {
     let fault = |what: &str| Error::data(format!("directory: {what}")).at(before);

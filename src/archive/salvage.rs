@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::io::at::ReadAt;
 use crate::io::checksum::Hasher;
 use crate::io::chunks::Hashes;
-use crate::io::source::SliceRead;
+use crate::io::input::Input;
 use crate::options::{DecodeOptions, Limits};
 use crate::segment::buffers::{chunk_of, no_such};
 use crate::segment::format::Items;
@@ -220,7 +220,7 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
             let [from, to] = [from, to].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
             old.get(from..to).unwrap_or_default()
         };
-        let mut wire = Reader::new(SliceRead::new(old), self.limits);
+        let mut wire = Reader::new(Input::slice(old), self.limits);
         // References are found by their tag. The nesting of the items does not matter.
         let mut copied = 0;
         let mut is_complete = true;
@@ -268,7 +268,7 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
 }
 
 /// Reads the array of a reference, whose tag was read. Returns the offset of the buffer's number, and the number.
-fn reference(wire: &mut Reader<SliceRead<'_>>) -> Result<(u64, u64)> {
+fn reference(wire: &mut Reader<'_, '_>) -> Result<(u64, u64)> {
     let fields = wire.head()?.arg;
     for _ in 1..fields {
         wire.skip()?;

@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
 use crate::io::at::ReadAt;
 use crate::io::buffers::Lengths;
+use crate::io::input::Input;
 use crate::io::packed::Precompressed;
-use crate::io::segment_read::SegmentRead;
 use crate::meta::TensorMeta;
 use crate::segment::header::Header;
 use crate::serde_model::serialize_blocks;
@@ -110,7 +110,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     pub fn stored(&self, range: Range<usize>) -> Result<Stored<'a, S>> {
         let (base, item) = self.item(range.clone())?;
         let mut lengths = Lengths(self.buffers());
-        let mut wire = Reader::new(SegmentRead::new(item, base, &mut lengths), self.options.limits);
+        let mut wire = Reader::new(Input::segment(item, base, &mut lengths), self.options.limits);
         let mut walk = Walk::default();
         let mut references = Vec::new();
         let mut levels = 0;

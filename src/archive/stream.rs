@@ -16,7 +16,7 @@ use super::directory::{self, Behind, Directory, Entry};
 use super::unpack::{Chunks, Unpacking};
 use crate::error::{Category, Error, Result};
 use crate::io::chunks::{ChunkHasher, Hashes};
-use crate::io::source::{IoRead, Source as _};
+use crate::io::source::IoRead;
 use crate::meta::TensorMeta;
 use crate::options::DecodeOptions;
 use crate::parts::{Buffer, Parts};
@@ -108,7 +108,7 @@ impl<R: io::Read> IArchive<R> {
         let mut read = IoRead::new(reader);
         read.fill(MAGIC.len())?;
         super::scan::check_magic_of_stream(read.window())?;
-        read.advance(MAGIC.len());
+        read.leave(MAGIC.len());
         let directory = Directory::default();
         let (next, fault) = (None, None);
         let (finished, reading) = (None, false);

@@ -26,7 +26,7 @@ use crate::de::{ColumnOfGroups, Wanted, fields_of};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
-use crate::io::source::SliceRead;
+use crate::io::input::Input;
 use crate::options::{DecodeOptions, Limits};
 use crate::segment::columns::{Outline, Target, Whole};
 use crate::segment::{decode, decode_with};
@@ -361,7 +361,7 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
 }
 
 /// Counts the rows of a sequence.
-fn count(mut wire: Reader<SliceRead<'_>>) -> Result<(u64, Stored)> {
+fn count(mut wire: Reader<'_, '_>) -> Result<(u64, Stored)> {
     let head = match wire.sequence()? {
         Start::Array(head) => head,
         Start::Columns => {
@@ -414,7 +414,7 @@ impl<'a, S: ReadAt + ?Sized> Part<'a, S> {
     /// The sequence at this range of the metadata, whose first row has this number.
     fn new(segment: Segment<'a, S>, range: Range<usize>, first: u64) -> Result<Self> {
         let (base, item) = segment.item(range.clone())?;
-        let wire = Reader::new(SliceRead::new(item), segment.options.limits).with_strict(true);
+        let wire = Reader::new(Input::slice(item), segment.options.limits).with_strict(true);
         let (rows, stored) = count(wire).map_err(|error| error.moved_by(base))?;
         Ok(Self { segment, first, rows, range, stored })
     }
@@ -541,8 +541,8 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
     fn places(&self) -> Result<Vec<Range<usize>>> {
         let (base, item) = self.segment.item(self.range.clone())?;
         let limits = self.segment.options.limits;
-        let mut wire = Reader::new(SliceRead::new(item), limits).with_strict(true);
-        let place = |wire: &Reader<SliceRead<'_>>| {
+        let mut wire = Reader::new(Input::slice(item), limits).with_strict(true);
+        let place = |wire: &Reader<'_, '_>| {
             self.range.start + usize::try_from(wire.offset()).unwrap_or(usize::MAX)
         };
         let mut places = Vec::new();

@@ -4,22 +4,18 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 
 use serde::Deserializer as _;
-use serde::de::{
-    self, Deserialize, DeserializeSeed, Unexpected, Visitor, value::BorrowedStrDeserializer,
-    value::StrDeserializer,
-};
+use serde::de::{self, Deserialize, DeserializeSeed, Visitor};
 
-use super::Deserializer;
+use super::Decoder;
 use crate::budget::{Kind, MapRoom, Room};
 use crate::error::{Error, Result};
-use crate::io::source::Read;
-use crate::serde_model::invalid;
+use crate::io::input::Mark;
 use crate::wire::head::{self, Parsed};
 use crate::wire::reader::Left;
 
 /// The elements of an array.
-pub struct Seq<'a, R> {
-    de: &'a mut Deserializer<R>,
+pub struct Seq<'a, 'de, 'b> {
+    de: &'a mut Decoder<'de, 'b>,
     left: &'a mut Left,
     index: usize,
     room: Room,
@@ -27,19 +23,38 @@ pub struct Seq<'a, R> {
     told: Cell<usize>,
 }
 
-impl<'a, R> Seq<'a, R> {
+impl<'a, 'de, 'b> Seq<'a, 'de, 'b> {
     /// `room` is that of the elements.
     #[inline(always)]
-    pub fn new(de: &'a mut Deserializer<R>, left: &'a mut Left, room: Room) -> Self {
+    pub fn new(de: &'a mut Decoder<'de, 'b>, left: &'a mut Left, room: Room) -> Self {
         Self { de, left, index: 0, room, told: Cell::new(0) }
     }
 }
 
-impl<'de, R: Read<'de>> Seq<'_, R> {
+impl Seq<'_, '_, '_> {
+    /// Starts the next element, which is of this kind. Returns its offset.
+    #[inline(always)]
+    fn begin(&mut self, kind: Kind) -> Result<Option<u64>> {
+        if !self.de.wire.more(self.left)? {
+            return Ok(None);
+        }
+        if !self.room.holds(kind, self.index) {
+            self.make_room(kind)?;
+        }
+        self.de.wire.place(kind);
+        Ok(Some(self.de.wire.offset()))
+    }
+
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, kind: Kind) -> Result<()> {
         self.de.wire.grow(self.room.grow(kind, self.told.get()))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn in_element(&self, error: Error, at: u64) -> Error {
+        error.at(at).in_index(self.index as u64)
     }
 }
 
@@ -49,7 +64,7 @@ fn left_with_this(left: Left) -> usize {
     left.saturating_add(1)
 }
 
-impl<'de, R: Read<'de>> de::SeqAccess<'de> for Seq<'_, R> {
+impl<'de> de::SeqAccess<'de> for Seq<'_, 'de, '_> {
     type Error = Error;
 
     #[inline(always)]
@@ -59,20 +74,13 @@ impl<'de, R: Read<'de>> de::SeqAccess<'de> for Seq<'_, R> {
 
     #[inline(always)]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
-        if !self.de.wire.more(self.left)? {
-            return Ok(None);
-        }
-        if !self.room.holds::<T::Value>(self.index) {
-            self.make_room(const { Kind::of::<T::Value>() })?;
-        }
-        self.de.wire.place::<T::Value>();
-        let at = self.de.wire.offset();
+        let Some(at) = self.begin(const { Kind::of::<T::Value>() })? else { return Ok(None) };
         match seed.deserialize(&mut *self.de) {
             Ok(value) => {
                 self.index += 1;
                 Ok(Some(value))
             }
-            Err(error) => Err(error.at(at).in_index(self.index as u64)),
+            Err(error) => Err(self.in_element(error, at)),
         }
     }
 
@@ -85,18 +93,31 @@ impl<'de, R: Read<'de>> de::SeqAccess<'de> for Seq<'_, R> {
 }
 
 /// The entries of a map. They are not counted if they are the fields of a struct.
-pub struct Map<'a, 'de, R: Read<'de>, const COUNTED: bool> {
-    de: &'a mut Deserializer<R>,
+pub struct Map<'a, 'de, 'b, const COUNTED: bool> {
+    de: &'a mut Decoder<'de, 'b>,
     left: &'a mut Left,
-    key: R::Mark,
+    key: Mark,
     room: MapRoom,
 }
 
-impl<'a, 'de, R: Read<'de>, const COUNTED: bool> Map<'a, 'de, R, COUNTED> {
+impl<'a, 'de, 'b, const COUNTED: bool> Map<'a, 'de, 'b, COUNTED> {
     #[inline(always)]
-    pub fn new(de: &'a mut Deserializer<R>, left: &'a mut Left) -> Self {
-        let key = de.wire.src.mark(de.wire.offset());
+    pub fn new(de: &'a mut Decoder<'de, 'b>, left: &'a mut Left) -> Self {
+        let key = de.wire.src.no_mark();
         Self { de, left, key, room: MapRoom::NONE }
+    }
+
+    /// Starts the value of an entry, which is of this kind.
+    #[inline(always)]
+    fn begin_value(&mut self, kind: Kind) -> Result<()> {
+        if !self.left.take_one() {
+            return Err(no_value(self.de.wire.offset()));
+        }
+        if COUNTED && self.room.is_used_up() {
+            self.make_room(kind.size)?;
+        }
+        self.de.wire.place(kind);
+        Ok(())
     }
 
     #[cold]
@@ -113,10 +134,10 @@ impl<'a, 'de, R: Read<'de>, const COUNTED: bool> Map<'a, 'de, R, COUNTED> {
     }
 }
 
-impl<'de, R: Read<'de>, const COUNTED: bool> de::MapAccess<'de> for Map<'_, 'de, R, COUNTED> {
+impl<'de, const COUNTED: bool> de::MapAccess<'de> for Map<'_, 'de, '_, COUNTED> {
     type Error = Error;
 
-    #[inline]
+    #[inline(always)]
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
         // The entry is counted as taken when its value is read.
         if !self.de.wire.any_left(self.left)? {
@@ -128,22 +149,16 @@ impl<'de, R: Read<'de>, const COUNTED: bool> de::MapAccess<'de> for Map<'_, 'de,
         let at = self.de.wire.offset();
         match seed.deserialize(&mut *self.de) {
             Ok(key) => {
-                self.key = self.de.wire.src.mark(at);
+                self.de.wire.src.mark(&mut self.key, at);
                 Ok(Some(key))
             }
             Err(error) => Err(error.at(at)),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
-        if !self.left.take_one() {
-            return Err(no_value(self.de.wire.offset()));
-        }
-        if COUNTED && self.room.is_used_up() {
-            self.make_room(size_of::<V::Value>())?;
-        }
-        self.de.wire.place::<V::Value>();
+        self.begin_value(const { Kind::of::<V::Value>() })?;
         match seed.deserialize(&mut *self.de) {
             Ok(value) => Ok(value),
             Err(error) => Err(self.locate(error)),
@@ -194,104 +209,72 @@ fn key_len(encoded: &[u8]) -> u64 {
     }
 }
 
-/// An enum value without content, which is encoded as the name of its variant.
-pub struct UnitVariant<D>(D);
-
-impl<'de> UnitVariant<BorrowedStrDeserializer<'de, Error>> {
-    pub fn borrowed(variant: &'de str) -> Self {
-        Self(BorrowedStrDeserializer::new(variant))
-    }
-}
-
-impl<'a> UnitVariant<StrDeserializer<'a, Error>> {
-    pub fn copied(variant: &'a str) -> Self {
-        Self(StrDeserializer::new(variant))
-    }
-}
-
-impl<'de, D: serde::Deserializer<'de, Error = Error>> de::EnumAccess<'de> for UnitVariant<D> {
-    type Error = Error;
-    type Variant = NoContent;
-
-    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, NoContent)> {
-        seed.deserialize(self.0).map(|variant| (variant, NoContent))
-    }
-}
-
-/// The content of a [`UnitVariant`]: an error for all but unit variants.
-pub struct NoContent;
-
-impl<'de> de::VariantAccess<'de> for NoContent {
-    type Error = Error;
-
-    fn unit_variant(self) -> Result<()> {
-        Ok(())
-    }
-
-    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, _: T) -> Result<T::Value> {
-        Err(invalid(Unexpected::UnitVariant, &"newtype variant"))
-    }
-
-    fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value> {
-        Err(invalid(Unexpected::UnitVariant, &"tuple variant"))
-    }
-
-    fn struct_variant<V: Visitor<'de>>(self, _: &'static [&'static str], _: V) -> Result<V::Value> {
-        Err(invalid(Unexpected::UnitVariant, &"struct variant"))
-    }
-}
-
 /// An enum value with content, which is encoded as a map of one entry: the name of the variant and its
 /// content.
-pub struct EnumAccess<'a, 'de, R: Read<'de>> {
-    de: &'a mut Deserializer<R>,
-    name: Option<R::Mark>,
-    taken: &'a mut bool,
+pub struct EnumAccess<'a, 'de, 'b> {
+    de: &'a mut Decoder<'de, 'b>,
+    name: Mark,
+    is_read: bool,
 }
 
-impl<'a, 'de, R: Read<'de>> EnumAccess<'a, 'de, R> {
-    /// Sets `taken` when the content is read. Otherwise the input is still in front of the content.
-    pub fn new(de: &'a mut Deserializer<R>, taken: &'a mut bool) -> Self {
-        Self { de, name: None, taken }
+impl<'a, 'de, 'b> EnumAccess<'a, 'de, 'b> {
+    #[inline(always)]
+    pub fn new(de: &'a mut Decoder<'de, 'b>) -> Self {
+        let name = de.wire.src.no_mark();
+        Self { de, name, is_read: false }
+    }
+
+    /// Whether the content was read. Otherwise the input is still in front of it.
+    pub fn is_read(&self) -> bool {
+        self.is_read
     }
 
     /// Reads the content, and adds the name of the variant to the path of errors.
-    fn content<T>(self, read: impl FnOnce(&mut Deserializer<R>) -> Result<T>) -> Result<T> {
+    #[inline]
+    fn content<T>(&mut self, read: impl FnOnce(&mut Decoder<'de, 'b>) -> Result<T>) -> Result<T> {
         let at = self.de.wire.offset();
-        *self.taken = true;
+        self.is_read = true;
         match read(self.de) {
             Ok(value) => Ok(value),
-            Err(error) => {
-                let name = self.name.as_ref().map(|mark| key_text(self.de.wire.src.marked(mark).1));
-                Err(error.at(at).in_field(name.unwrap_or_default()))
-            }
+            Err(error) => Err(self.locate(error, at)),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn locate(&self, error: Error, at: u64) -> Error {
+        error.at(at).in_field(key_text(self.de.wire.src.marked(&self.name).1))
     }
 }
 
-impl<'de, R: Read<'de>> de::EnumAccess<'de> for EnumAccess<'_, 'de, R> {
+impl<'de> de::EnumAccess<'de> for &mut EnumAccess<'_, 'de, '_> {
     type Error = Error;
     type Variant = Self;
 
     #[inline]
-    fn variant_seed<V: DeserializeSeed<'de>>(mut self, seed: V) -> Result<(V::Value, Self)> {
+    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self)> {
         let at = self.de.wire.offset();
-        let variant = seed.deserialize(&mut *self.de).map_err(|error| error.at(at))?;
-        self.name = Some(self.de.wire.src.mark(at));
-        Ok((variant, self))
+        match seed.deserialize(&mut *self.de) {
+            Ok(variant) => {
+                self.de.wire.src.mark(&mut self.name, at);
+                Ok((variant, self))
+            }
+            Err(error) => Err(error.at(at)),
+        }
     }
 }
 
-impl<'de, R: Read<'de>> de::VariantAccess<'de> for EnumAccess<'_, 'de, R> {
+impl<'de> de::VariantAccess<'de> for &mut EnumAccess<'_, 'de, '_> {
     type Error = Error;
 
+    #[inline]
     fn unit_variant(self) -> Result<()> {
         self.content(|de| de.unit(&"unit variant"))
     }
 
     #[inline]
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value> {
-        self.de.wire.place::<T::Value>();
+        self.de.wire.place(const { Kind::of::<T::Value>() });
         self.content(|de| seed.deserialize(de))
     }
 

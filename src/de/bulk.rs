@@ -17,6 +17,21 @@ use serde::de::{Deserialize, Deserializer, Visitor};
 use serde::forward_to_deserialize_any;
 
 use crate::dtype::DType;
+use crate::wire::columns::NumberType;
+
+/// The elements of a `Vec` that is filled at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fill {
+    Number(NumberType),
+    Bool,
+}
+
+impl Fill {
+    /// Whether the elements have this dtype. Bools are stored in another way than as numbers.
+    pub fn is(self, dtype: &DType) -> bool {
+        matches!(self, Self::Number(kind) if kind.dtype() == *dtype)
+    }
+}
 
 /// The types of serde's visitors for `Vec<u8>` and so on. `None` if none was found.
 struct Visitors {
@@ -31,12 +46,23 @@ macro_rules! visitors {
                 Self { numbers: [$(visitor_of::<Vec<$type>>(),)*], bools: visitor_of::<Vec<bool>>() }
             }
 
-            fn of(&self, dtype: &DType) -> Option<TypeId> {
-                match dtype {
-                    $(DType::$dtype => self.numbers.get($at).copied().flatten(),)*
-                    _ => None,
+            fn of(&self, fill: Fill) -> Option<TypeId> {
+                match fill {
+                    $(Fill::Number(NumberType::$dtype) => self.numbers.get($at).copied().flatten(),)*
+                    Fill::Number(_) => None,
+                    Fill::Bool => self.bools,
                 }
             }
+        }
+
+        /// The elements, if `T` is the `Vec` of such elements. The compiler knows the answer.
+        #[inline]
+        fn elements_of<T>() -> Option<Fill> {
+            let id = typeid::of::<T>();
+            $(if id == TypeId::of::<Vec<$type>>() {
+                return Some(Fill::Number(NumberType::$dtype));
+            })*
+            (id == TypeId::of::<Vec<bool>>()).then_some(Fill::Bool)
         }
     };
 }
@@ -54,24 +80,25 @@ visitors! {
     F64 f64, 9;
 }
 
-/// Whether `V` is serde's visitor for a `Vec` of elements of this dtype. That visitor collects all
-/// elements and does nothing else.
+/// The elements, if `V` is serde's visitor for a `Vec` of numbers or bools. That visitor collects all elements and does
+/// nothing else.
+#[inline]
+pub fn fills<'de, V: Visitor<'de>>() -> Option<Fill> {
+    let fill = elements_of::<V::Value>()?;
+    is_visitor(typeid::of::<V>(), fill).then_some(fill)
+}
+
+/// Whether `V` is serde's visitor for a `Vec` of elements of this dtype.
 #[inline]
 pub fn is_vec_of<'de, V: Visitor<'de>>(dtype: &DType) -> bool {
-    visitors().of(dtype) == Some(typeid::of::<V>())
+    fills::<V>().is_some_and(|fill| fill.is(dtype))
 }
 
-/// Whether `V` is serde's visitor for a `Vec<bool>`.
-#[inline]
-pub fn is_vec_of_bools<'de, V: Visitor<'de>>() -> bool {
-    visitors().bools == Some(typeid::of::<V>())
-}
-
-#[inline]
-fn visitors() -> &'static Visitors {
+#[inline(never)]
+fn is_visitor(id: TypeId, fill: Fill) -> bool {
     static VISITORS: OnceLock<Visitors> = OnceLock::new();
 
-    VISITORS.get_or_init(Visitors::learn)
+    VISITORS.get_or_init(Visitors::learn).of(fill) == Some(id)
 }
 
 fn visitor_of<'de, T: Deserialize<'de>>() -> Option<TypeId> {

@@ -2,29 +2,26 @@
 
 use serde::de::{self, Unexpected, Visitor};
 
-use super::access::UnitVariant;
-use super::items::visit_bytes;
-use super::{Deserializer, runs};
+use super::columns::Shown;
+use super::items::{visit_bytes, visit_unit_variant};
+use super::receive::received;
+use super::{Decoder, bulk, runs};
 use crate::budget::Room;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::handoff::name;
-use crate::io::source::Read;
-use crate::serde_model::{
-    Collect, Narrowing, invalid, visit_collected, visit_numbers, wrong_number,
-};
+use crate::serde_model::{Collect, invalid, visit_collected, wrong_number};
 use crate::tensor::takes_elements;
 use crate::value;
 use crate::wire::head;
 use crate::wire::number::Numeric;
-use crate::wire::reader::{Item, Reader};
-use crate::wire::strings::Text;
+use crate::wire::reader::{Item, Left, Reader};
 use crate::wire::tag;
 use crate::wire::tensor::Kind;
 
 macro_rules! integers {
     ($($method:ident $visit:ident $type:ty, $exact:ident;)*) => {$(
-        #[inline]
+        #[inline(always)]
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
             let at = self.wire.offset();
             let number = match self.wire.unsigned()? {
@@ -42,7 +39,7 @@ macro_rules! integers {
     )*};
 }
 
-impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
+impl<'de> de::Deserializer<'de> for &mut Decoder<'de, '_> {
     type Error = Error;
 
     #[inline]
@@ -50,7 +47,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         self.any(visitor)
     }
 
-    #[inline]
+    #[inline(always)]
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         if let Some(&initial @ (head::FALSE | head::TRUE)) = self.wire.src.window().first() {
             self.wire.src.advance(1);
@@ -61,7 +58,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         match head.initial {
             head::FALSE => visitor.visit_bool(false),
             head::TRUE => visitor.visit_bool(true),
-            _ => Err(Deserializer::<R>::wrong(at, head, &visitor)),
+            _ => Err(Decoder::wrong(at, head, &visitor)),
         }
     }
 
@@ -78,7 +75,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         deserialize_u128 visit_u128 u128, as_unsigned;
     }
 
-    #[inline]
+    #[inline(always)]
     fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         if let Some(bytes) = self.wire.src.after(head::SINGLE) {
             return visitor.visit_f32(f32::from_be_bytes(bytes));
@@ -86,7 +83,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         self.other_single(visitor)
     }
 
-    #[inline]
+    #[inline(always)]
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         if let Some(bytes) = self.wire.src.after(head::DOUBLE) {
             return visitor.visit_f64(f64::from_be_bytes(bytes));
@@ -98,19 +95,15 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         self.deserialize_str(visitor)
     }
 
-    #[inline]
+    #[inline(always)]
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        // All variants are listed, so that no value is left to be dropped. The compiler would not inline the drop.
         match self.wire.short_text() {
-            Some(Ok(Text::Borrowed(text))) => visitor.visit_borrowed_str(text),
-            Some(Ok(Text::Copied(text))) => visitor.visit_str(text),
-            Some(Err(error)) => Err(error),
-            Some(Ok(Text::Owned(text))) => visitor.visit_string(text),
+            Some(text) => visitor.visit_borrowed_str(text),
             None => self.other_str(visitor),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         self.deserialize_str(visitor)
     }
@@ -120,10 +113,10 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         match self.wire.item()? {
             Item::Head(head) if head.major() == head::BYTES => self.bytes(head, visitor),
             Item::Head(head) if head.major() == head::ARRAY && takes_elements::<V>() => {
-                self.seq(head, Room::NONE, visitor)
+                self.seq(Left::of(head), Room::NONE, visitor)
             }
             Item::Head(head) if head.major() == head::ARRAY => {
-                visit_collected(self.seq(head, Room::NONE, Collect)?, visitor)
+                visit_collected(self.seq(Left::of(head), Room::NONE, Collect)?, visitor)
             }
             Item::Tag(tag::BUFFER) => {
                 let item = self.wire.tensor(tag::BUFFER)?;
@@ -133,7 +126,10 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
                         Err(invalid(Unexpected::Other(&found), &visitor).at(at))
                     }
                     _ if item.meta.dtype == DType::U8 => self.buffer_bytes(item, visitor),
-                    _ => visit_collected(self.numbers_seq(item, at, Collect)?, visitor),
+                    _ => visit_collected(
+                        received(Collect, |to| self.give_numbers(item, at, None, to))?,
+                        visitor,
+                    ),
                 }
             }
             Item::Tag(tag::COLUMNS) => visit_collected(self.columns(Collect)?, visitor),
@@ -144,13 +140,13 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
                 if head.major() == head::BYTES {
                     self.bytes(head, visitor)
                 } else {
-                    Err(Deserializer::<R>::wrong(at, head, &visitor))
+                    Err(Decoder::wrong(at, head, &visitor))
                 }
             }
             Item::Tag(tag) if DType::from_typed_array_tag(tag).is_some() => {
                 visit_collected(self.typed_seq(tag, Collect)?, visitor)
             }
-            item => Err(Deserializer::<R>::wrong_item(at, item, &visitor)),
+            item => Err(Decoder::wrong_item(at, item, &visitor)),
         }
     }
 
@@ -158,7 +154,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         self.deserialize_bytes(visitor)
     }
 
-    #[inline]
+    #[inline(always)]
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         let initial = self.wire.initial()?;
         match initial {
@@ -211,7 +207,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         self.sequence(Room::NONE, visitor)
     }
@@ -235,10 +231,9 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
 
     #[inline]
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        let at = self.wire.offset();
-        match self.wire.item()? {
-            Item::Head(head) if head.major() == head::MAP => self.map(head, visitor),
-            item => self.other_map(at, item, visitor),
+        match self.wire.few(head::MAP) {
+            Some(left) => self.entries::<true, V>(left, visitor),
+            None => self.unusual_map(visitor),
         }
     }
 
@@ -250,16 +245,9 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         visitor: V,
     ) -> Result<V::Value> {
         self.wire.charge_box::<V::Value>()?;
-        let at = self.wire.offset();
-        match self.wire.item()? {
-            Item::Head(head) if head.major() == head::MAP => {
-                self.entries::<false, V>(head, visitor)
-            }
-            // Some other encoders write structs as arrays.
-            Item::Head(head) if head.major() == head::ARRAY => {
-                self.seq(head, Room::INSIDE, visitor)
-            }
-            item => self.other_struct(at, item, visitor),
+        match self.wire.few(head::MAP) {
+            Some(left) => self.entries::<false, V>(left, visitor),
+            None => self.unusual_struct(visitor),
         }
     }
 
@@ -277,21 +265,15 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
             return self.variant(at, visitor);
         }
         match self.wire.short_text() {
-            Some(Ok(Text::Borrowed(name))) => visitor.visit_enum(UnitVariant::borrowed(name)),
-            Some(Ok(Text::Copied(name))) => visitor.visit_enum(UnitVariant::copied(name)),
-            Some(Err(error)) => Err(error),
-            Some(Ok(Text::Owned(name))) => visitor.visit_enum(UnitVariant::copied(&name)),
+            Some(name) => visit_unit_variant(Shown::Borrowed(name), visitor),
             None => self.unusual_enum(visitor),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         match self.wire.short_text() {
-            Some(Ok(Text::Borrowed(text))) => visitor.visit_borrowed_str(text),
-            Some(Ok(Text::Copied(text))) => visitor.visit_str(text),
-            Some(Err(error)) => Err(error),
-            Some(Ok(Text::Owned(text))) => visitor.visit_string(text),
+            Some(text) => visitor.visit_borrowed_str(text),
             None => self.identifier(visitor),
         }
     }
@@ -308,28 +290,58 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
     }
 }
 
-impl<'de, R: Read<'de>> Deserializer<R> {
+impl<'de> Decoder<'de, '_> {
     /// Reads a sequence or a tuple. `room` is that of its elements.
     #[inline(always)]
     pub(super) fn sequence<V: Visitor<'de>>(&mut self, room: Room, visitor: V) -> Result<V::Value> {
+        if bulk::fills::<V>().is_none()
+            && let Some(left) = self.wire.few(head::ARRAY)
+        {
+            return self.seq(left, room, visitor);
+        }
+        self.unusual_sequence(room, visitor)
+    }
+
+    #[inline(never)]
+    fn unusual_sequence<V: Visitor<'de>>(&mut self, room: Room, visitor: V) -> Result<V::Value> {
         let at = self.wire.offset();
         match self.wire.item()? {
             Item::Head(head) if head.major() == head::ARRAY => {
-                match runs::plain_numbers::<V, R>(&mut self.wire, head) {
+                match runs::plain_numbers::<V>(&mut self.wire, head) {
                     Some(numbers) => Ok(numbers),
-                    None => self.seq(head, room, visitor),
+                    None => self.seq(Left::of(head), room, visitor),
                 }
             }
             Item::Head(head) if head.major() == head::BYTES => {
-                let (budget, before) = (self.wire.allowance(), self.wire.taken());
-                let bytes = self.wire.string(head)?;
-                let (bytes, budget) = (bytes.as_slice(), &budget);
-                let value =
-                    visit_numbers(&DType::U8, Narrowing::Nearest, bytes, Some(budget), visitor);
-                self.wire.charge(budget.taken() - before)?;
-                value.map_err(|error| error.at(at))
+                received(visitor, |to| self.give_byte_numbers(head, at, to))
             }
             item => self.other_seq(at, item, visitor),
+        }
+    }
+
+    #[inline(never)]
+    fn unusual_struct<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
+        let at = self.wire.offset();
+        match self.wire.item()? {
+            Item::Head(head) if head.major() == head::MAP => {
+                self.entries::<false, V>(Left::of(head), visitor)
+            }
+            // Some other encoders write structs as arrays.
+            Item::Head(head) if head.major() == head::ARRAY => {
+                self.seq(Left::of(head), Room::INSIDE, visitor)
+            }
+            item => self.other_struct(at, item, visitor),
+        }
+    }
+
+    #[inline(never)]
+    fn unusual_map<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
+        let at = self.wire.offset();
+        match self.wire.item()? {
+            Item::Head(head) if head.major() == head::MAP => {
+                self.entries::<true, V>(Left::of(head), visitor)
+            }
+            item => self.other_map(at, item, visitor),
         }
     }
 }

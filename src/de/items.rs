@@ -2,19 +2,20 @@
 
 use serde::de::{self, Deserializer as _, Unexpected, Visitor};
 
-use super::access::{EnumAccess, Map, Seq, UnitVariant};
-use super::columns::PlainArray;
-use super::shown::{ShownItem, visit_shown};
+use super::Decoder;
+use super::access::{EnumAccess, Map, Seq};
+use super::bulk::{self, Fill};
+use super::columns::{Elements, Entries, Name, PlainArray, Shown, Variant, check_rank, not_read};
+use super::receive::{Given, Receiver, received};
 use super::whole::WholeTensor;
-use super::{Deserializer, bulk};
-use crate::budget::Room;
+use crate::budget::{Budget, Room};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Held, Slot};
-use crate::io::segment_read::SegmentRead;
-use crate::io::source::{Bytes, Read};
+use crate::io::input::Input;
+use crate::io::source::Bytes;
 use crate::meta::{TensorMeta, UsualMeta};
-use crate::serde_model::{invalid, keeps_any_key, visit_numbers, wrong_number};
+use crate::serde_model::{Narrowing, invalid, keeps_any_key, wrong_number};
 use crate::value;
 use crate::wire::encoded;
 use crate::wire::head::{self, Head};
@@ -24,7 +25,7 @@ use crate::wire::strings::Text;
 use crate::wire::tag;
 use crate::wire::tensor::{Kind, TensorItem};
 
-impl<'de, R: Read<'de>> Deserializer<R> {
+impl<'de> Decoder<'de, '_> {
     #[cold]
     pub(super) fn wrong(at: u64, found: Head, expected: &dyn de::Expected) -> Error {
         if found.initial == head::BREAK {
@@ -68,6 +69,9 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     /// Reads a text that the fast path did not: a long one, or one with tags or in chunks.
     #[inline(never)]
     pub(super) fn other_str<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
+        if let Some(text) = self.wire.short_copied_text() {
+            return visit_text(text?, visitor);
+        }
         let at = self.wire.offset();
         let head = self.plain(&visitor)?;
         if head.major() == head::TEXT {
@@ -154,55 +158,45 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         value
     }
 
-    #[inline(always)]
-    pub(super) fn map<V: Visitor<'de>>(&mut self, head: Head, visitor: V) -> Result<V::Value> {
-        self.entries::<true, V>(head, visitor)
-    }
-
     /// Reads the entries of a map, or the fields of a struct, which are not counted.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn entries<const COUNTED: bool, V: Visitor<'de>>(
         &mut self,
-        head: Head,
+        mut left: Left,
         visitor: V,
     ) -> Result<V::Value> {
-        let mut left = Left::of(head);
         self.wire.enter()?;
-        let result = visitor.visit_map(Map::<R, COUNTED>::new(self, &mut left));
-        self.wire.leave();
-        let value = result?;
-        self.close(left, "a map")?;
-        Ok(value)
+        let result = visitor.visit_map(Map::<COUNTED>::new(self, &mut left));
+        self.leave(result, left, "a map")
     }
 
     /// Reads an array. `room` is that of its elements.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn seq<V: Visitor<'de>>(
         &mut self,
-        head: Head,
+        mut left: Left,
         room: Room,
         visitor: V,
     ) -> Result<V::Value> {
-        let mut left = Left::of(head);
         self.wire.enter()?;
         let result = visitor.visit_seq(Seq::new(self, &mut left, room));
-        self.wire.leave();
-        let value = result?;
-        self.close(left, "an array")?;
-        Ok(value)
+        self.leave(result, left, "an array")
     }
 
-    /// Checks that the visitor has taken all elements, and takes the break of an indefinite length.
+    /// Leaves an array or a map. If there is a value, the visitor must have taken all elements.
     #[inline(always)]
-    pub(super) fn close(&mut self, left: Left, what: &str) -> Result<()> {
-        match left.known() {
-            Some(0) => Ok(()),
-            _ => self.close_slow(left, what),
+    fn leave<T>(&mut self, result: Result<T>, left: Left, what: &str) -> Result<T> {
+        self.wire.leave();
+        match (result, left.known()) {
+            (Ok(value), Some(0)) => Ok(value),
+            (Ok(value), _) => self.close_slow(left, what).map(|()| value),
+            (Err(error), _) => Err(error),
         }
     }
 
+    /// Checks that the visitor has taken all elements, and takes the break of an indefinite length.
     #[cold]
-    pub(super) fn close_slow(&mut self, left: Left, what: &str) -> Result<()> {
+    fn close_slow(&mut self, left: Left, what: &str) -> Result<()> {
         match left.known() {
             None => self.wire.end(what),
             Some(more) => {
@@ -222,11 +216,23 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         visitor: V,
     ) -> Result<V::Value> {
         match found {
-            Item::Tag(tag::BIGNUM | tag::NEGATIVE_BIGNUM | tag::SOME) | Item::Head(_) => {
-                Err(Self::wrong_item(at, found, &visitor))
-            }
-            Item::Tag(tag) => self.typed_seq(tag, visitor),
             Item::Within(levels) => self.below(levels, |de| de.deserialize_seq(visitor)),
+            found => received(visitor, |to| self.give_seq(at, found, bulk::fills::<V>(), to)),
+        }
+    }
+
+    fn give_seq(
+        &mut self,
+        at: u64,
+        found: Item,
+        fill: Option<Fill>,
+        to: &mut dyn Receiver<'de>,
+    ) -> Result<()> {
+        match found {
+            Item::Tag(tag::BIGNUM | tag::NEGATIVE_BIGNUM | tag::SOME)
+            | Item::Head(_)
+            | Item::Within(_) => Err(Self::wrong_item(at, found, to.expected())),
+            Item::Tag(tag) => self.give_typed(tag, fill, to),
         }
     }
 
@@ -241,7 +247,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     ) -> Result<V::Value> {
         match found {
             Item::Tag(tag @ (tag::ROW_MAJOR | tag::COLUMN_MAJOR | tag::TENSOR | tag::BUFFER)) => {
-                self.shown_tensor(tag, visitor)
+                received(visitor, |to| self.give_tensor(tag, to))
             }
             Item::Within(levels) => self.below(levels, |de| de.deserialize_map(visitor)),
             _ => Err(Self::wrong_item(at, found, &visitor)),
@@ -268,11 +274,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     }
 
     pub(super) fn text<V: Visitor<'de>>(&mut self, head: Head, visitor: V) -> Result<V::Value> {
-        match self.wire.text(head)? {
-            Text::Borrowed(text) => visitor.visit_borrowed_str(text),
-            Text::Copied(text) => visitor.visit_str(text),
-            Text::Owned(text) => visitor.visit_string(text),
-        }
+        visit_text(self.wire.text(head)?, visitor)
     }
 
     pub(super) fn bytes<V: Visitor<'de>>(&mut self, head: Head, visitor: V) -> Result<V::Value> {
@@ -281,39 +283,62 @@ impl<'de, R: Read<'de>> Deserializer<R> {
 
     /// Reads a typed array, a tensor of one dimension, or columns, as a sequence. Its tag was read.
     pub(super) fn typed_seq<V: Visitor<'de>>(&mut self, tag: u64, visitor: V) -> Result<V::Value> {
+        received(visitor, |to| self.give_typed(tag, bulk::fills::<V>(), to))
+    }
+
+    fn give_typed(
+        &mut self,
+        tag: u64,
+        fill: Option<Fill>,
+        to: &mut dyn Receiver<'de>,
+    ) -> Result<()> {
         if tag == tag::COLUMNS {
-            return self.columns(visitor);
+            return self.give_columns(to);
         }
         let at = self.wire.offset();
         let item = self.wire.tensor(tag)?;
-        self.numbers_seq(item, at, visitor)
+        self.give_numbers(item, at, fill, to)
     }
 
-    pub(super) fn numbers_seq<V: Visitor<'de>>(
+    /// Gives the elements of a tensor of one dimension. `fill` says of which elements the visitor would make a `Vec`.
+    pub(super) fn give_numbers(
         &mut self,
         item: TensorItem,
         at: u64,
-        visitor: V,
-    ) -> Result<V::Value> {
-        let rank = item.meta.shape.len();
-        if rank != 1 {
-            let found = format!("a tensor of {rank} dimensions");
-            return Err(invalid(Unexpected::Other(&found), &visitor).at(at));
-        }
-        if bulk::is_vec_of::<V>(&item.meta.dtype) {
+        fill: Option<Fill>,
+        to: &mut dyn Receiver<'de>,
+    ) -> Result<()> {
+        check_rank(item.meta.shape.len(), to.expected()).map_err(|error| error.at(at))?;
+        if fill.is_some_and(|fill| fill.is(&item.meta.dtype)) {
             let (_, elements) = self.wire.payload_elements(item)?;
-            let made = elements.into_vec_as();
-            return made.ok_or_else(|| Error::data("expected a vector of numbers").at(at));
+            let Some(vec) = elements.into_any_vec() else {
+                return Err(Error::data("expected a vector of numbers").at(at));
+            };
+            return to.receive(Given::Vec(vec));
         }
         let (unclosed, narrowing) = (item.unclosed(), item.kind.into());
         let (budget, before) = (self.wire.allowance(), self.wire.taken());
         let (meta, bytes) = self.wire.payload_bytes(item)?;
-        let bytes = bytes.as_slice();
-        let value = visit_numbers(&meta.dtype, narrowing, bytes, Some(&budget), visitor);
+        let numbers = Elements::of_numbers(&meta.dtype, narrowing, bytes, at, &budget);
+        let given = numbers.and_then(|numbers| to.receive(Given::Elements(numbers)));
         self.wire.charge(budget.taken() - before)?;
-        let value = value.map_err(|error| error.at(at))?;
-        self.wire.close(unclosed)?;
-        Ok(value)
+        given.map_err(|error| error.at(at))?;
+        self.wire.close(unclosed)
+    }
+
+    /// Gives the bytes of a byte string, whose head was read, as a sequence of numbers.
+    pub(super) fn give_byte_numbers(
+        &mut self,
+        head: Head,
+        at: u64,
+        to: &mut dyn Receiver<'de>,
+    ) -> Result<()> {
+        let (budget, before) = (self.wire.allowance(), self.wire.taken());
+        let bytes = self.wire.string(head)?;
+        let numbers = Elements::of_numbers(&DType::U8, Narrowing::Nearest, bytes, at, &budget);
+        let given = numbers.and_then(|numbers| to.receive(Given::Elements(numbers)));
+        self.wire.charge(budget.taken() - before)?;
+        given.map_err(|error| error.at(at))
     }
 
     /// Reads a tensor for this crate's own visitor: see [`handoff`].
@@ -384,15 +409,22 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         handoff::offer(incoming, || visitor.visit_unit())
     }
 
-    /// Reads a tensor for any other visitor, which sees a map of dtype, shape, order and data.
-    pub(super) fn shown_tensor<V: Visitor<'de>>(
-        &mut self,
-        tag: u64,
-        visitor: V,
-    ) -> Result<V::Value> {
+    /// Gives a tensor, whose tag was read, to any other visitor, which sees a map of dtype, shape, order and data.
+    fn give_tensor(&mut self, tag: u64, to: &mut dyn Receiver<'de>) -> Result<()> {
         let at = self.wire.offset();
         let item = self.wire.tensor(tag)?;
-        self.show_map(item, at, visitor)
+        self.give_map(item, at, to)
+    }
+
+    fn give_map(&mut self, item: TensorItem, at: u64, to: &mut dyn Receiver<'de>) -> Result<()> {
+        let unclosed = item.unclosed();
+        let (budget, before) = (self.wire.allowance(), self.wire.taken());
+        let (meta, bytes) = self.wire.payload_bytes(item)?;
+        let entries = Entries::of_tensor(&meta, bytes, at, &budget);
+        let given = entries.and_then(|entries| to.receive(Given::Entries(entries)));
+        self.wire.charge(budget.taken() - before)?;
+        given?;
+        self.wire.close(unclosed)
     }
 
     /// Reads the encoded bytes of an item. Payloads in buffers are inserted into it.
@@ -406,7 +438,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         let (levels, allowance) = (self.wire.max_depth(), self.wire.allowance());
         let whole = match self.wire.src.buffers() {
             Some(buffers) if encoded::holds_reference(item) => {
-                let source = SegmentRead::new(item, at, buffers);
+                let source = Input::segment(item, at, buffers);
                 let mut inner = Reader::inside(source, levels, &allowance);
                 let value = value::read(&mut inner)?;
                 allowance.take_over(&inner.allowance());
@@ -426,19 +458,6 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         visitor: V,
     ) -> Result<V::Value> {
         visit_bytes(self.wire.payload_bytes(item)?.1, visitor)
-    }
-
-    fn show_map<V: Visitor<'de>>(
-        &mut self,
-        item: TensorItem,
-        at: u64,
-        visitor: V,
-    ) -> Result<V::Value> {
-        let unclosed = item.unclosed();
-        let shown = ShownItem { de: self, item };
-        let value = visit_shown(shown, visitor).map_err(|error| error.at(at))?;
-        self.wire.close(unclosed)?;
-        Ok(value)
     }
 
     /// Counts how many options were entered at one position of the input. A recursive type such as
@@ -473,13 +492,13 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     #[inline(always)]
     pub(super) fn variant<V: Visitor<'de>>(&mut self, at: u64, visitor: V) -> Result<V::Value> {
         self.wire.enter()?;
-        let mut taken = false;
-        let result = visitor.visit_enum(EnumAccess::new(&mut *self, &mut taken));
+        let mut access = EnumAccess::new(&mut *self);
+        let result = visitor.visit_enum(&mut access);
+        let is_read = access.is_read();
         self.wire.leave();
         let value = result?;
-        if !taken {
-            let what = "the visitor of an enum did not read the content of its variant";
-            return Err(Error::data(what).at(at));
+        if !is_read {
+            return Err(not_read().at(at));
         }
         Ok(value)
     }
@@ -487,6 +506,9 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     /// Reads an enum that the fast path did not: with a long name, with tags, or of indefinite length.
     #[inline(never)]
     pub(super) fn unusual_enum<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
+        if let Some(name) = self.wire.short_copied_text() {
+            return visit_unit_variant(Shown::of(&name?), visitor);
+        }
         let at = self.wire.offset();
         let head = match self.wire.item()? {
             Item::Head(head) => head,
@@ -497,11 +519,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
             found @ Item::Tag(_) => return Err(Self::wrong_item(at, found, &visitor)),
         };
         match head.major() {
-            head::TEXT => match self.wire.text(head)? {
-                Text::Borrowed(name) => visitor.visit_enum(UnitVariant::borrowed(name)),
-                Text::Copied(name) => visitor.visit_enum(UnitVariant::copied(name)),
-                Text::Owned(name) => visitor.visit_enum(UnitVariant::copied(&name)),
-            },
+            head::TEXT => visit_unit_variant(Shown::of(&self.wire.text(head)?), visitor),
             head::MAP if head.is_indefinite() => {
                 let value = self.variant(at, visitor)?;
                 self.wire.end("an enum")?;
@@ -518,6 +536,9 @@ impl<'de, R: Read<'de>> Deserializer<R> {
 
     #[inline(never)]
     pub(super) fn identifier<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
+        if let Some(text) = self.wire.short_copied_text() {
+            return visit_text(text?, visitor);
+        }
         if keeps_any_key::<V>() {
             return self.any(visitor);
         }
@@ -568,8 +589,8 @@ impl<'de, R: Read<'de>> Deserializer<R> {
             },
             head::BYTES => self.bytes(head, visitor),
             head::TEXT => self.text(head, visitor),
-            head::ARRAY => self.seq(head, Room::NONE, visitor),
-            head::MAP => self.map(head, visitor),
+            head::ARRAY => self.seq(Left::of(head), Room::NONE, visitor),
+            head::MAP => self.entries::<true, V>(Left::of(head), visitor),
             _ => match head.initial {
                 head::FALSE => visitor.visit_bool(false),
                 head::TRUE => visitor.visit_bool(true),
@@ -609,20 +630,60 @@ impl<'de, R: Read<'de>> Deserializer<R> {
                     (None, None) => Err(wrong_number(number, &visitor).at(at)),
                 }
             }
+            tag => received(visitor, |to| self.give_tagged(tag, at, bulk::fills::<V>(), to)),
+        }
+    }
+
+    /// Gives what is in a tag, which was read.
+    fn give_tagged(
+        &mut self,
+        tag: u64,
+        at: u64,
+        fill: Option<Fill>,
+        to: &mut dyn Receiver<'de>,
+    ) -> Result<()> {
+        match tag {
             tag::BUFFER => {
                 let item = self.wire.tensor(tag)?;
                 match item.kind {
-                    Kind::Tensor => self.show_map(item, at, visitor),
-                    Kind::Numbers => self.numbers_seq(item, at, visitor),
-                    Kind::Bytes => self.buffer_bytes(item, visitor),
+                    Kind::Tensor => self.give_map(item, at, to),
+                    Kind::Numbers => self.give_numbers(item, at, fill, to),
+                    Kind::Bytes => to.receive(Given::Bytes(self.wire.payload_bytes(item)?.1)),
                 }
             }
             tag::ROW_MAJOR | tag::COLUMN_MAJOR | tag::TENSOR | tag::COMPLEX => {
-                self.shown_tensor(tag, visitor)
+                self.give_tensor(tag, to)
             }
-            typed => self.typed_seq(typed, visitor),
+            typed => self.give_typed(typed, fill, to),
         }
     }
+}
+
+/// Encodes a value. Not generic, so that code for the type of a user that calls this does not compile it again.
+pub(super) fn encoded(value: &value::Value) -> Result<Vec<u8>> {
+    crate::to_vec(value)
+}
+
+/// Passes a text to a visitor.
+#[inline(always)]
+pub(super) fn visit_text<'de, V: Visitor<'de>>(
+    text: Text<'de, '_>,
+    visitor: V,
+) -> Result<V::Value> {
+    match text {
+        Text::Borrowed(text) => visitor.visit_borrowed_str(text),
+        Text::Copied(text) => visitor.visit_str(text),
+        Text::Owned(text) => visitor.visit_string(text),
+    }
+}
+
+/// Passes an enum without content to a visitor, by the name of its variant.
+pub(super) fn visit_unit_variant<'de, V: Visitor<'de>>(
+    name: Shown<'de, '_>,
+    visitor: V,
+) -> Result<V::Value> {
+    let budget = Budget::unlimited();
+    Variant::unit(Name::new(name, &budget)).visit(visitor)
 }
 
 /// Passes a byte string to a visitor.

@@ -3,29 +3,30 @@
 mod access;
 mod bulk;
 mod columns;
+mod decoder;
 mod fields;
 mod hints;
 mod items;
+mod receive;
 mod runs;
-mod shown;
 mod stream;
 mod whole;
 
 use std::io;
 use std::marker::PhantomData;
 
-use serde::de::{Deserialize, DeserializeOwned, DeserializeSeed};
+use serde::de::{Deserialize, DeserializeOwned, Visitor};
 
 pub(crate) use self::columns::{ColumnOfGroups, Wanted};
+pub(crate) use self::decoder::Decoder;
 pub(crate) use self::fields::fields_of;
 pub use self::stream::StreamDeserializer;
-use crate::error::{Category, Error, Result};
-use crate::io::source::Source as _;
+use crate::budget::Budget;
+use crate::error::{Error, Result};
+use crate::io::input::Input;
 pub use crate::io::source::{IoRead, Read, SliceRead};
-use crate::magic::{MAGIC, archive_as_message};
+use crate::magic::MAGIC;
 pub use crate::options::{DecodeOptions, Limits};
-use crate::wire::head;
-use crate::wire::reader::Reader;
 
 /// Decodes the value in `slice`, which must contain exactly one. Strings, byte strings and views can
 /// borrow from the slice.
@@ -47,7 +48,7 @@ pub fn from_slice_with<'de, T: Deserialize<'de>>(
     slice: &'de [u8],
     options: DecodeOptions,
 ) -> Result<T> {
-    Deserializer::over(SliceRead::new(slice), options).message(slice.starts_with(&MAGIC))
+    Decoder::new(Input::slice(slice), options).message(slice.starts_with(&MAGIC))
 }
 
 /// Decodes a value from `reader`, whose input must contain exactly one. Tensors are read directly into
@@ -67,15 +68,13 @@ pub fn from_reader<R: io::Read, T: DeserializeOwned>(reader: R) -> Result<T> {
 /// # Errors
 /// The same errors as [`from_reader`].
 pub fn from_reader_with<R: io::Read, T: DeserializeOwned>(
-    mut reader: R,
+    reader: R,
     options: DecodeOptions,
 ) -> Result<T> {
-    // A trait object, so that the decoder is compiled once and not for each type of reader.
-    let reader: &mut dyn io::Read = &mut reader;
     let mut read = IoRead::new(reader);
     read.fill(MAGIC.len())?;
     let is_archive = read.window().starts_with(&MAGIC);
-    Deserializer::over(read, options).message(is_archive)
+    Decoder::new(Input::stream(&mut read), options).message(is_archive)
 }
 
 /// Decodes values from a slice or a reader.
@@ -91,11 +90,9 @@ pub fn from_reader_with<R: io::Read, T: DeserializeOwned>(
 /// ```
 #[derive(Debug)]
 pub struct Deserializer<R> {
-    pub(crate) wire: Reader<R>,
-    /// The offset at which the last option was entered, and how many were entered at that offset. See
-    /// `enter_some`.
-    some_at: u64,
-    some_count: usize,
+    src: R,
+    /// What the values that were read have left of the limits.
+    budget: Budget,
 }
 
 impl<'de> Deserializer<SliceRead<'de>> {
@@ -106,7 +103,7 @@ impl<'de> Deserializer<SliceRead<'de>> {
 
     /// A deserializer that reads from a slice, with options.
     pub fn from_slice_with(slice: &'de [u8], options: DecodeOptions) -> Self {
-        Self::over(SliceRead::new(slice), options)
+        Self { src: SliceRead::new(slice), budget: Budget::new(options.limits) }
     }
 }
 
@@ -118,23 +115,29 @@ impl<R: io::Read> Deserializer<IoRead<R>> {
 
     /// A deserializer that reads from a reader, with options.
     pub fn from_reader_with(reader: R, options: DecodeOptions) -> Self {
-        Self::over(IoRead::new(reader), options)
+        Self { src: IoRead::new(reader), budget: Budget::new(options.limits) }
     }
 
     /// Returns the reader, and the bytes that were read from it beyond the last value.
     pub fn into_inner(self) -> (R, Vec<u8>) {
-        self.wire.src.into_inner()
+        self.src.into_inner()
     }
 }
 
 impl<'de, R: Read<'de>> Deserializer<R> {
-    pub(crate) fn over(src: R, options: DecodeOptions) -> Self {
-        Self { wire: Reader::new(src, options.limits), some_at: u64::MAX, some_count: 0 }
+    /// Calls `read` with a decoder that goes on where this deserializer is.
+    fn with<T>(&mut self, read: impl FnOnce(&mut Decoder<'de, '_>) -> Result<T>) -> Result<T> {
+        let mut decoder = Decoder::going_on(self.src.input(), &self.budget);
+        let result = read(&mut decoder);
+        let (offset, budget) = decoder.into_parts();
+        self.src.move_to(offset);
+        self.budget = budget;
+        result
     }
 
     /// The position in the input after the last decoded value, in bytes from its start.
     pub fn byte_offset(&self) -> u64 {
-        self.wire.offset()
+        self.src.offset()
     }
 
     /// Checks that the input has ended.
@@ -142,14 +145,9 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     /// # Errors
     /// If there are more bytes, or if the reader fails.
     pub fn end(&mut self) -> Result<()> {
-        match self.wire.peek()? {
-            None => Ok(()),
-            Some(byte) => {
-                let found = head::name(byte);
-                let what = format!("expected the end of the input, found {found} after the value");
-                Err(Error::syntax(what).at(self.wire.offset()))
-            }
-        }
+        #[allow(clippy::redundant_closure_for_method_calls)]
+        // The method itself has fewer lifetimes.
+        self.with(|decoder| decoder.end())
     }
 
     /// Iterates over the values of the input, which is a CBOR sequence (RFC 8742).
@@ -158,20 +156,46 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         StreamDeserializer::new(self)
     }
 
-    /// Reads the only value of the input. Input with the tags of an archive, `starts_as_archive`, may still be a
-    /// message. So the error that it is an archive is only returned if it cannot be read as a message.
-    fn message<T: Deserialize<'de>>(mut self, starts_as_archive: bool) -> Result<T> {
-        let value = self.value(PhantomData).and_then(|value| self.end().map(|()| value));
-        value.map_err(|error| match error.category() {
-            Category::Io => error,
-            _ if starts_as_archive => archive_as_message(),
-            _ => error,
+    /// Reads the next value, which has all of the limits. `None` if the input has ended.
+    fn next_value<T: Deserialize<'de>>(&mut self) -> Result<Option<T>> {
+        self.with(|decoder| {
+            if decoder.wire.peek()?.is_none() {
+                return Ok(None);
+            }
+            decoder.wire.renew();
+            decoder.value(PhantomData).map(Some)
         })
     }
+}
 
-    /// Reads one value. An error that the value's own code raised gets the offset of the value.
-    pub(crate) fn value<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value> {
-        let at = self.wire.offset();
-        seed.deserialize(&mut *self).map_err(|error| error.at(at))
-    }
+macro_rules! forward {
+    ($($method:ident($($arg:ident: $type:ty),*))*) => {
+        impl<'de, R: Read<'de>> serde::Deserializer<'de> for &mut Deserializer<R> {
+            type Error = Error;
+
+            $(fn $method<V: Visitor<'de>>(self, $($arg: $type,)* visitor: V) -> Result<V::Value> {
+                self.with(|decoder| decoder.$method($($arg,)* visitor))
+            })*
+
+            fn is_human_readable(&self) -> bool {
+                false
+            }
+        }
+    };
+}
+
+forward! {
+    deserialize_any() deserialize_bool()
+    deserialize_i8() deserialize_i16() deserialize_i32() deserialize_i64() deserialize_i128()
+    deserialize_u8() deserialize_u16() deserialize_u32() deserialize_u64() deserialize_u128()
+    deserialize_f32() deserialize_f64() deserialize_char() deserialize_str() deserialize_string()
+    deserialize_bytes() deserialize_byte_buf() deserialize_option() deserialize_unit()
+    deserialize_unit_struct(name: &'static str)
+    deserialize_newtype_struct(name: &'static str)
+    deserialize_seq() deserialize_tuple(len: usize)
+    deserialize_tuple_struct(name: &'static str, len: usize)
+    deserialize_map()
+    deserialize_struct(name: &'static str, fields: &'static [&'static str])
+    deserialize_enum(name: &'static str, variants: &'static [&'static str])
+    deserialize_identifier() deserialize_ignored_any()
 }

@@ -5,59 +5,54 @@
 //! and have the form that this crate writes, they are read here in one tight loop. In every other
 //! case nothing is taken from the input, and the general code reads the array or reports the error.
 
-use std::any::TypeId;
-
 use serde::de::Visitor;
 
-use super::bulk;
-use crate::elements::Element;
-use crate::io::source::Read;
-use crate::mem;
+use super::bulk::{self, Fill};
+use crate::mem::AnyVec;
+use crate::wire::columns::NumberType;
 use crate::wire::head::{self, Head};
 use crate::wire::reader::Reader;
 
 /// The `Vec` that the visitor `V` would make of the array whose head was read, or `None`.
-#[inline(always)]
-pub fn plain_numbers<'de, V: Visitor<'de>, R: Read<'de>>(
-    wire: &mut Reader<R>,
+#[inline]
+pub fn plain_numbers<'de, V: Visitor<'de>>(
+    wire: &mut Reader<'de, '_>,
     head: Head,
 ) -> Option<V::Value> {
-    // The compiler knows the type, and drops all but one of these branches.
-    let wanted = typeid::of::<V::Value>();
-    macro_rules! by_type {
-        ($($read:ident $type:ty;)*) => {$(
-            if wanted == TypeId::of::<Vec<$type>>() {
-                if !bulk::is_vec_of::<V>(&<$type>::DTYPE) {
-                    return None;
-                }
-                return mem::vec_as::<$type, _>($read(wire, head)?).ok();
-            }
-        )*};
-    }
-    by_type! {
-        singles f32;
-        doubles f64;
-        whole u8; whole u16; whole u32; whole u64;
-        whole i8; whole i16; whole i32; whole i64;
-    }
-    None
+    let Fill::Number(kind) = bulk::fills::<V>()? else { return None };
+    numbers(wire, head, kind)?.into()
 }
 
-// Not generic over the visitor: otherwise a build without optimization compiles ten of these for each visitor.
+#[inline(never)]
+fn numbers(wire: &mut Reader<'_, '_>, head: Head, kind: NumberType) -> Option<AnyVec> {
+    Some(match kind {
+        NumberType::U8 => whole::<u8>(wire, head)?.into(),
+        NumberType::U16 => whole::<u16>(wire, head)?.into(),
+        NumberType::U32 => whole::<u32>(wire, head)?.into(),
+        NumberType::U64 => whole::<u64>(wire, head)?.into(),
+        NumberType::I8 => whole::<i8>(wire, head)?.into(),
+        NumberType::I16 => whole::<i16>(wire, head)?.into(),
+        NumberType::I32 => whole::<i32>(wire, head)?.into(),
+        NumberType::I64 => whole::<i64>(wire, head)?.into(),
+        NumberType::F32 => singles(wire, head)?.into(),
+        NumberType::F64 => doubles(wire, head)?.into(),
+        NumberType::F16 => return None,
+    })
+}
 
-fn singles<'de, R: Read<'de>>(wire: &mut Reader<R>, head: Head) -> Option<Vec<f32>> {
+fn singles(wire: &mut Reader<'_, '_>, head: Head) -> Option<Vec<f32>> {
     run(wire, head, |bytes, len| {
         words(bytes, len, head::SINGLE, |[_, word @ ..]: &[u8; 5]| f32::from_be_bytes(*word))
     })
 }
 
-fn doubles<'de, R: Read<'de>>(wire: &mut Reader<R>, head: Head) -> Option<Vec<f64>> {
+fn doubles(wire: &mut Reader<'_, '_>, head: Head) -> Option<Vec<f64>> {
     run(wire, head, |bytes, len| {
         words(bytes, len, head::DOUBLE, |[_, word @ ..]: &[u8; 9]| f64::from_be_bytes(*word))
     })
 }
 
-fn whole<'de, R: Read<'de>, A: TryFrom<i128>>(wire: &mut Reader<R>, head: Head) -> Option<Vec<A>> {
+fn whole<A: TryFrom<i128>>(wire: &mut Reader<'_, '_>, head: Head) -> Option<Vec<A>> {
     run(wire, head, |bytes, len| {
         integers(bytes, len, |negative, arg| {
             let value = if negative { !i128::from(arg) } else { arg.into() };
@@ -69,8 +64,8 @@ fn whole<'de, R: Read<'de>, A: TryFrom<i128>>(wire: &mut Reader<R>, head: Head) 
 /// `read` gets the window and the number of elements, and returns them with the number of bytes that
 /// they take.
 #[inline(never)]
-fn run<'de, R: Read<'de>, A>(
-    wire: &mut Reader<R>,
+fn run<A>(
+    wire: &mut Reader<'_, '_>,
     head: Head,
     read: impl FnOnce(&[u8], usize) -> Option<(Vec<A>, usize)>,
 ) -> Option<Vec<A>> {

@@ -44,16 +44,11 @@ impl<'de, R: Read<'de>, T: Deserialize<'de>> Iterator for StreamDeserializer<'de
         if self.failed {
             return None;
         }
-        let item = match self.de.wire.peek() {
-            Ok(None) => return None,
-            Ok(Some(_)) => {
-                self.de.wire.renew();
-                self.de.value(PhantomData)
-            }
-            Err(error) => Err(error),
-        };
-        self.failed = item.is_err();
-        Some(item)
+        // It stays set if the value's own code panics.
+        self.failed = true;
+        let item = self.de.next_value().transpose();
+        self.failed = matches!(item, Some(Err(_)));
+        item
     }
 }
 

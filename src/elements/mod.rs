@@ -286,7 +286,12 @@ impl Elements {
 
     /// Returns the vector as a `T` if `T` is the type of the vector.
     pub fn into_vec_as<T>(self) -> Option<T> {
-        each!(self, values => mem::vec_as(values).ok(), (_dtype, _bytes) => None)
+        self.into_any_vec()?.into()
+    }
+
+    /// The vector, whose type is only asked for later.
+    pub fn into_any_vec(self) -> Option<mem::AnyVec> {
+        each!(self, values => Some(values.into()), (_dtype, _bytes) => None)
     }
 }
 

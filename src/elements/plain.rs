@@ -10,32 +10,44 @@ impl Elements {
     /// Writes the elements one by one, for human-readable formats. For a dtype without a Rust type,
     /// writes the bytes.
     pub fn serialize_plain<S: SerializeSeq>(&self, seq: &mut S) -> Result<(), S::Error> {
-        each!(self, values => {
-            for &value in values {
-                seq.serialize_element(&Plain(value))?;
-            }
-        }, (_dtype, bytes) => {
-            for byte in bytes {
-                seq.serialize_element(byte)?;
-            }
-        });
-        Ok(())
+        let double = matches!(self.dtype(), DType::F64 | DType::C128);
+        (0..self.plain_len()).try_for_each(|index| {
+            seq.serialize_element(&Plain { number: self.plain_number(index), double })
+        })
+    }
+
+    /// The number of elements, or of bytes for a dtype without a Rust type.
+    pub fn plain_len(&self) -> usize {
+        match self {
+            Self::Raw(_, bytes) => bytes.len(),
+            elements => elements.len(),
+        }
+    }
+
+    /// An element as a number. Not generic: the type of the serializer has nothing to do with it.
+    fn plain_number(&self, index: usize) -> Number {
+        fn of<A: Element>(values: &[A], index: usize) -> Number {
+            values.get(index).map_or(Number::Unsigned(0), |value| value.to_number())
+        }
+        each!(self, values => of(values, index), (_dtype, bytes) => of::<u8>(bytes, index))
     }
 }
 
-/// One element as a plain number.
-struct Plain<A>(A);
+/// One element, and whether its floats have the type `f64`.
+struct Plain {
+    number: Number,
+    double: bool,
+}
 
-impl<A: Element> Serialize for Plain<A> {
+impl Serialize for Plain {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0.to_number() {
+        match self.number {
             Number::Bool(value) => serializer.serialize_bool(value),
             Number::Unsigned(value) => serializer.serialize_u64(value),
             Number::Signed(value) => serializer.serialize_i64(value),
-            Number::Float(value) => PlainFloat(value, A::DTYPE == DType::F64).serialize(serializer),
+            Number::Float(value) => PlainFloat(value, self.double).serialize(serializer),
             Number::Complex(re, im) => {
-                let double = A::DTYPE == DType::C128;
-                (PlainFloat(re, double), PlainFloat(im, double)).serialize(serializer)
+                (PlainFloat(re, self.double), PlainFloat(im, self.double)).serialize(serializer)
             }
         }
     }

@@ -7,12 +7,11 @@ pub(crate) mod buffers;
 pub(crate) mod checksum;
 pub(crate) mod chunks;
 pub(crate) mod direct;
-pub(crate) mod item_read;
+pub(crate) mod input;
 pub(crate) mod lock;
 pub(crate) mod packed;
 pub(crate) mod parallel;
 pub(crate) mod read_ahead;
-pub(crate) mod segment_read;
 pub(crate) mod sink;
 pub(crate) mod source;
 

@@ -1,12 +1,10 @@
-//! The input of the decoder: a slice that values can borrow from, or a reader with a buffer.
-//!
-//! Both provide a window: the next bytes that are available without I/O. Heads are parsed from the
-//! window. Payloads are borrowed, copied from the window, or read directly into their destination.
+//! Where a deserializer reads from: a slice that values can borrow from, or a reader with a buffer.
 
 use std::{fmt, io};
 
 use crate::error::{Category, Error, Result};
-use crate::io::buffers::Buffers;
+use crate::io::input::Input;
+use crate::mem::Buffered;
 use crate::options::Limits;
 
 /// Bytes taken from a source.
@@ -41,201 +39,52 @@ pub trait Read<'de>: Source<'de> {}
 
 /// The methods of [`Read`]. Other crates cannot name this trait, so the methods are private to this crate.
 pub trait Source<'de> {
-    /// The next bytes that are available without I/O.
-    fn window(&self) -> &[u8];
+    /// The input from the current position on.
+    fn input(&mut self) -> Input<'de, '_>;
 
-    /// Reads until the window has `need` bytes or the input ends. `need` is at most the length of a
-    /// head.
-    fn fill(&mut self, need: usize) -> Result<()>;
-
-    /// Moves past the first `n` bytes of the window.
-    fn advance(&mut self, n: usize);
-
-    /// Skips `skip` bytes and takes the `len` bytes after them, if the window contains all of them.
-    fn short<'s>(&'s mut self, skip: usize, len: usize) -> Option<Bytes<'de, 's>>;
-
-    /// If the window starts with the byte `initial`, takes it and the `N` bytes after it, and returns
-    /// these `N` bytes. Otherwise, or if the window is too short, takes nothing.
-    #[inline(always)]
-    fn after<const N: usize>(&mut self, initial: u8) -> Option<[u8; N]> {
-        let (&first, rest) = self.window().split_first()?;
-        let bytes = *rest.first_chunk()?;
-        if first != initial {
-            return None;
-        }
-        self.advance(N + 1);
-        Some(bytes)
-    }
+    /// Moves to this offset after an [`Input`] was read up to it.
+    fn move_to(&mut self, offset: u64);
 
     /// The position in the input, in bytes from its start.
     fn offset(&self) -> u64;
-
-    /// The number of bytes left in the input, if it is known. A length in the document of at most this
-    /// number is backed by input.
-    fn remaining(&self) -> Option<usize>;
-
-    /// Whether the input is the metadata of a segment.
-    fn is_metadata(&self) -> bool {
-        false
-    }
-
-    /// The number of bytes of memory that the input allows so far: see [`Limits::memory`].
-    fn allowed(&self) -> u64;
-
-    /// Takes exactly `len` bytes. `what` names them in the error if the input is too short.
-    fn take<'s>(&'s mut self, len: usize, what: &str) -> Result<Bytes<'de, 's>>;
-
-    /// Fills `out` from the input. `what` names the bytes in the error if the input is too short.
-    fn read_exact(&mut self, out: &mut [u8], what: &str) -> Result<()>;
-
-    /// Remembers bytes that were read, for use in error messages.
-    type Mark;
-
-    /// Marks the bytes from offset `from` to the current position.
-    fn mark(&self, from: u64) -> Self::Mark;
-
-    /// The offset of the marked bytes, and a slice that starts with them. A reader only keeps the
-    /// first bytes.
-    fn marked<'a>(&'a self, mark: &'a Self::Mark) -> (u64, &'a [u8]);
-
-    /// Starts to record the bytes that are read.
-    fn record(&mut self);
-
-    /// Ends the recording and returns the bytes read since [`Source::record`].
-    fn recorded(&mut self) -> Bytes<'de, 'static>;
-
-    /// The buffers that the input may refer to. `None` for a message, which has no buffers.
-    #[inline(always)]
-    fn buffers(&mut self) -> Option<&mut dyn Buffers<'de>> {
-        None
-    }
-
-    /// Returns the bytes of a tensor: as they are, or as an aligned copy if they are not aligned to
-    /// `_align` and the source has an arena.
-    #[inline(always)]
-    fn aligned(&mut self, bytes: &'de [u8], _align: usize) -> &'de [u8] {
-        bytes
-    }
 }
 
-/// Reads from a slice of bytes. Strings, byte strings and views are borrowed from it.
+/// A slice of bytes. Strings, byte strings and views are borrowed from it.
 pub struct SliceRead<'de> {
-    rest: &'de [u8],
     whole: &'de [u8],
-    mark: usize,
+    offset: usize,
 }
 
 impl fmt::Debug for SliceRead<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SliceRead")
             .field("len", &self.whole.len())
-            .field("left", &self.rest.len())
+            .field("left", &(self.whole.len() - self.offset))
             .finish_non_exhaustive()
     }
 }
 
 impl<'de> SliceRead<'de> {
     pub(crate) fn new(slice: &'de [u8]) -> Self {
-        Self { rest: slice, whole: slice, mark: 0 }
+        Self { whole: slice, offset: 0 }
     }
-
-    pub(crate) fn rest(&self) -> &'de [u8] {
-        self.rest
-    }
-
-    /// Goes on with these bytes, which are the end of `rest`.
-    #[inline(always)]
-    fn go_on(&mut self, rest: &'de [u8]) {
-        #[cfg(test)]
-        PASSED.with(|passed| passed.set(passed.get() + (self.rest.len() - rest.len())));
-        self.rest = rest;
-    }
-}
-
-#[cfg(test)]
-thread_local! {
-    /// How many bytes of slices were read or skipped, for tests that a function does not pass over them too often.
-    pub static PASSED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 impl<'de> Read<'de> for SliceRead<'de> {}
 
 impl<'de> Source<'de> for SliceRead<'de> {
-    #[inline(always)]
-    fn window(&self) -> &[u8] {
-        self.rest
+    fn input(&mut self) -> Input<'de, '_> {
+        let mut input = Input::slice(self.whole);
+        input.advance(self.offset);
+        input
     }
 
-    #[inline(always)]
-    fn fill(&mut self, _: usize) -> Result<()> {
-        Ok(())
+    fn move_to(&mut self, offset: u64) {
+        self.offset = usize::try_from(offset).unwrap_or(usize::MAX).min(self.whole.len());
     }
 
-    #[inline(always)]
-    fn advance(&mut self, n: usize) {
-        self.go_on(self.rest.get(n..).unwrap_or_default());
-    }
-
-    #[inline(always)]
-    fn short<'s>(&'s mut self, skip: usize, len: usize) -> Option<Bytes<'de, 's>> {
-        let (bytes, rest) = self.rest.get(skip..)?.split_at_checked(len)?;
-        self.go_on(rest);
-        Some(Bytes::Borrowed(bytes))
-    }
-
-    #[inline(always)]
     fn offset(&self) -> u64 {
-        (self.whole.len() - self.rest.len()) as u64
-    }
-
-    #[inline(always)]
-    fn remaining(&self) -> Option<usize> {
-        Some(self.rest.len())
-    }
-
-    fn allowed(&self) -> u64 {
-        allowed_in_memory(self.whole.len() as u64)
-    }
-
-    #[inline(always)]
-    fn take<'s>(&'s mut self, len: usize, what: &str) -> Result<Bytes<'de, 's>> {
-        match self.rest.split_at_checked(len) {
-            Some((bytes, rest)) => {
-                self.go_on(rest);
-                Ok(Bytes::Borrowed(bytes))
-            }
-            None => Err(too_short(len as u64, self.rest.len() as u64, what).at(self.offset())),
-        }
-    }
-
-    fn read_exact(&mut self, out: &mut [u8], what: &str) -> Result<()> {
-        let bytes = self.take(out.len(), what)?;
-        out.copy_from_slice(bytes.as_slice());
-        Ok(())
-    }
-
-    type Mark = u64;
-
-    /// The mark is a distance from the end of the slice, which is cheap to compute because the length
-    /// of `rest` is one too.
-    #[inline(always)]
-    fn mark(&self, from: u64) -> u64 {
-        self.whole.len() as u64 - from
-    }
-
-    fn marked<'a>(&'a self, mark: &'a u64) -> (u64, &'a [u8]) {
-        let from = self.whole.len() as u64 - mark;
-        let bytes = usize::try_from(from).ok().and_then(|from| self.whole.get(from..));
-        (from, bytes.unwrap_or_default())
-    }
-
-    fn record(&mut self) {
-        self.mark = self.whole.len() - self.rest.len();
-    }
-
-    fn recorded(&mut self) -> Bytes<'de, 'static> {
-        let end = self.whole.len() - self.rest.len();
-        Bytes::Borrowed(self.whole.get(self.mark..end).unwrap_or_default())
+        self.offset as u64
     }
 }
 
@@ -267,17 +116,17 @@ pub(crate) fn of_whole(error: Error, expected: usize, found: u64, what: &str) ->
 /// [`Deserializer::into_inner`] returns them.
 ///
 /// [`Deserializer::into_inner`]: crate::Deserializer::into_inner
-pub struct IoRead<R> {
-    reader: R,
+pub struct IoRead<R: ?Sized> {
     buf: Box<[u8]>,
     start: usize,
     end: usize,
     /// The position of `buf[start]` in the input.
     offset: u64,
     recording: Option<Vec<u8>>,
+    reader: R,
 }
 
-impl<R> fmt::Debug for IoRead<R> {
+impl<R: ?Sized> fmt::Debug for IoRead<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("IoRead").field("offset", &self.offset).finish_non_exhaustive()
     }
@@ -286,24 +135,24 @@ impl<R> fmt::Debug for IoRead<R> {
 const BUFFER: usize = 64 << 10;
 /// The number of bytes of a map key that are stored for the path in errors. The buffer may be overwritten while
 /// the value of the key is read.
-const KEY: usize = 32;
-/// A byte that no well-formed item starts with.
-const LOST: u8 = 0xfc;
+pub(crate) const KEY: usize = 32;
 /// The number of bytes that are allocated at once if the length in the document may be false.
 pub(crate) const STEP: usize = 256 << 10;
 
 impl<R: io::Read> IoRead<R> {
     pub(crate) fn new(reader: R) -> Self {
         let buf = vec![0; BUFFER].into_boxed_slice();
-        Self { reader, buf, start: 0, end: 0, offset: 0, recording: None }
+        Self { buf, start: 0, end: 0, offset: 0, recording: None, reader }
     }
 
     pub(crate) fn into_inner(self) -> (R, Vec<u8>) {
-        let rest = self.window_slice().to_vec();
+        let rest = self.window().to_vec();
         (self.reader, rest)
     }
+}
 
-    fn window_slice(&self) -> &[u8] {
+impl<R: io::Read + ?Sized> IoRead<R> {
+    pub(crate) fn window(&self) -> &[u8] {
         self.buf.get(self.start..self.end).unwrap_or_default()
     }
 
@@ -334,7 +183,7 @@ impl<R: io::Read> IoRead<R> {
     }
 
     /// Moves past `n` bytes of the window, and records them if a recording is running.
-    fn leave(&mut self, n: usize) {
+    pub(crate) fn leave(&mut self, n: usize) {
         if let Some(record) = &mut self.recording {
             let end = (self.start + n).min(self.end);
             record.extend_from_slice(self.buf.get(self.start..end).unwrap_or_default());
@@ -342,63 +191,42 @@ impl<R: io::Read> IoRead<R> {
         self.start = (self.start + n).min(self.end);
         self.offset += n as u64;
     }
-}
-
-impl<R: io::Read> Read<'_> for IoRead<R> {}
-
-impl<'de, R: io::Read> Source<'de> for IoRead<R> {
-    #[inline]
-    fn window(&self) -> &[u8] {
-        self.window_slice()
-    }
 
     #[inline]
-    fn fill(&mut self, need: usize) -> Result<()> {
+    pub(crate) fn fill(&mut self, need: usize) -> Result<()> {
         if self.end - self.start < need { self.fill_up(need) } else { Ok(()) }
     }
 
-    #[inline]
-    fn advance(&mut self, n: usize) {
-        self.leave(n);
-    }
-
-    #[inline]
-    fn short<'s>(&'s mut self, skip: usize, len: usize) -> Option<Bytes<'de, 's>> {
-        let start = self.start + skip;
-        if self.end - self.start < skip + len {
-            return None;
+    /// Skips `len` bytes. Returns how many of them are missing because the input has ended.
+    pub(crate) fn pass_over(&mut self, len: u64) -> Result<u64> {
+        let mut left = len;
+        while left > 0 {
+            self.fill(1)?;
+            let window = self.window().len();
+            if window == 0 {
+                break;
+            }
+            let step = usize::try_from(left).unwrap_or(usize::MAX).min(window);
+            self.leave(step);
+            left -= step as u64;
         }
-        self.leave(skip + len);
-        self.buf.get(start..start + len).map(Bytes::Copied)
+        Ok(left)
     }
 
     #[inline]
-    fn offset(&self) -> u64 {
+    pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
 
-    fn remaining(&self) -> Option<usize> {
-        None
-    }
-
-    /// Bytes that were received and not yet read do not count: what is refused must not depend on how they arrive.
-    fn allowed(&self) -> u64 {
-        Limits::allowed(self.offset, 0)
-    }
-
-    fn take<'s>(&'s mut self, len: usize, what: &str) -> Result<Bytes<'de, 's>> {
+    /// Reads until the window has `len` bytes. If the buffer is too short for them, takes and returns them.
+    pub(crate) fn gather(&mut self, len: usize, what: &str) -> Result<Option<Vec<u8>>> {
         if len <= self.buf.len() {
             self.fill_up(len)?;
             let found = self.end - self.start;
             if found < len {
                 return Err(too_short(len as u64, found as u64, what).at(self.offset));
             }
-            let start = self.start;
-            if self.recording.is_none() {
-                // `leave` only moves the start of the window. The bytes stay in the buffer.
-                self.leave(len);
-                return Ok(Bytes::Copied(self.buf.get(start..start + len).unwrap_or_default()));
-            }
+            return Ok(None);
         }
         let at = self.offset;
         let mut bytes = Vec::new();
@@ -411,12 +239,12 @@ impl<'de, R: io::Read> Source<'de> for IoRead<R> {
             let result = self.read_exact(bytes.get_mut(done..).unwrap_or_default(), what);
             result.map_err(|error| of_whole(error, len, self.offset - at, what).at(at))?;
         }
-        Ok(Bytes::Owned(bytes))
+        Ok(Some(bytes))
     }
 
-    fn read_exact(&mut self, out: &mut [u8], what: &str) -> Result<()> {
+    pub(crate) fn read_exact(&mut self, out: &mut [u8], what: &str) -> Result<()> {
         let wanted = out.len();
-        let buffered = self.window_slice();
+        let buffered = self.window();
         let n = buffered.len().min(wanted);
         let (head, mut rest) = out.split_at_mut(n);
         head.copy_from_slice(buffered.get(..n).unwrap_or_default());
@@ -441,48 +269,45 @@ impl<'de, R: io::Read> Source<'de> for IoRead<R> {
         Ok(())
     }
 
-    type Mark = (u64, [u8; KEY]);
-
-    #[inline]
-    fn mark(&self, from: u64) -> Self::Mark {
-        // If the key is no longer in the buffer, these bytes remain, which errors show as `?`.
-        let mut key = [LOST; KEY];
-        let len = usize::try_from(self.offset - from).unwrap_or(usize::MAX);
+    /// The last `len` bytes before the current position. Empty if they are no longer in the buffer.
+    pub(crate) fn last_bytes(&self, len: usize) -> &[u8] {
         let bytes = self.start.checked_sub(len).and_then(|at| self.buf.get(at..self.start));
-        if let Some(bytes) = bytes {
-            let len = bytes.len().min(KEY);
-            key[..len].copy_from_slice(&bytes[..len]);
-        }
-        (from, key)
+        bytes.unwrap_or_default()
     }
 
-    fn marked<'a>(&'a self, mark: &'a Self::Mark) -> (u64, &'a [u8]) {
-        (mark.0, &mark.1)
-    }
-
-    fn record(&mut self) {
+    pub(crate) fn record(&mut self) {
         self.recording = Some(Vec::new());
     }
 
-    fn recorded(&mut self) -> Bytes<'de, 'static> {
-        Bytes::Owned(self.recording.take().unwrap_or_default())
+    pub(crate) fn recorded(&mut self) -> Vec<u8> {
+        self.recording.take().unwrap_or_default()
     }
 }
 
-/// Skips `len` bytes. Returns how many of them are missing because the input has ended.
-pub(crate) fn pass_over<'de, R: Read<'de>>(source: &mut R, len: u64) -> Result<u64> {
-    let mut left = len;
-    while left > 0 {
-        source.fill(1)?;
-        let window = source.window().len();
-        if window == 0 {
-            break;
-        }
-        let step = usize::try_from(left).unwrap_or(usize::MAX).min(window);
-        source.advance(step);
-        left -= step as u64;
+impl<R: io::Read + ?Sized> Buffered for IoRead<R> {
+    fn buffered(&self) -> &[u8] {
+        self.window()
     }
-    Ok(left)
+
+    fn leave(&mut self, n: usize) {
+        self.leave(n);
+    }
+}
+
+impl<R: io::Read> Read<'_> for IoRead<R> {}
+
+impl<'de, R: io::Read> Source<'de> for IoRead<R> {
+    fn input(&mut self) -> Input<'de, '_> {
+        Input::stream(self)
+    }
+
+    fn move_to(&mut self, offset: u64) {
+        self.leave(usize::try_from(offset.saturating_sub(self.offset)).unwrap_or(usize::MAX));
+    }
+
+    fn offset(&self) -> u64 {
+        self.offset
+    }
 }
 
 /// Calls a reader until it is not interrupted. Returns an error if the reader claims to have read more

@@ -6,6 +6,7 @@
 //! avoids zeroing memory that is overwritten immediately.
 #![allow(unsafe_code)]
 
+mod any_vec;
 mod append;
 mod arena;
 mod huge;
@@ -15,11 +16,11 @@ mod prefetch;
 mod raw_value;
 pub mod shared_bytes;
 mod stream;
-
-use std::mem::ManuallyDrop;
+mod window;
 
 use bytemuck::{AnyBitPattern, CheckedBitPattern, NoUninit, Pod};
 
+pub use any_vec::AnyVec;
 pub use append::{
     MAX_HEAD, append, append_first, append_head, append_heads, append_run, append_word,
     append_words, head_bytes,
@@ -31,6 +32,7 @@ pub use map::MappedFile;
 pub use prefetch::prefetch;
 pub use raw_value::{RawValue, boxed_raw_value, raw_value};
 pub use stream::append_block;
+pub use window::{Buffered, Window};
 
 use crate::dtype::for_each_dtype;
 
@@ -115,26 +117,6 @@ macro_rules! scalars {
 }
 
 for_each_dtype!(scalars {});
-
-/// Returns the vector as a `T` if `T` is `Vec<A>`. Otherwise returns the vector in `Err`.
-pub fn vec_as<A: Scalar, T>(values: Vec<A>) -> Result<T, Vec<A>> {
-    // A union and not `transmute_copy`, whose checks a build without optimization compiles for each `T`.
-    #[repr(C)]
-    union Same<A, T> {
-        from: ManuallyDrop<Vec<A>>,
-        to: ManuallyDrop<T>,
-    }
-
-    if typeid::of::<T>() != std::any::TypeId::of::<Vec<A>>() {
-        return Err(values);
-    }
-    let same = Same { from: ManuallyDrop::new(values) };
-    // SAFETY: `typeid::of` ignores lifetimes, so `T` and `Vec<A>` are the same type except for
-    // lifetimes. A `Scalar` has no lifetimes, so `Vec<A>` has none, and `T` is `Vec<A>`. Both fields of
-    // the union start at its first byte, because it is `repr(C)`. So what was written as `from` is a
-    // valid value of the same type as `to`. This moves the vector: a `ManuallyDrop` is not dropped.
-    Ok(ManuallyDrop::into_inner(unsafe { same.to }))
-}
 
 /// Conversions to types for which every byte pattern is a valid value.
 pub mod plain {
@@ -238,13 +220,6 @@ mod tests {
         assert_eq!(checked::copied(&[0, 1, 1]), Some(vec![false, true, true]));
         assert_eq!(checked::copied::<bool>(&[0, 2]), None);
         assert_eq!(checked::viewed::<bool>(&[255]), None);
-    }
-
-    #[test]
-    fn a_vector_is_only_what_it_is() {
-        assert_eq!(vec_as::<f32, Vec<f32>>(vec![1.0, 2.0]), Ok(vec![1.0, 2.0]));
-        assert_eq!(vec_as::<f32, Vec<u32>>(vec![1.0]), Err(vec![1.0]));
-        assert_eq!(vec_as::<f32, &str>(vec![1.0]), Err(vec![1.0]));
     }
 
     #[test]

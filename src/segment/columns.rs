@@ -14,8 +14,7 @@ use super::header::Header;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::buffers::Lengths;
-use crate::io::segment_read::SegmentRead;
-use crate::io::source::Read;
+use crate::io::input::Input;
 use crate::meta::{Order, TensorMeta};
 use crate::options::Limits;
 use crate::shape::Shape;
@@ -130,7 +129,7 @@ impl<'m> Outline<'m> {
     ) -> Result<Self> {
         let mut outline = Self::default();
         let mut lengths = Lengths(buffers);
-        let mut wire = Reader::new(SegmentRead::new(array, base, &mut lengths), limits);
+        let mut wire = Reader::new(Input::segment(array, base, &mut lengths), limits);
         outline.add_groups(&mut wire)?;
         Ok(outline)
     }
@@ -144,7 +143,7 @@ impl<'m> Outline<'m> {
         limits: Limits,
     ) -> Result<()> {
         let mut lengths = Lengths(&header.layout.buffers);
-        let mut wire = Reader::new(SegmentRead::new(item, base, &mut lengths), limits);
+        let mut wire = Reader::new(Input::segment(item, base, &mut lengths), limits);
         wire.columns()?;
         wire.within(2, |wire| self.add_groups(wire))
     }
@@ -156,7 +155,7 @@ impl<'m> Outline<'m> {
         self.has_items = true;
     }
 
-    fn add_groups<R: Read<'m>>(&mut self, wire: &mut Reader<R>) -> Result<()> {
+    fn add_groups(&mut self, wire: &mut Reader<'m, '_>) -> Result<()> {
         let mut left = wire.groups()?;
         while let Some(rows) = wire.group_rows(&mut left)? {
             self.group = rows as u64;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::format::{Items, head_len};
 use crate::error::{Category, Error, Result};
-use crate::io::source::SliceRead;
+use crate::io::input::Input;
 use crate::options::Limits;
 use crate::wire::head;
 use crate::wire::reader::Reader;
@@ -74,7 +74,7 @@ impl Ext {
             return Err(refused(0, what));
         }
         let item = bytes.get(..len).unwrap_or_default();
-        let mut wire = Reader::new(SliceRead::new(item), Limits::default());
+        let mut wire = Reader::new(Input::slice(item), Limits::default());
         if let Err(error) = wire.skip() {
             let at = error.offset().and_then(|at| usize::try_from(at).ok());
             return Err(refused(at.unwrap_or_default(), error.message()));
@@ -166,8 +166,8 @@ impl Ext {
 
 /// Reads notes: a map from texts to texts, with ascending keys.
 fn notes_in(value: &[u8]) -> Result<BTreeMap<String, String>, String> {
-    let mut wire = Reader::new(SliceRead::new(value), Limits::default());
-    let text = |wire: &mut Reader<SliceRead<'_>>| {
+    let mut wire = Reader::new(Input::slice(value), Limits::default());
+    let text = |wire: &mut Reader<'_, '_>| {
         let head = wire.head()?;
         if head.major() != head::TEXT {
             return Err(Error::data("expected a text in the notes"));

@@ -5,8 +5,7 @@ use std::ops::Range;
 use super::spelling::key;
 use crate::error::{Error, Result};
 use crate::io::buffers::Lengths;
-use crate::io::segment_read::SegmentRead;
-use crate::io::source::SliceRead;
+use crate::io::input::Input;
 use crate::near::{MAX_NAMES, did_you_mean, edits};
 use crate::options::Limits;
 use crate::steps::{Next, Steps, escape_step, leads_to_several};
@@ -187,8 +186,8 @@ impl<'a, 'p> Search<'a, '_, 'p> {
     }
 
     /// A reader of the rest.
-    fn wire(&self) -> Reader<SliceRead<'a>> {
-        Reader::new(SliceRead::new(self.rest()), self.limits).with_strict(self.buffers.is_some())
+    fn wire(&self) -> Reader<'a, '_> {
+        Reader::new(Input::slice(self.rest()), self.limits).with_strict(self.buffers.is_some())
     }
 
     fn head(&mut self) -> Result<Head> {
@@ -308,7 +307,7 @@ impl<'a, 'p> Search<'a, '_, 'p> {
         };
         let mut lengths = Lengths(buffers);
         let item = self.bytes.get(start..self.at).unwrap_or_default();
-        let mut wire = Reader::new(SegmentRead::new(item, 0, &mut lengths), self.limits);
+        let mut wire = Reader::new(Input::segment(item, 0, &mut lengths), self.limits);
         let found = wire.head().and_then(|_| wire.tensor(tag));
         found.is_ok_and(|item| {
             let len = item.meta.shape.first().copied().unwrap_or_default();

@@ -6,8 +6,7 @@ use std::ops::Range;
 use super::columns::Outline;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::io::item_read::ItemRead;
-use crate::io::source::Read;
+use crate::io::input::Input;
 use crate::wire::columns::{check_items, check_names, holding};
 use crate::wire::head;
 use crate::wire::reader::{Item, Left, Reader};
@@ -134,10 +133,7 @@ impl<'o, 'm> Fields<'o, 'm> {
 }
 
 /// Reads a column. Adds its fields to `fields`. Without `fields`, only its form is of interest.
-pub fn column<'m, R: Read<'m>>(
-    wire: &mut Reader<R>,
-    mut fields: Option<Fields<'_, 'm>>,
-) -> Result<Form> {
+pub fn column<'m>(wire: &mut Reader<'m, '_>, mut fields: Option<Fields<'_, 'm>>) -> Result<Form> {
     let at = wire.offset();
     match wire.item()? {
         Item::Head(head) if head.major() == head::MAP => wire.within(1, |wire| {
@@ -195,13 +191,13 @@ pub fn column<'m, R: Read<'m>>(
 }
 
 /// Reads the part of a column after the name of its kind.
-fn named<'m, R: Read<'m>>(
+fn named<'m>(
     kind: &str,
-    wire: &mut Reader<R>,
+    wire: &mut Reader<'m, '_>,
     fields: Option<Fields<'_, 'm>>,
     left: &mut Left,
 ) -> Result<Form> {
-    let mut more = |wire: &mut Reader<R>| -> Result<()> {
+    let mut more = |wire: &mut Reader<'m, '_>| -> Result<()> {
         let at = wire.offset();
         if wire.more(left)? {
             return Ok(());
@@ -286,7 +282,7 @@ fn named<'m, R: Read<'m>>(
             let items = wire.capture()?;
             check_items(items.as_slice(), base)?;
             let (levels, allowance) = (wire.levels_left(), wire.allowance());
-            let mut inside = Reader::inside(ItemRead::new(&items, base), levels, &allowance);
+            let mut inside = Reader::inside(Input::items(&items, base), levels, &allowance);
             let all_tensors = tensors_in(&mut inside)?;
             Form { all_tensors, ..Form::other("rows") }
         }
@@ -295,7 +291,7 @@ fn named<'m, R: Read<'m>>(
 }
 
 /// Reads the columns of a tuple.
-fn tuple<'m, R: Read<'m>>(wire: &mut Reader<R>) -> Result<Form> {
+fn tuple(wire: &mut Reader<'_, '_>) -> Result<Form> {
     let mut left = Left::of(wire.head()?);
     let mut items = Vec::new();
     let mut form = Form::other("tuples");
@@ -328,7 +324,7 @@ fn both(one: (DType, Vec<usize>), other: &(DType, Vec<usize>)) -> Option<(DType,
 }
 
 /// Reads the names of the variants of an enum.
-fn variants<'m, R: Read<'m>>(wire: &mut Reader<R>) -> Result<()> {
+fn variants(wire: &mut Reader<'_, '_>) -> Result<()> {
     let at = wire.offset();
     let mut left = Left::of(wire.head()?);
     let mut names = Vec::new();
@@ -341,7 +337,7 @@ fn variants<'m, R: Read<'m>>(wire: &mut Reader<R>) -> Result<()> {
 }
 
 /// Skips the columns of the variants of an enum. Returns the number of tensors in them.
-fn tensors_in_variants<'m, R: Read<'m>>(wire: &mut Reader<R>) -> Result<usize> {
+fn tensors_in_variants(wire: &mut Reader<'_, '_>) -> Result<usize> {
     let mut left = Left::of(wire.head()?);
     let mut tensors = 0;
     wire.within(1, |wire| {
@@ -356,7 +352,7 @@ fn tensors_in_variants<'m, R: Read<'m>>(wire: &mut Reader<R>) -> Result<usize> {
 }
 
 /// Skips an item. Returns the number of tensors in it.
-fn tensors_in<'m, R: Read<'m>>(wire: &mut Reader<R>) -> Result<usize> {
+fn tensors_in(wire: &mut Reader<'_, '_>) -> Result<usize> {
     let mut walk = Walk::with_known_tags();
     let mut tensors = 0;
     while let Some(event) = walk.next(wire)? {
@@ -376,7 +372,7 @@ fn tensors_in<'m, R: Read<'m>>(wire: &mut Reader<R>) -> Result<usize> {
 }
 
 /// Skips the groups of columns. Returns the number of tensors in them.
-fn tensors_in_groups<'m, R: Read<'m>>(wire: &mut Reader<R>) -> Result<usize> {
+fn tensors_in_groups(wire: &mut Reader<'_, '_>) -> Result<usize> {
     let mut left = wire.groups()?;
     let mut tensors = 0;
     while let Some(rows) = wire.group_rows(&mut left)? {
@@ -389,7 +385,7 @@ fn tensors_in_groups<'m, R: Read<'m>>(wire: &mut Reader<R>) -> Result<usize> {
     Ok(tensors)
 }
 
-fn name<'de, R: Read<'de>>(wire: &mut Reader<R>) -> Result<Cow<'de, str>> {
+fn name<'de>(wire: &mut Reader<'de, '_>) -> Result<Cow<'de, str>> {
     let at = wire.offset();
     let head = wire.head()?;
     if head.major() != head::TEXT {

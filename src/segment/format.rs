@@ -5,8 +5,8 @@
 use crate::error::{Error, Result};
 use crate::io::checksum;
 use crate::io::chunks::ChunkLen;
+use crate::io::input::Input;
 use crate::io::sink::{Memory, Sink};
-use crate::io::source::SliceRead;
 use crate::options::Limits;
 use crate::wire::head::{self, Head, Parsed};
 use crate::wire::reader::Reader;
@@ -222,7 +222,7 @@ pub struct Record<'a> {
     pub hash: u64,
     /// The number of fields after the version.
     pub fields: u64,
-    pub wire: Reader<SliceRead<'a>>,
+    pub wire: Reader<'a, 'a>,
     /// Offset of the content from the start of the record.
     pub content: u64,
 }
@@ -231,7 +231,7 @@ pub struct Record<'a> {
 /// leave one.
 pub fn known_version(record: &[u8], offset: u64) -> Result<()> {
     let content = record_len(record).and_then(|lengths| record.get(lengths.head..));
-    let mut wire = Reader::new(SliceRead::new(content.unwrap_or_default()), Limits::default());
+    let mut wire = Reader::new(Input::slice(content.unwrap_or_default()), Limits::default());
     if let (Ok(tag), Ok(array), Ok(version)) = (wire.head(), wire.head(), wire.head())
         && tag.major() == head::TAG
         && RecordKind::of_tag(tag.arg).is_some()
@@ -277,7 +277,7 @@ pub fn open_record(record: &[u8], offset: u64) -> Result<Record<'_>> {
     if lengths.head as u64 != EMBEDDED.len() as u64 + head_len(content.len() as u64) {
         return Err(broken("a record has a longer head than it needs"));
     }
-    let mut wire = Reader::new(SliceRead::new(content), Limits::default());
+    let mut wire = Reader::new(Input::slice(content), Limits::default());
     let mut head = || wire.head().map_err(|error| error.moved_by(offset + lengths.head as u64));
     let (tag, array, version) = (head()?, head()?, head()?);
     let is_shortest = wire.offset() == START;
@@ -640,7 +640,7 @@ mod tests {
         for gap in (0..3000).chain(65_000..65_536).take_while(|&gap| gap < most) {
             let bytes = padding(gap).unwrap();
             assert_eq!(bytes.len() as u64, gap);
-            let mut wire = Reader::new(SliceRead::new(&bytes), Limits::default());
+            let mut wire = Reader::new(Input::slice(&bytes), Limits::default());
             let mut items = 0;
             while wire.peek().unwrap().is_some() {
                 let head = wire.head().unwrap();

@@ -8,7 +8,7 @@ use super::packed::{self, PackedBuffers};
 use crate::error::{Error, Result};
 use crate::io::checksum;
 use crate::io::chunks::{ChunkLen, Hashes};
-use crate::io::source::SliceRead;
+use crate::io::input::Input;
 use crate::options::Limits;
 use crate::wire::columns::Start;
 use crate::wire::head;
@@ -290,7 +290,7 @@ impl Header {
     }
 }
 
-fn optional_text(wire: &mut Reader<SliceRead<'_>>, max: usize) -> Result<Option<Box<str>>> {
+fn optional_text(wire: &mut Reader<'_, '_>, max: usize) -> Result<Option<Box<str>>> {
     let at = wire.offset();
     let found = wire.head()?;
     if found.initial == head::NULL {
@@ -309,7 +309,7 @@ pub fn rows(metadata: &[u8]) -> Option<u64> {
     if !columns && metadata.first().is_none_or(|&first| first >> 5 != head::ARRAY) {
         return None;
     }
-    let mut wire = Reader::new(SliceRead::new(metadata), Limits::default());
+    let mut wire = Reader::new(Input::slice(metadata), Limits::default());
     let mut count = || {
         let Start::Columns = wire.sequence()? else { return Ok(metadata_len(metadata)) };
         wire.within(2, |wire| {
@@ -339,7 +339,7 @@ fn longer_head() -> Error {
 }
 
 /// Reads how buffers are hashed. `at` is the current offset.
-fn check(wire: &mut Reader<SliceRead<'_>>, at: u64) -> Result<Check> {
+fn check(wire: &mut Reader<'_, '_>, at: u64) -> Result<Check> {
     let fault = |what: String| Err(Error::data(what).at(at));
     if wire.rest().first() != Some(&(head::ARRAY << 5 | 2)) {
         return match optional_text(wire, Check::MAX)?.as_deref() {
@@ -366,11 +366,11 @@ fn check(wire: &mut Reader<SliceRead<'_>>, at: u64) -> Result<Check> {
 }
 
 /// Reads the name of a segment: a text, or null for none.
-pub fn name(wire: &mut Reader<SliceRead<'_>>) -> Result<Option<Box<str>>> {
+pub fn name(wire: &mut Reader<'_, '_>) -> Result<Option<Box<str>>> {
     optional_text(wire, format::MAX_NAME)
 }
 
-pub fn unsigned(wire: &mut Reader<SliceRead<'_>>, what: &str) -> Result<u64> {
+pub fn unsigned(wire: &mut Reader<'_, '_>, what: &str) -> Result<u64> {
     let at = wire.offset();
     let found = wire.head()?;
     if found.major() == head::UNSIGNED {

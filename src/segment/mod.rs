@@ -22,12 +22,10 @@ pub mod walk;
 
 use serde::de::DeserializeSeed;
 
-use crate::io::segment_read::SegmentRead;
-use crate::io::source::Source as _;
-
-use crate::de::Deserializer;
+use crate::de::Decoder;
 use crate::error::Result;
 use crate::io::buffers::Buffers;
+use crate::io::input::Input;
 use crate::options::DecodeOptions;
 
 /// Decodes the one value in `metadata`, which starts at offset `base` of the archive.
@@ -51,10 +49,10 @@ pub fn decode_with<'de, 'b, T>(
     base: u64,
     buffers: &'b mut dyn Buffers<'de>,
     options: DecodeOptions,
-    read: impl FnOnce(&mut Deserializer<SegmentRead<'de, 'b>>) -> Result<T>,
+    read: impl FnOnce(&mut Decoder<'de, 'b>) -> Result<T>,
 ) -> Result<T> {
     let before = buffers.budget().cloned();
-    let mut deserializer = Deserializer::over(SegmentRead::new(metadata, base, buffers), options);
+    let mut deserializer = Decoder::new(Input::segment(metadata, base, buffers), options);
     if let Some(before) = before {
         deserializer.wire.resume(&before);
     }

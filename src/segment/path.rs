@@ -10,8 +10,7 @@ use super::header::Header;
 use super::spelling::{Ambiguous, Of, Path, Step, Written, key};
 use crate::error::{Category, Error, Result};
 use crate::io::buffers::Lengths;
-use crate::io::segment_read::SegmentRead;
-use crate::io::source::{Read, SliceRead};
+use crate::io::input::Input;
 use crate::meta::TensorMeta;
 use crate::options::Limits;
 use crate::tensor::TensorInfo;
@@ -26,7 +25,7 @@ pub fn keys(metadata: &[u8], header: &Header, path: &str, limits: Limits) -> Res
     let range = find_item(metadata, Some(&header.layout.buffers), path, limits)?;
     let item = metadata.get(range).unwrap_or_default();
     let mut lengths = Lengths(&header.layout.buffers);
-    let mut wire = Reader::new(SegmentRead::new(item, 0, &mut lengths), limits);
+    let mut wire = Reader::new(Input::segment(item, 0, &mut lengths), limits);
     let mut head = wire.head()?;
     while head.major() == head::TAG && !tag::is_leaf(head.arg) {
         head = wire.head()?;
@@ -72,7 +71,7 @@ pub fn tensor_at<'de>(
     limits: Limits,
 ) -> Result<(TensorItem, &'de [u8])> {
     let mut lengths = Lengths(&header.layout.buffers);
-    let mut wire = Reader::new(SegmentRead::new(item, base, &mut lengths), limits);
+    let mut wire = Reader::new(Input::segment(item, base, &mut lengths), limits);
     let at = wire.offset();
     let found = loop {
         match wire.item()? {
@@ -386,7 +385,7 @@ fn walk(
     each: &mut dyn FnMut(Place<'_>, Seen<'_>),
 ) -> Result<()> {
     let mut lengths = Lengths(buffers);
-    let mut wire = Reader::new(SegmentRead::new(metadata, base, &mut lengths), limits);
+    let mut wire = Reader::new(Input::segment(metadata, base, &mut lengths), limits);
     let mut path = Path::default();
     let visit = Visit { metadata, base, wire: &mut wire, path: Some(&mut path), columns: None };
     let visited = visit.all(&mut |place, _, seen| {
@@ -421,7 +420,7 @@ pub fn references_at(
     each: &mut dyn FnMut(u64, &TensorItem),
 ) -> Result<()> {
     let mut lengths = Lengths(buffers);
-    let mut wire = Reader::new(SegmentRead::new(metadata, base, &mut lengths), limits);
+    let mut wire = Reader::new(Input::segment(metadata, base, &mut lengths), limits);
     Visit { metadata, base, wire: &mut wire, path: None, columns: None }.all(&mut |_, at, seen| {
         if let Seen::Payload(item) = seen {
             each(at, item);
@@ -440,7 +439,7 @@ pub fn valid_references(
     let base = header.metadata_offset();
     let (mut lengths, mut same) =
         (Lengths(&header.layout.buffers), Lengths(&header.layout.buffers));
-    let mut wire = Reader::new(SegmentRead::new(metadata, base, &mut lengths), limits);
+    let mut wire = Reader::new(Input::segment(metadata, base, &mut lengths), limits);
     let mut walk = Walk::with_known_tags();
     while let Some(event) = walk.next(&mut wire)? {
         match event {
@@ -448,7 +447,7 @@ pub fn valid_references(
                 let at = wire.offset();
                 let start = usize::try_from(at - base).unwrap_or(usize::MAX);
                 let rest = metadata.get(start..).unwrap_or_default();
-                let mut inside = Reader::new(SegmentRead::new(rest, at, &mut same), limits);
+                let mut inside = Reader::new(Input::segment(rest, at, &mut same), limits);
                 if let Ok(item) = inside.tensor(tag::BUFFER) {
                     each(inside.offset(), &item);
                 }
@@ -485,18 +484,18 @@ pub fn unreferred(metadata: &[u8], header: &Header, limits: Limits) -> Result<Op
 type Each<'a> = dyn FnMut(Option<Place<'_>>, u64, Seen<'_>) + 'a;
 
 /// A walk over all items of the metadata.
-struct Visit<'v, 'de, R> {
+struct Visit<'v, 'de, 'b> {
     metadata: &'de [u8],
     /// Offset of the metadata in the archive.
     base: u64,
-    wire: &'v mut Reader<R>,
+    wire: &'v mut Reader<'de, 'b>,
     /// The path of the next item, if paths are recorded.
     path: Option<&'v mut Path>,
     /// The depth of the walk outside the columns that it is in. Their parts have no paths.
     columns: Option<usize>,
 }
 
-impl<'de, R: Read<'de>> Visit<'_, 'de, R> {
+impl<'de> Visit<'_, 'de, '_> {
     fn all(mut self, each: &mut Each<'_>) -> Result<()> {
         let mut walk = Walk::with_known_tags();
         let mut text = None;
@@ -585,7 +584,7 @@ impl<'de, R: Read<'de>> Visit<'_, 'de, R> {
     /// The key at this offset.
     fn key(&self, at: u64) -> Result<Cow<'de, str>> {
         let start = usize::try_from(at - self.base).unwrap_or(usize::MAX);
-        let item = SliceRead::new(self.metadata.get(start..).unwrap_or_default());
+        let item = Input::slice(self.metadata.get(start..).unwrap_or_default());
         let key = key(&mut Reader::new(item, self.wire.limits()));
         key.map_err(|error| error.moved_by(at))
     }

@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 use crate::diag;
 use crate::error::Result;
-use crate::io::source::{Read, SliceRead};
+use crate::io::input::Input;
 use crate::options::Limits;
 use crate::steps::escape_step;
 use crate::wire::head;
@@ -17,16 +17,16 @@ use crate::wire::tag;
 use crate::wire::walk::{Event, Walk};
 
 /// Reads the next map key as a component of a path: text unchanged, other keys in diagnostic notation.
-pub fn key<'de, R: Read<'de>>(wire: &mut Reader<R>) -> Result<Cow<'de, str>> {
+pub fn key<'de>(wire: &mut Reader<'de, '_>) -> Result<Cow<'de, str>> {
     if let Some(text) = wire.short_text() {
-        return text.map(Text::into_cow);
+        return Ok(Cow::Borrowed(text));
     }
     match wire.initial()? >> 5 {
         head::TEXT => {}
         major => {
             if wire.is_strict() && matches!(major, head::ARRAY..=head::TAG) {
                 // The notation is that of any item.
-                let item = SliceRead::new(wire.src.window());
+                let item = Input::slice(wire.src.window());
                 let mut ahead = Reader::new(item, wire.limits()).with_strict(true);
                 ahead.skip().map_err(|error| error.moved_by(wire.offset()))?;
             }
@@ -158,7 +158,7 @@ impl Ambiguous {
 
 impl<S: BuildHasher<Hasher: Clone>> Ambiguous<S> {
     fn with_hashes(written: Of, metadata: &[u8], limits: Limits, hashes: S) -> Result<Self> {
-        let wire = || Reader::new(SliceRead::new(metadata), limits);
+        let wire = || Reader::new(Input::slice(metadata), limits);
         let mut found = Self { hashes, dotted: HashSet::new(), pointers: HashSet::new() };
         if has_odd_keys(&mut wire())? {
             found.dotted = found.repeated(Form::Dotted, written, wire)?;
@@ -206,7 +206,7 @@ impl<S: BuildHasher<Hasher: Clone>> Ambiguous<S> {
         &self,
         form: Form,
         written: Of,
-        wire: impl Fn() -> Reader<SliceRead<'a>>,
+        wire: impl Fn() -> Reader<'a, 'a>,
     ) -> Result<HashSet<u64>> {
         let start = self.hashes.build_hasher();
         let mut repeated = HashSet::new();
@@ -241,7 +241,7 @@ impl<S: BuildHasher<Hasher: Clone>> Ambiguous<S> {
 
 /// Whether the metadata has keys that could make two paths equal: keys with dots, empty keys, or keys
 /// that occur twice in one map.
-fn has_odd_keys(wire: &mut Reader<SliceRead<'_>>) -> Result<bool> {
+fn has_odd_keys(wire: &mut Reader<'_, '_>) -> Result<bool> {
     // The keys of the maps around the next item, and for each of these maps how many of the keys are outside.
     let (mut keys, mut outside) = (Vec::new(), Vec::new());
     let mut walk = Walk::default();
@@ -276,7 +276,7 @@ fn has_odd_keys(wire: &mut Reader<SliceRead<'_>>) -> Result<bool> {
 /// Calls `each` for every value with a hasher that has read its path, and with whether it is a tensor. `root`
 /// is a new hasher.
 fn hash_paths<H: Hasher + Clone>(
-    wire: &mut Reader<SliceRead<'_>>,
+    wire: &mut Reader<'_, '_>,
     form: Form,
     root: &H,
     each: &mut dyn FnMut(&H, bool),
@@ -435,7 +435,7 @@ mod tests {
             (b"\xd8\x20\x61a", "32(\"a\")"),
         ];
         for (encoded, expected) in cases {
-            let mut wire = Reader::new(SliceRead::new(encoded), Limits::default());
+            let mut wire = Reader::new(Input::slice(encoded), Limits::default());
             assert_eq!(key(&mut wire).unwrap(), expected, "{encoded:x?}");
             assert!(wire.rest().is_empty(), "{expected}");
         }

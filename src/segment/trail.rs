@@ -1,7 +1,7 @@
 //! Finds the path of the item that a writer writes next, from the metadata that it has written so far.
 
 use super::spelling::{self, Path, Step};
-use crate::io::source::SliceRead;
+use crate::io::input::Input;
 use crate::options::Limits;
 use crate::wire::head::{self, Parsed};
 use crate::wire::reader::Reader;
@@ -100,7 +100,7 @@ impl Trail {
         let Some(frame) = self.open.last_mut() else { return };
         match &mut frame.place {
             Place::Key(start) => {
-                let item = SliceRead::new(written.get(*start..self.at).unwrap_or_default());
+                let item = Input::slice(written.get(*start..self.at).unwrap_or_default());
                 let key = spelling::key(&mut Reader::new(item, Limits::default()));
                 // The save fails anyway if a key cannot be read back.
                 let step = key.map_or(Step::InKey, |key| Step::Key(key.into_owned()));

@@ -12,8 +12,9 @@ use super::stored::Pieces;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
+use crate::io::input::Input;
 use crate::io::packed::Precompressed;
-use crate::io::source::{SliceRead, reserve};
+use crate::io::source::reserve;
 use crate::meta::TensorMeta;
 use crate::options::{ColumnChoice, Limits};
 use crate::serde_model::{Capture, PutWhole, blocks, stored_blocks};
@@ -164,7 +165,7 @@ impl<O: Target> Writer<O> {
     #[inline(never)]
     fn meant<T: Serialize + ?Sized>(&mut self, tag: u64, content: &T) -> Result<()> {
         let item = super::to_vec(&Value::Tag(tag, Box::new(value::to_value(content)?)))?;
-        let meant = value::read(&mut Reader::new(SliceRead::new(&item), Limits::default()))?;
+        let meant = value::read(&mut Reader::new(Input::slice(&item), Limits::default()))?;
         meant.serialize(self)
     }
 

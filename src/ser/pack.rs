@@ -201,29 +201,27 @@ impl Packing {
         Ok(self.push_here(number))
     }
 
-    /// Appends items as long as `get` returns their bytes, up to the announced length. Returns the
-    /// first item for which it returns `None`.
-    #[inline(always)]
+    /// Appends items as long as they are numbers of this type, up to the announced length. Returns the first other item.
     fn run<O, I, const N: usize>(
         &mut self,
         encoder: &mut Writer<O>,
         items: &mut I,
-        get: impl Fn(Primitive) -> Option<[u8; N]>,
     ) -> Result<Option<I::Item>>
     where
         O: Target,
         I: Iterator,
         I::Item: Serialize,
     {
+        let kind = self.kind;
         while self.count < self.len {
             if let Place::Apart { started: true, wanted: false, .. } = self.place {
-                return Ok(self.count_on(items, get));
+                return Ok(self.count_on(items));
             }
             let step = (self.len - self.count).min(WINDOW / N);
             let mut rest = None;
             let filled = mem::append_words(&mut self.buf, step, || {
                 let item = items.next()?;
-                let bytes = item.serialize(Grab).ok().and_then(&get);
+                let bytes = item.serialize(Grab).ok().and_then(|number| number.bytes::<N>(kind));
                 if bytes.is_none() {
                     rest = Some(item);
                 }
@@ -239,19 +237,14 @@ impl Packing {
     }
 
     /// Like [`Packing::run`], but only counts the elements and checks their type.
-    #[inline(always)]
-    fn count_on<I, const N: usize>(
-        &mut self,
-        items: &mut I,
-        get: impl Fn(Primitive) -> Option<[u8; N]>,
-    ) -> Option<I::Item>
+    fn count_on<I>(&mut self, items: &mut I) -> Option<I::Item>
     where
         I: Iterator,
         I::Item: Serialize,
     {
         while self.count < self.len {
             let item = items.next()?;
-            if item.serialize(Grab).ok().and_then(&get).is_none() {
+            if item.serialize(Grab).ok().is_none_or(|number| number.kind() != self.kind) {
                 return Some(item);
             }
             self.count += 1;
@@ -280,6 +273,27 @@ macro_rules! numbers {
                 match self {
                     $(Self::$kind(_) => Kind::$kind,)*
                 }
+            }
+        }
+
+        impl Primitive {
+            /// The little-endian bytes of the number, with zeros behind them.
+            #[inline(always)]
+            fn word(self) -> [u8; 8] {
+                let mut word = [0; 8];
+                match self {
+                    $(Self::$kind(value) => word[..size_of::<$type>()].copy_from_slice(&value.to_le_bytes()),)*
+                }
+                word
+            }
+
+            /// The little-endian bytes of the number, if it has this type. `N` is the size of the type.
+            #[inline(always)]
+            fn bytes<const N: usize>(self, kind: Kind) -> Option<[u8; N]> {
+                if self.kind() != kind {
+                    return None;
+                }
+                self.word().first_chunk().copied()
             }
         }
 
@@ -322,11 +336,11 @@ macro_rules! numbers {
                 I: Iterator,
                 I::Item: Serialize,
             {
-                match self {
-                    $(Self::$kind => extend(column, items, |number| match number {
-                        Primitive::$kind(value) => Some(value.to_le_bytes()),
-                        _ => None,
-                    }),)*
+                match self.size() {
+                    1 => extend::<I, 1>(column, items, self),
+                    2 => extend::<I, 2>(column, items, self),
+                    4 => extend::<I, 4>(column, items, self),
+                    _ => extend::<I, 8>(column, items, self),
                 }
             }
 
@@ -380,11 +394,11 @@ macro_rules! numbers {
                 I: Iterator,
                 I::Item: Serialize,
             {
-                match self.kind {
-                    $(Kind::$kind => self.run(encoder, items, |number| match number {
-                        Primitive::$kind(value) => Some(value.to_le_bytes()),
-                        _ => None,
-                    }),)*
+                match self.kind.size() {
+                    1 => self.run::<O, I, 1>(encoder, items),
+                    2 => self.run::<O, I, 2>(encoder, items),
+                    4 => self.run::<O, I, 4>(encoder, items),
+                    _ => self.run::<O, I, 8>(encoder, items),
                 }
             }
         }
@@ -393,13 +407,9 @@ macro_rules! numbers {
 
 for_each_number!(numbers);
 
-/// Appends the bytes that `get` returns for each number. Returns how many numbers that were.
+/// Appends numbers of this type. Returns how many that were.
 #[inline(always)]
-fn extend<I, const N: usize>(
-    column: &mut Bytes,
-    items: &mut I,
-    get: impl Fn(Primitive) -> Option<[u8; N]>,
-) -> usize
+fn extend<I, const N: usize>(column: &mut Bytes, items: &mut I, kind: Kind) -> usize
 where
     I: Iterator,
     I::Item: Serialize,
@@ -409,7 +419,8 @@ where
         // The memory that is reserved follows the iterator's claim only up to a limit.
         let wanted = items.size_hint().0.clamp(1, WINDOW / N);
         let (room, step) = column.room::<N>(wanted);
-        let done = mem::append_words(room, step, || get(items.next()?.serialize(Grab).ok()?));
+        let done =
+            mem::append_words(room, step, || items.next()?.serialize(Grab).ok()?.bytes::<N>(kind));
         count += done;
         if done < step {
             return count;

@@ -43,8 +43,8 @@ pub fn wrong_number(number: Numeric, expected: &dyn Expected) -> Error {
 
 /// Adds one to the number of options that were entered around one value. Fails if there are too many: a
 /// recursive type such as `struct A(Option<Box<A>>)` could otherwise recurse forever.
-pub fn one_more(somes: usize) -> Result<usize> {
-    if somes < Limits::DEFAULT_DEPTH {
+pub fn one_more(somes: u32) -> Result<u32> {
+    if usize::try_from(somes).is_ok_and(|somes| somes < Limits::DEFAULT_DEPTH) {
         return Ok(somes + 1);
     }
     Err(Error::limit("options are nested too deeply around one value"))

@@ -1,13 +1,10 @@
-//! Presents the elements of a typed array to visitors as a sequence of numbers.
-
-use std::cell::Cell;
+//! Presents the elements of a typed array in a [`Value`](crate::Value) to visitors as a sequence of numbers.
 
 use half::{bf16, f16};
 use serde::de::{self, DeserializeSeed, Unexpected, Visitor};
 use serde::forward_to_deserialize_any;
 
 use super::{invalid, one_more, wrong_number};
-use crate::budget::{self, Budget, Room};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::wire::{self, number::Numeric};
@@ -53,13 +50,9 @@ pub fn visit_numbers<'de, V: Visitor<'de>>(
     dtype: &DType,
     narrowing: Narrowing,
     bytes: &[u8],
-    budget: Option<&Budget>,
     visitor: V,
 ) -> Result<V::Value> {
     let (kind, size) = match dtype {
-        // Compiled separately for these two, since most sequences have them.
-        DType::F32 => return visit::<SINGLE, V>(Kind::F32, 4, narrowing, bytes, budget, visitor),
-        DType::F64 => return visit::<DOUBLE, V>(Kind::F64, 8, narrowing, bytes, budget, visitor),
         DType::Bool => (Kind::Bool, 1),
         DType::U8 => (Kind::U8, 1),
         DType::U16 => (Kind::U16, 2),
@@ -71,27 +64,16 @@ pub fn visit_numbers<'de, V: Visitor<'de>>(
         DType::I64 => (Kind::I64, 8),
         DType::F16 => (Kind::F16, 2),
         DType::BF16 => (Kind::BF16, 2),
+        DType::F32 => (Kind::F32, 4),
+        DType::F64 => (Kind::F64, 8),
         other => {
             let what = format!("expected numbers, found elements of {other}; use a Tensor");
             return Err(Error::data(what));
         }
     };
-    visit::<ANY, V>(kind, size, narrowing, bytes, budget, visitor)
-}
-
-fn visit<'de, const KIND: u8, V: Visitor<'de>>(
-    kind: Kind,
-    size: usize,
-    narrowing: Narrowing,
-    rest: &[u8],
-    budget: Option<&Budget>,
-    visitor: V,
-) -> Result<V::Value> {
-    let left = Cell::new(0);
-    let room = if budget.is_some() { Room::NONE } else { Room::INSIDE };
-    let seq = TypedSeq::<KIND> { kind, size, narrowing, rest, left: &left, budget, room, index: 0 };
-    let value = visitor.visit_seq(seq)?;
-    match left.get() {
+    let mut seq = TypedSeq { kind, narrowing, left: bytes.chunks_exact(size) };
+    let value = visitor.visit_seq(&mut seq)?;
+    match seq.left.len() {
         0 => Ok(value),
         left => {
             let what = format!("expected the end of a typed array, found {left} more elements");
@@ -100,93 +82,38 @@ fn visit<'de, const KIND: u8, V: Visitor<'de>>(
     }
 }
 
-/// Values of the const parameter `KIND`: an element type that is only known at run time, or one that
-/// is known at compile time.
-const ANY: u8 = 0;
-const SINGLE: u8 = 1;
-const DOUBLE: u8 = 2;
-
-/// A sequence of elements. The visitor owns it, so that the compiler can keep it in registers during
-/// the visitor's loop. When it is dropped, it stores in `left` how many elements were not taken.
-struct TypedSeq<'a, const KIND: u8> {
+/// A sequence of elements.
+struct TypedSeq<'a> {
     kind: Kind,
-    size: usize,
     narrowing: Narrowing,
-    rest: &'a [u8],
-    left: &'a Cell<usize>,
-    budget: Option<&'a Budget>,
-    room: Room,
-    /// The number of elements that were taken.
-    index: usize,
+    left: std::slice::ChunksExact<'a, u8>,
 }
 
-impl<const KIND: u8> TypedSeq<'_, KIND> {
-    #[inline(always)]
-    fn size(&self) -> usize {
-        match KIND {
-            SINGLE => 4,
-            DOUBLE => 8,
-            _ => self.size,
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn make_room(&mut self, kind: budget::Kind) -> Result<()> {
-        let left = self.rest.len() / self.size();
-        self.budget.map_or(Ok(()), |budget| budget.element(&mut self.room, kind, left))
-    }
-}
-
-impl<const KIND: u8> Drop for TypedSeq<'_, KIND> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        self.left.set(self.rest.len() / self.size());
-    }
-}
-
-impl<'de, const KIND: u8> de::SeqAccess<'de> for TypedSeq<'_, KIND> {
+impl<'de> de::SeqAccess<'de> for &mut TypedSeq<'_> {
     type Error = Error;
 
-    #[inline(always)]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
-        let Some((bytes, rest)) = self.rest.split_at_checked(self.size()) else { return Ok(None) };
-        if !self.room.holds::<T::Value>(self.index) {
-            self.make_room(const { budget::Kind::of::<T::Value>() })?;
-        }
-        self.index += 1;
-        self.rest = rest;
+        let Some(bytes) = self.left.next() else { return Ok(None) };
         let (kind, narrowing) = (self.kind, self.narrowing);
-        seed.deserialize(Element::<KIND> { kind, narrowing, bytes, somes: 0 }).map(Some)
+        seed.deserialize(Element { kind, narrowing, bytes, somes: 0 }).map(Some)
     }
 
-    #[inline]
     fn size_hint(&self) -> Option<usize> {
-        Some(self.rest.len() / self.size())
+        Some(self.left.len())
     }
 }
 
 #[derive(Clone, Copy)]
-struct Element<'a, const KIND: u8> {
+struct Element<'a> {
     kind: Kind,
     narrowing: Narrowing,
     /// The bytes of the element.
     bytes: &'a [u8],
     /// The number of options that were entered: see [`one_more`].
-    somes: usize,
+    somes: u32,
 }
 
-impl<const KIND: u8> Element<'_, KIND> {
-    #[inline(always)]
-    fn kind(self) -> Kind {
-        match KIND {
-            SINGLE => Kind::F32,
-            DOUBLE => Kind::F64,
-            _ => self.kind,
-        }
-    }
-
-    #[inline(always)]
+impl Element<'_> {
     fn word<const N: usize>(self) -> [u8; N] {
         self.bytes.first_chunk().copied().unwrap_or([0; N])
     }
@@ -197,7 +124,7 @@ impl<const KIND: u8> Element<'_, KIND> {
             negative: value < 0,
             arg: if value < 0 { !value } else { value }.cast_unsigned().into(),
         };
-        match self.kind() {
+        match self.kind {
             Kind::Bool | Kind::U8 => unsigned(u8::from_le_bytes(self.word()).into()),
             Kind::U16 => unsigned(u16::from_le_bytes(self.word()).into()),
             Kind::U32 => unsigned(u32::from_le_bytes(self.word()).into()),
@@ -215,7 +142,7 @@ impl<const KIND: u8> Element<'_, KIND> {
 
     /// The element as a number. An error for a bool.
     fn checked_number(self, expected: &dyn de::Expected) -> Result<Numeric> {
-        if self.kind() == Kind::Bool {
+        if self.kind == Kind::Bool {
             return Err(invalid(Unexpected::Other("bool"), expected));
         }
         Ok(self.number())
@@ -224,9 +151,8 @@ impl<const KIND: u8> Element<'_, KIND> {
 
 macro_rules! numbers {
     ($($method:ident $visit:ident $type:ty, $kind:ident, $exact:ident;)*) => {$(
-        #[inline(always)]
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-            if self.kind() == Kind::$kind {
+            if self.kind == Kind::$kind {
                 return visitor.$visit(<$type>::from_le_bytes(self.word()));
             }
             let number = self.checked_number(&visitor)?;
@@ -238,11 +164,11 @@ macro_rules! numbers {
     )*};
 }
 
-impl<'de, const KIND: u8> de::Deserializer<'de> for Element<'_, KIND> {
+impl<'de> de::Deserializer<'de> for Element<'_> {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        match self.kind() {
+        match self.kind {
             Kind::Bool => self.deserialize_bool(visitor),
             Kind::U8 => visitor.visit_u8(u8::from_le_bytes(self.word())),
             Kind::U16 => visitor.visit_u16(u16::from_le_bytes(self.word())),
@@ -260,7 +186,7 @@ impl<'de, const KIND: u8> de::Deserializer<'de> for Element<'_, KIND> {
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        match (self.kind(), self.word()) {
+        match (self.kind, self.word()) {
             (Kind::Bool, [0]) => visitor.visit_bool(false),
             (Kind::Bool, [1]) => visitor.visit_bool(true),
             (Kind::Bool, [byte]) => {
@@ -283,9 +209,8 @@ impl<'de, const KIND: u8> de::Deserializer<'de> for Element<'_, KIND> {
         deserialize_f64 visit_f64 f64, F64, as_double;
     }
 
-    #[inline(always)]
     fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        if self.kind() == Kind::F32 {
+        if self.kind == Kind::F32 {
             return visitor.visit_f32(f32::from_le_bytes(self.word()));
         }
         let number = self.checked_number(&visitor)?;
@@ -311,7 +236,6 @@ impl<'de, const KIND: u8> de::Deserializer<'de> for Element<'_, KIND> {
         visitor.visit_some(Self { somes: one_more(self.somes)?, ..self })
     }
 
-    #[inline(always)]
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
         _: &'static str,

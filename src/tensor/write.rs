@@ -157,11 +157,7 @@ pub struct OneByOne<'a>(pub &'a Elements);
 
 impl Serialize for OneByOne<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let len = match self.0 {
-            Elements::Raw(_, bytes) => bytes.len(),
-            elements => elements.len(),
-        };
-        let mut seq = serializer.serialize_seq(Some(len))?;
+        let mut seq = serializer.serialize_seq(Some(self.0.plain_len()))?;
         self.0.serialize_plain(&mut seq)?;
         seq.end()
     }

@@ -4,8 +4,7 @@ use super::{Value, read};
 use crate::budget::Budget;
 use crate::elements::Elements;
 use crate::error::Result;
-use crate::io::item_read::ItemRead;
-use crate::io::source::Read;
+use crate::io::input::Input;
 use crate::meta::{Order, TensorMeta};
 use crate::tensor::DynTensor;
 use crate::wire::columns::{Column, Kind, Structs};
@@ -14,7 +13,7 @@ use crate::wire::reader::Reader;
 
 /// Reads columns as the array that they stand for. Their tag was read.
 #[inline(never)]
-pub(super) fn read_columns<'de, R: Read<'de>>(wire: &mut Reader<R>) -> Result<Value> {
+pub(super) fn read_columns(wire: &mut Reader<'_, '_>) -> Result<Value> {
     wire.within(2, |wire| {
         let mut left = wire.groups()?;
         let mut items = Vec::new();
@@ -146,7 +145,7 @@ fn row_of(column: &mut Column<'_>, row: usize, allowance: &Budget) -> Result<Val
         Kind::Items(items) => {
             let levels = items.levels;
             let (item, base) = items.at(row);
-            let mut wire = Reader::inside(ItemRead::new(&item, base), levels, allowance);
+            let mut wire = Reader::inside(Input::items(&item, base), levels, allowance);
             let value = read(&mut wire)?;
             allowance.take_over(&wire.allowance());
             let taken = usize::try_from(wire.offset() - base).unwrap_or(usize::MAX);

@@ -44,7 +44,7 @@ impl<'de> Node<'de> {
         }
     }
 
-    fn option<V: Visitor<'de>>(self, somes: usize, visitor: V) -> Result<V::Value> {
+    fn option<V: Visitor<'de>>(self, somes: u32, visitor: V) -> Result<V::Value> {
         match self.value() {
             Value::Null | Value::Simple(23) => visitor.visit_none(),
             Value::Tag(tag::SOME, _) => visitor.visit_some(self.inside()),
@@ -55,7 +55,7 @@ impl<'de> Node<'de> {
     fn newtype<V: Visitor<'de>>(
         self,
         name: &'static str,
-        somes: usize,
+        somes: u32,
         visitor: V,
     ) -> Result<V::Value> {
         match name {
@@ -131,14 +131,14 @@ impl<'de> Node<'de> {
             other => match other.value() {
                 Value::Numbers(numbers) => {
                     let (dtype, bytes) = (numbers.dtype(), numbers.elements.le_bytes());
-                    visit_numbers(&dtype, Narrowing::Nearest, &bytes, None, visitor)
+                    visit_numbers(&dtype, Narrowing::Nearest, &bytes, visitor)
                 }
                 Value::Tensor(tensor) if tensor.shape().len() == 1 => {
                     let bytes = tensor.le_bytes();
-                    visit_numbers(tensor.dtype(), Narrowing::Exact, &bytes, None, visitor)
+                    visit_numbers(tensor.dtype(), Narrowing::Exact, &bytes, visitor)
                 }
                 Value::Bytes(bytes) => {
-                    visit_numbers(&DType::U8, Narrowing::Nearest, bytes, None, visitor)
+                    visit_numbers(&DType::U8, Narrowing::Nearest, bytes, visitor)
                 }
                 _ => Err(other.wrong(&visitor)),
             },

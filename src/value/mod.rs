@@ -28,7 +28,7 @@ use crate::budget::Growth;
 use crate::elements::Elements;
 use crate::error::Result;
 use crate::handoff::{self, Slot, name};
-use crate::io::source::{Bytes, Read};
+use crate::io::source::Bytes;
 use crate::tensor::DynTensor;
 use crate::wire::head;
 use crate::wire::number::Numeric;
@@ -102,7 +102,7 @@ pub enum Value {
 }
 
 /// Reads one item.
-pub(crate) fn read<'de, R: Read<'de>>(wire: &mut Reader<R>) -> Result<Value> {
+pub(crate) fn read(wire: &mut Reader<'_, '_>) -> Result<Value> {
     let at = wire.offset();
     let head = wire.head()?;
     Ok(match head.major() {
@@ -134,7 +134,7 @@ fn simple(head: head::Head) -> Result<Value> {
     })
 }
 
-fn owned_text<'de, R: Read<'de>>(wire: &mut Reader<R>, head: head::Head) -> Result<String> {
+fn owned_text(wire: &mut Reader<'_, '_>, head: head::Head) -> Result<String> {
     Ok(match wire.text(head)? {
         Text::Owned(text) => text,
         Text::Borrowed(text) => {
@@ -145,7 +145,7 @@ fn owned_text<'de, R: Read<'de>>(wire: &mut Reader<R>, head: head::Head) -> Resu
     })
 }
 
-fn owned_bytes<'de, R: Read<'de>>(wire: &mut Reader<R>, head: head::Head) -> Result<Vec<u8>> {
+fn owned_bytes(wire: &mut Reader<'_, '_>, head: head::Head) -> Result<Vec<u8>> {
     Ok(match wire.string(head)? {
         Bytes::Owned(bytes) => bytes,
         Bytes::Copied(bytes) => bytes.to_vec(),
@@ -159,20 +159,12 @@ fn owned_bytes<'de, R: Read<'de>>(wire: &mut Reader<R>, head: head::Head) -> Res
 /// Makes room for one more item of an array or map. After it, `left` items are left. If the input is in memory, there is room
 /// for all of them at once, but for no more items than the document has bytes.
 #[inline(always)]
-fn make_room<'de, R: Read<'de>, T>(
-    wire: &mut Reader<R>,
-    items: &mut Vec<T>,
-    left: Left,
-) -> Result<()> {
+fn make_room<T>(wire: &mut Reader<'_, '_>, items: &mut Vec<T>, left: Left) -> Result<()> {
     if items.len() < items.capacity() { Ok(()) } else { make_more_room(wire, items, left) }
 }
 
 #[inline(never)]
-fn make_more_room<'de, R: Read<'de>, T>(
-    wire: &mut Reader<R>,
-    items: &mut Vec<T>,
-    left: Left,
-) -> Result<()> {
+fn make_more_room<T>(wire: &mut Reader<'_, '_>, items: &mut Vec<T>, left: Left) -> Result<()> {
     // While a block grows, there are two. Items can take a single byte, so a long array grows by less than its length: it has
     // to stay within the budget.
     const LONG: usize = 1 << 20;
@@ -196,7 +188,7 @@ fn make_more_room<'de, R: Read<'de>, T>(
     Growth::by(items, more).reserve(items, |growth| wire.grow(growth))
 }
 
-fn read_array<'de, R: Read<'de>>(wire: &mut Reader<R>, head: head::Head) -> Result<Value> {
+fn read_array(wire: &mut Reader<'_, '_>, head: head::Head) -> Result<Value> {
     wire.enter()?;
     let mut left = Left::of(head);
     let mut items = Vec::new();
@@ -209,7 +201,7 @@ fn read_array<'de, R: Read<'de>>(wire: &mut Reader<R>, head: head::Head) -> Resu
     Ok(Value::Array(items))
 }
 
-fn read_map<'de, R: Read<'de>>(wire: &mut Reader<R>, head: head::Head) -> Result<Value> {
+fn read_map(wire: &mut Reader<'_, '_>, head: head::Head) -> Result<Value> {
     wire.enter()?;
     let mut left = Left::of(head);
     let mut entries = Vec::new();
@@ -223,7 +215,7 @@ fn read_map<'de, R: Read<'de>>(wire: &mut Reader<R>, head: head::Head) -> Result
     Ok(Value::Map(entries))
 }
 
-fn read_tagged<'de, R: Read<'de>>(wire: &mut Reader<R>, tag: u64, at: u64) -> Result<Value> {
+fn read_tagged(wire: &mut Reader<'_, '_>, tag: u64, at: u64) -> Result<Value> {
     match tag {
         array if tag::is_array(array) => read_tensor(wire, tag, at),
         // The item stands for itself.
@@ -253,7 +245,7 @@ fn read_tagged<'de, R: Read<'de>>(wire: &mut Reader<R>, tag: u64, at: u64) -> Re
     }
 }
 
-fn read_tensor<'de, R: Read<'de>>(wire: &mut Reader<R>, tag: u64, at: u64) -> Result<Value> {
+fn read_tensor(wire: &mut Reader<'_, '_>, tag: u64, at: u64) -> Result<Value> {
     let item = wire.tensor(tag).map_err(|error| error.at(at))?;
     let kind = item.kind;
     wire.charge(size_of::<DynTensor>() as u64)?;

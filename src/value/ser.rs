@@ -7,7 +7,7 @@ use super::{Numbers, Value, from_value, read};
 use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
-use crate::io::source::SliceRead;
+use crate::io::input::Input;
 use crate::meta::TensorMeta;
 use crate::options::{EncodeOptions, Limits};
 use crate::serde_model::{Capture, blocks, one_more};
@@ -25,7 +25,11 @@ pub fn to_value<T: Serialize + ?Sized>(value: &T) -> Result<Value> {
 
 /// Reads a tensor that serde has buffered. Its content is the struct that other formats see.
 pub fn tensor_of<T: Serialize + ?Sized>(content: &T) -> Result<Tensor<DynTensor>> {
-    from_value(to_value(content)?)
+    tensor_in(to_value(content)?)
+}
+
+fn tensor_in(value: Value) -> Result<Tensor<DynTensor>> {
+    from_value(value)
 }
 
 #[derive(Clone, Copy)]
@@ -33,7 +37,7 @@ struct ValueSerializer {
     depth: usize,
     /// The number of `Some`s around the value. They are counted as levels, because each uses stack even if the
     /// result does not show it.
-    somes: usize,
+    somes: u32,
 }
 
 impl ValueSerializer {
@@ -69,7 +73,7 @@ impl ValueSerializer {
                     item.extend_from_slice(block);
                     Ok(())
                 }))?;
-                let mut wire = Reader::new(SliceRead::new(&item), Limits::default());
+                let mut wire = Reader::new(Input::slice(&item), Limits::default());
                 read(&mut wire).map_err(|error| error.at(0))
             }
             _ => value.serialize(self),

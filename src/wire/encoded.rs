@@ -3,7 +3,7 @@
 use super::head::{self, Parsed};
 use super::reader::Reader;
 use super::tag;
-use crate::io::source::SliceRead;
+use crate::io::input::Input;
 use crate::options::Limits;
 
 /// Whether an option that is read from this item depends on `Some` tags: the item is null or undefined,
@@ -39,5 +39,5 @@ pub fn holds_reference(item: &[u8]) -> bool {
 /// are not walked.
 pub fn is_deeper(item: &[u8], levels: usize) -> bool {
     let limits = Limits::default().with_max_depth(levels);
-    item.len() > levels && Reader::new(SliceRead::new(item), limits).skip().is_err()
+    item.len() > levels && Reader::new(Input::slice(item), limits).skip().is_err()
 }

@@ -10,12 +10,12 @@ use crate::dtype::DType;
 use crate::elements::{Element, Elements, with_type};
 use crate::error::{Error, Result};
 use crate::io::buffers::{Buffers, Contents, ReadBuffer};
-use crate::io::source::{Bytes, Read, STEP, of_whole, reserve_exact};
+use crate::io::source::{Bytes, STEP, of_whole, reserve_exact};
 use crate::mem::shared_bytes::SharedBytes;
 use crate::mem::{self, LARGE};
 use crate::meta::TensorMeta;
 
-impl<'de, R: Read<'de>> Reader<R> {
+impl<'de> Reader<'de, '_> {
     /// The next `len` bytes, which are a payload in one block. `word` is the size in bytes to which views
     /// of it are aligned.
     #[inline]
@@ -255,13 +255,13 @@ trait Fill {
     fn fill<A: Pod>(&mut self) -> Result<Vec<A>>;
 }
 
-struct FromWire<'w, R> {
-    wire: &'w mut Reader<R>,
+struct FromWire<'w, 'de, 'b> {
+    wire: &'w mut Reader<'de, 'b>,
     origin: Origin,
     len: usize,
 }
 
-impl<'de, R: Read<'de>> Fill for FromWire<'_, R> {
+impl Fill for FromWire<'_, '_, '_> {
     fn fill<A: Pod>(&mut self) -> Result<Vec<A>> {
         self.wire.fill_from(self.origin, self.len)
     }

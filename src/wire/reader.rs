@@ -4,13 +4,14 @@ use std::cell::Cell;
 
 use super::head::{self, Head, Parsed};
 use super::tag;
-use crate::budget::{Budget, FREE_ROW, Growth};
+use crate::budget::{Budget, FREE_ROW, Growth, Kind};
 use crate::error::{Error, Result};
-use crate::io::source::{Bytes, Read, SliceRead, Source as _, pass_over};
+use crate::io::input::Input;
+use crate::io::source::Bytes;
 use crate::options::Limits;
 
-impl<'de> Reader<SliceRead<'de>> {
-    /// The bytes that were not read yet.
+impl<'de> Reader<'de, '_> {
+    /// The bytes that were not read yet, if they are in memory and can be borrowed.
     pub fn rest(&self) -> &'de [u8] {
         self.src.rest()
     }
@@ -32,8 +33,8 @@ pub const GROWING: u64 = 3;
 
 /// A source of CBOR items, and how much of the limits is left.
 #[derive(Debug)]
-pub struct Reader<R> {
-    pub src: R,
+pub struct Reader<'de, 'b> {
+    pub src: Input<'de, 'b>,
     /// The number of further levels that may be entered.
     depth: usize,
     budget: Budget,
@@ -103,8 +104,8 @@ impl Left {
     }
 }
 
-impl<'de, R: Read<'de>> Reader<R> {
-    pub fn new(src: R, limits: Limits) -> Self {
+impl<'de, 'b> Reader<'de, 'b> {
+    pub fn new(src: Input<'de, 'b>, limits: Limits) -> Self {
         let budget = Budget::new(limits);
         budget.allow(src.allowed());
         let strict = src.is_metadata();
@@ -126,7 +127,7 @@ impl<'de, R: Read<'de>> Reader<R> {
     }
 
     /// A reader of an item inside another document, with what is left of the limits of that document.
-    pub fn inside(src: R, levels: usize, allowance: &Budget) -> Self {
+    pub fn inside(src: Input<'de, 'b>, levels: usize, allowance: &Budget) -> Self {
         let (budget, hinted) = (allowance.clone(), Cell::new(0));
         let strict = budget.strict;
         Self { src, depth: levels, budget, hinted, recording: false, strict, kept: 0 }
@@ -294,8 +295,8 @@ impl<'de, R: Read<'de>> Reader<R> {
 
     /// Notes that memory was taken for a value of this type, which is read next: see [`Budget::in_box`].
     #[inline(always)]
-    pub fn place<T>(&self) {
-        self.budget.place::<T>();
+    pub fn place(&self, kind: Kind) {
+        self.budget.place(kind);
     }
 
     /// Takes the bytes of a value of this type, if it is in a box.
@@ -353,6 +354,17 @@ impl<'de, R: Read<'de>> Reader<R> {
             Some(byte) => Ok(byte),
             None => Err(Error::eof("a value").at(self.offset())),
         }
+    }
+
+    /// The items of the next container, if it has this major type and its length is in its first byte. Otherwise reads nothing.
+    #[inline(always)]
+    pub fn few(&mut self, major: u8) -> Option<Left> {
+        let len = self.src.window().first()?.wrapping_sub(major << 5);
+        if len >= 24 {
+            return None;
+        }
+        self.src.advance(1);
+        Some(Left(len.into()))
     }
 
     /// Reads the next head.
@@ -671,7 +683,7 @@ impl<'de, R: Read<'de>> Reader<R> {
         if self.recording {
             self.charge_input(len.saturating_mul(GROWING))?;
         }
-        let missing = pass_over(&mut self.src, len)?;
+        let missing = self.src.pass_over(len)?;
         if missing > 0 {
             let found = len - missing;
             let what = format!("{len} bytes of byte string, found {found}");

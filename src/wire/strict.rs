@@ -8,14 +8,14 @@ use super::tag;
 use super::tensor::Kind;
 use super::walk::{Event, Walk};
 use crate::error::Result;
+use crate::io::input::Input;
 use crate::io::sink::{Memory, Sink};
-use crate::io::source::SliceRead;
 use crate::options::Limits;
 
 /// Whether a well-formed item, nested at most this deep, is what metadata may have.
 pub fn is_strict(item: &[u8], levels: usize) -> bool {
     let limits = Limits::default().with_max_depth(levels);
-    Reader::new(SliceRead::new(item), limits).with_strict(true).skip().is_ok()
+    Reader::new(Input::slice(item), limits).with_strict(true).skip().is_ok()
 }
 
 /// Rewrites well-formed items in the way in which metadata says them. Arrays, maps and strings of indefinite length get
@@ -25,7 +25,7 @@ pub fn is_strict(item: &[u8], levels: usize) -> bool {
 /// If a tensor or a packed sequence is malformed, or there is the reserved tag of typed arrays.
 pub fn strict(items: &[u8]) -> Result<Vec<u8>> {
     let limits = Limits::default().with_max_depth(usize::MAX).with_max_rank(usize::MAX);
-    let mut wire = Reader::new(SliceRead::new(items), limits);
+    let mut wire = Reader::new(Input::slice(items), limits);
     let mut walk = Walk::default();
     let mut edits = Edits { list: Vec::new(), new: Sink::new(Vec::new(), Memory::growing()) };
     // For each array and map around the next item: the edit of its head, if its length is indefinite, and the number
@@ -52,7 +52,7 @@ pub fn strict(items: &[u8]) -> Result<Vec<u8>> {
             }
             Some(Event::Tag(tag)) if tag::is_array(tag) && tag != tag::BUFFER => {
                 let whole = items.get(start..).unwrap_or_default();
-                let mut as_it_is = Reader::new(SliceRead::new(whole), limits).with_strict(true);
+                let mut as_it_is = Reader::new(Input::slice(whole), limits).with_strict(true);
                 let wire = walk.take(&mut wire);
                 if as_it_is.skip().is_ok() {
                     let content = at(wire) - start;
@@ -81,7 +81,7 @@ pub fn strict(items: &[u8]) -> Result<Vec<u8>> {
     Ok(edits.apply(items))
 }
 
-fn at(wire: &Reader<SliceRead<'_>>) -> usize {
+fn at(wire: &Reader<'_, '_>) -> usize {
     usize::try_from(wire.offset()).unwrap_or(usize::MAX)
 }
 
@@ -91,12 +91,7 @@ fn is_in_chunks(head: Head) -> bool {
 
 /// Rewrites a tensor or a packed sequence, whose tag at `start` was read.
 #[cold]
-fn typed(
-    wire: &mut Reader<SliceRead<'_>>,
-    tag: u64,
-    edits: &mut Edits,
-    start: usize,
-) -> Result<()> {
+fn typed(wire: &mut Reader<'_, '_>, tag: u64, edits: &mut Edits, start: usize) -> Result<()> {
     let item = wire.tensor(tag)?;
     let kind = item.kind;
     let (meta, elements) = wire.payload_elements(item)?;

@@ -8,7 +8,7 @@ use super::number::Numeric;
 use super::reader::{GROWING, Reader};
 use super::tag;
 use crate::error::{Error, Result};
-use crate::io::source::{Bytes, Read, STEP, reserve};
+use crate::io::source::{Bytes, STEP, reserve};
 use crate::mem;
 
 /// The content of a text string. The variants are those of [`Bytes`].
@@ -27,6 +27,14 @@ impl<'de> Text<'de, '_> {
         }
     }
 
+    /// The same text, while this one is there.
+    pub fn again(&self) -> Text<'de, '_> {
+        match self {
+            Self::Borrowed(text) => Text::Borrowed(text),
+            other => Text::Copied(other.as_str()),
+        }
+    }
+
     pub fn as_str(&self) -> &str {
         match self {
             Self::Borrowed(text) => text,
@@ -36,36 +44,39 @@ impl<'de> Text<'de, '_> {
     }
 }
 
-impl<'de, R: Read<'de>> Reader<R> {
-    /// Reads the next item if it is a text string of less than 256 bytes that is already in the
-    /// window. Otherwise reads nothing.
+impl<'de> Reader<'de, '_> {
+    /// Reads the next item if it is a text of less than 256 bytes that values can borrow. Otherwise reads nothing.
     #[inline(always)]
-    pub fn short_text(&mut self) -> Option<Result<Text<'de, '_>>> {
-        let window = self.src.window();
-        let len = window.first()?.wrapping_sub(head::TEXT << 5);
-        let (skip, len) = match len {
-            0..24 => (1, len),
-            24 => (2, *window.get(1)?),
-            _ => return None,
-        };
-        if window.len() < skip + usize::from(len) {
+    pub fn short_text(&mut self) -> Option<&'de str> {
+        let rest = self.src.lent()?;
+        let (skip, len) = short_text_head(rest)?;
+        let text = mem::text(rest.get(skip..)?.get(..len)?).ok()?;
+        self.src.advance(skip + len);
+        Some(text)
+    }
+
+    /// Reads the next item if it is a text of less than 256 bytes that is in the window, and that values cannot borrow.
+    /// Otherwise reads nothing.
+    #[inline(never)]
+    pub fn short_copied_text(&mut self) -> Option<Result<Text<'de, '_>>> {
+        if self.src.lent().is_some() {
             return None;
         }
-        if self.src.remaining().is_none() && self.charge_input(len.into()).is_err() {
+        let (skip, len) = short_text_head(self.src.window())?;
+        if self.src.window().len() < skip + len {
             return None;
         }
-        let at = self.offset();
-        Some(match self.src.short(skip, len.into())? {
-            Bytes::Borrowed(bytes) => match mem::text(bytes) {
-                Ok(text) => Ok(Text::Borrowed(text)),
-                Err(error) => Err(not_utf8(error).at(at + skip as u64)),
-            },
-            Bytes::Copied(bytes) => match mem::text(bytes) {
+        if self.src.remaining().is_none() && self.charge_input(len as u64).is_err() {
+            return None;
+        }
+        let at = self.offset() + skip as u64;
+        match self.src.short(skip, len)? {
+            Bytes::Copied(bytes) => Some(match mem::text(bytes) {
                 Ok(text) => Ok(Text::Copied(text)),
-                Err(error) => Err(not_utf8(error).at(at + skip as u64)),
-            },
-            Bytes::Owned(_) => return None,
-        })
+                Err(error) => Err(not_utf8(error).at(at)),
+            }),
+            _ => None,
+        }
     }
 
     /// The content of a byte or text string whose head was read.
@@ -172,6 +183,16 @@ impl<'de, R: Read<'de>> Reader<R> {
         };
         low.copy_from_slice(digits);
         Ok(Numeric::Int { negative: tag == tag::NEGATIVE_BIGNUM, arg: u128::from_be_bytes(arg) })
+    }
+}
+
+/// The length of the head of a text of less than 256 bytes, and the length of the text.
+#[inline(always)]
+fn short_text_head(window: &[u8]) -> Option<(usize, usize)> {
+    match window.first()?.wrapping_sub(head::TEXT << 5) {
+        len @ 0..24 => Some((1, len.into())),
+        24 => Some((2, (*window.get(1)?).into())),
+        _ => None,
     }
 }
 

@@ -7,7 +7,6 @@ use super::tag;
 use crate::dtype::DType;
 use crate::elements::Elements;
 use crate::error::{Error, Result};
-use crate::io::source::Read;
 use crate::mem;
 use crate::meta::{Order, TensorMeta, UsualMeta};
 use crate::number::Number;
@@ -47,7 +46,7 @@ pub enum Payload {
     Buffer { number: u64, len: usize },
 }
 
-impl<'de, R: Read<'de>> Reader<R> {
+impl Reader<'_, '_> {
     /// Reads a tensor up to its payload. Its tag, which is `tag`, was read.
     pub fn tensor(&mut self, tag: u64) -> Result<TensorItem> {
         match tag {

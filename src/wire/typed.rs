@@ -3,14 +3,13 @@
 use super::head;
 use super::reader::Reader;
 use crate::error::{Error, Result};
-use crate::io::source::Read;
 
 /// The most bytes of a name, and of a parameter that is a text.
 const MAX_NAME: u64 = 64;
 /// The most parameters.
 const MAX_PARAMETERS: u64 = 16;
 
-impl<'de, R: Read<'de>> Reader<R> {
+impl Reader<'_, '_> {
     /// Reads what the tag of a type has before its item. The tag was read.
     pub fn type_head(&mut self) -> Result<()> {
         let at = self.offset();

@@ -4,7 +4,6 @@ use super::head::{self, Head};
 use super::reader::{Item, Left, Reader, unexpected_break};
 use super::tag;
 use crate::error::Result;
-use crate::io::source::Read;
 
 /// What a walk finds next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +103,7 @@ impl Walk {
     /// Moves to the next event. Returns `None` at the end of an outermost item. The next call then starts the next
     /// outermost item.
     #[inline(always)]
-    pub fn next<'de, R: Read<'de>>(&mut self, wire: &mut Reader<R>) -> Result<Option<Event>> {
+    pub fn next(&mut self, wire: &mut Reader<'_, '_>) -> Result<Option<Event>> {
         let inner = &mut self.inner;
         match inner.next {
             Next::Entry if wire.more(&mut inner.left)? => {
@@ -128,7 +127,7 @@ impl Walk {
     }
 
     #[inline(always)]
-    fn end<'de, R: Read<'de>>(&mut self, wire: &mut Reader<R>) -> Option<Event> {
+    fn end(&mut self, wire: &mut Reader<'_, '_>) -> Option<Event> {
         let Some(outer) = self.outer.pop() else {
             self.inner = Frame::default();
             return None;
@@ -139,7 +138,7 @@ impl Walk {
     }
 
     #[inline(always)]
-    fn item<'de, R: Read<'de>>(&mut self, wire: &mut Reader<R>) -> Result<Event> {
+    fn item(&mut self, wire: &mut Reader<'_, '_>) -> Result<Event> {
         let start = wire.offset();
         let mut head = wire.head()?;
         if head.major() == head::TAG && self.known_tags {
@@ -182,7 +181,7 @@ impl Walk {
     /// reads the item that follows. After a tag, it reads the item in the tag; the tag does not count as a
     /// level any more, and its end is not reported.
     #[inline(always)]
-    pub fn take<'w, 'de, R: Read<'de>>(&mut self, wire: &'w mut Reader<R>) -> &'w mut Reader<R> {
+    pub fn take<'w, 'de, 'b>(&mut self, wire: &'w mut Reader<'de, 'b>) -> &'w mut Reader<'de, 'b> {
         match self.outer.pop_if(|_| self.inner.major == head::TAG) {
             Some(outer) => {
                 self.inner = outer;
@@ -197,11 +196,11 @@ impl Walk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::io::source::SliceRead;
+    use crate::io::input::Input;
     use crate::options::Limits;
 
-    fn wire(bytes: &[u8], max_depth: usize) -> Reader<SliceRead<'_>> {
-        Reader::new(SliceRead::new(bytes), Limits::default().with_max_depth(max_depth))
+    fn wire(bytes: &[u8], max_depth: usize) -> Reader<'_, '_> {
+        Reader::new(Input::slice(bytes), Limits::default().with_max_depth(max_depth))
     }
 
     /// All events up to the end of the first item, with the depth after each.

@@ -89,14 +89,14 @@ fn other_types_see_a_map() {
     assert_eq!(decode::<Vec<Any>>(&rows)[1], Any::Shown(shown([3, 4])));
     let error = refuse::<Vec<BTreeMap<String, String>>>(&rows);
     assert_eq!(error.path(), "0");
-    assert!(error.to_string().contains("sequence, expected a string"), "{error}");
+    assert!(error.to_string().contains("expected a string, found array"), "{error}");
 }
 
 #[test]
-fn visitors_that_leave_the_data_of_a_tensor_are_refused() {
-    /// Asks for the four values, and drops the last one.
-    #[derive(Debug)]
-    struct Leaves;
+fn visitors_that_leave_entries_of_a_tensor_are_refused() {
+    /// Asks for so many entries, and drops their values.
+    #[derive(PartialEq, Debug)]
+    struct Leaves<const N: usize>;
     struct Drops;
     impl<'de> DeserializeSeed<'de> for Drops {
         type Value = ();
@@ -105,12 +105,12 @@ fn visitors_that_leave_the_data_of_a_tensor_are_refused() {
             Ok(())
         }
     }
-    impl<'de> Deserialize<'de> for Leaves {
+    impl<'de, const N: usize> Deserialize<'de> for Leaves<N> {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
             deserializer.deserialize_map(Self)
         }
     }
-    impl<'de> Visitor<'de> for Leaves {
+    impl<'de, const N: usize> Visitor<'de> for Leaves<N> {
         type Value = Self;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -118,15 +118,18 @@ fn visitors_that_leave_the_data_of_a_tensor_are_refused() {
         }
 
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self, A::Error> {
-            while map.next_key::<IgnoredAny>()?.is_some() {
+            for _ in 0..N {
+                assert!(map.next_key::<IgnoredAny>()?.is_some());
                 map.next_value_seed(Drops)?;
             }
             Ok(self)
         }
     }
     let item = tensor(&[1, 2], u8s(&[1, 2]));
-    for error in [refuse::<Leaves>(&item), refuse::<Vec<Leaves>>(&one(1, item))] {
-        assert!(error.to_string().contains("did not read the data of a tensor"), "{error}");
+    decode::<Leaves<4>>(&item);
+    decode::<Vec<Leaves<4>>>(&one(1, item.clone()));
+    for error in [refuse::<Leaves<3>>(&item), refuse::<Vec<Leaves<3>>>(&one(1, item))] {
+        assert!(error.to_string().contains("expected the end of a map, found 1 more"), "{error}");
         assert!(error.offset().is_some());
     }
 }

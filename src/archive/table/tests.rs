@@ -9,7 +9,7 @@ use super::Table;
 use crate::archive::SaveOptions;
 use crate::error::Result;
 use crate::io::at::ReadAt;
-use crate::io::source::PASSED;
+use crate::io::input::PASSED;
 use crate::value::RawValue;
 use crate::{Archive, OArchive, Tensor};
 

@@ -1,251 +1,435 @@
-//! serde's access types for rows that are arrays, maps and enums. They add the path of the element to errors.
+//! serde's access types for the parts of a [`Row`]: one for sequences, one for maps, one for enums.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
-use serde::de::{self, DeserializeSeed, Visitor};
+use serde::de::{self, DeserializeSeed, Unexpected, Visitor};
 
-use super::row::Row;
+use super::name::{Name, Shown};
+use super::row::{Row, shown};
+use super::{NOWHERE, located};
 use crate::budget::{self, Budget, MapRoom, Room};
 use crate::de::access::key_text;
 use crate::error::{Error, Result};
-use crate::wire::columns::{Column, Cuts, Enum, Field, Kind, Lengths, Maps, TextData};
+use crate::serde_model::invalid;
+use crate::wire::columns::{Column, Field, Kind, Maps};
 
-/// The elements of a row of lists.
-pub struct ListItems<'c, 'de> {
-    column: &'c mut Column<'de>,
-    rows: Range<usize>,
-    start: usize,
-    allowance: &'c Budget,
-    room: Room,
+/// Rows that come from several columns, one after the other.
+pub trait MoreRows<'de> {
+    /// Moves to the next column if there are no more rows in this one. Returns the number of rows that are left in it, which is
+    /// zero after the last column.
+    fn ready(&mut self) -> Result<usize>;
+
+    /// The number of rows that are certain to follow.
+    fn left(&self) -> usize;
+
+    /// Takes the next row. It is there, because [`ready`](Self::ready) was called.
+    fn next(&mut self) -> Option<(&mut Column<'de>, usize)>;
+
+    /// Adds the number of the row that was taken last to an error in it.
+    fn in_last_row(&self, error: Error) -> Error;
 }
 
-impl<'c, 'de> ListItems<'c, 'de> {
-    pub fn new(
+/// The elements of a sequence.
+pub struct Elements<'c, 'de> {
+    source: Source<'c, 'de>,
+    allowance: &'c Budget,
+    /// The offset of the column in the input.
+    at: u64,
+    room: Room,
+    /// The number of elements that take room.
+    counted: usize,
+    /// The number of elements that were taken.
+    index: usize,
+}
+
+enum Source<'c, 'de> {
+    List(&'c mut Column<'de>, Range<usize>),
+    Tuple(std::slice::IterMut<'c, Column<'de>>, usize),
+    /// Numbers that are not in a column.
+    Own(Box<Column<'de>>, Range<usize>),
+    Several(&'c mut dyn MoreRows<'de>),
+}
+
+impl<'c, 'de> Elements<'c, 'de> {
+    #[inline(always)]
+    fn new(source: Source<'c, 'de>, at: u64, allowance: &'c Budget, room: Room) -> Self {
+        Self { source, allowance, at, room, counted: 0, index: 0 }
+    }
+
+    /// The rows of a column, which are the elements of a list at offset `at`.
+    #[inline(always)]
+    pub fn of_list(
         column: &'c mut Column<'de>,
         rows: Range<usize>,
+        at: u64,
         allowance: &'c Budget,
         room: Room,
     ) -> Self {
-        let start = rows.start;
-        Self { column, rows, start, allowance, room }
+        Self::new(Source::List(column, rows), at, allowance, room)
     }
 
-    pub fn left(&self) -> usize {
-        self.rows.len()
-    }
-}
-
-impl<'de> de::SeqAccess<'de> for &mut ListItems<'_, 'de> {
-    type Error = Error;
-
-    #[inline]
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
-        let Some(row) = self.rows.next() else { return Ok(None) };
-        if !self.room.holds::<T::Value>(row - self.start) {
-            let (kind, left) = (const { budget::Kind::of::<T::Value>() }, self.rows.len() + 1);
-            let room = self.allowance.element(&mut self.room, kind, left);
-            room.map_err(|error| error.at(self.column.at))?;
-        }
-        self.allowance.place::<T::Value>();
-        match seed.deserialize(Row::new(self.column, row, self.allowance)) {
-            Ok(value) => Ok(Some(value)),
-            Err(error) => {
-                let index = (row - self.start) as u64;
-                Err(error.at(self.column.at).in_index(index))
-            }
-        }
+    pub fn own(column: Column<'de>, rows: Range<usize>, allowance: &'c Budget, room: Room) -> Self {
+        let at = column.at;
+        Self::new(Source::Own(Box::new(column), rows), at, allowance, room)
     }
 
-    #[inline]
-    fn size_hint(&self) -> Option<usize> {
-        Some(self.rows.len())
-    }
-}
-
-/// The elements of a row of tuples.
-pub struct TupleItems<'c, 'de> {
-    columns: std::slice::IterMut<'c, Column<'de>>,
-    row: usize,
-    index: usize,
-    allowance: &'c Budget,
-    room: Room,
-}
-
-impl<'c, 'de> TupleItems<'c, 'de> {
-    pub fn new(
+    #[inline(always)]
+    pub fn of_tuple(
         columns: &'c mut [Column<'de>],
         row: usize,
+        at: u64,
         allowance: &'c Budget,
         room: Room,
     ) -> Self {
-        Self { columns: columns.iter_mut(), row, index: 0, allowance, room }
+        Self::new(Source::Tuple(columns.iter_mut(), row), at, allowance, room)
     }
 
-    pub fn left(&self) -> usize {
-        self.columns.len()
+    pub fn of_several(rows: &'c mut dyn MoreRows<'de>, allowance: &'c Budget) -> Self {
+        Self::new(Source::Several(rows), NOWHERE, allowance, Room::NONE)
     }
-}
 
-impl<'de> de::SeqAccess<'de> for &mut TupleItems<'_, 'de> {
-    type Error = Error;
+    /// Passes the elements to a visitor, which must take all of them.
+    #[inline]
+    pub fn visit<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value> {
+        // The value is made where it is returned, because a copy of it would wait until it is written.
+        let mut value = visitor.visit_seq(&mut self);
+        if value.is_err() || !matches!(&self.source, Source::List(_, rows) if rows.is_empty()) {
+            value = value.and_then(|value| self.close().map(|()| value));
+            value = value.map_err(|error| located(error, self.at));
+        }
+        value
+    }
+
+    /// Checks that all elements were taken. Who has several columns checks it by itself.
+    #[inline(never)]
+    pub fn close(&self) -> Result<()> {
+        let what = match &self.source {
+            Source::Several(_) => return Ok(()),
+            Source::Own(..) => "a typed array",
+            _ => "an array",
+        };
+        all_taken(self.left(), what)
+    }
 
     #[inline]
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
-        let Some(column) = self.columns.next() else { return Ok(None) };
-        let at = column.at;
-        if !self.room.holds::<T::Value>(self.index) {
-            let (kind, left) = (const { budget::Kind::of::<T::Value>() }, self.columns.len() + 1);
-            let room = self.allowance.element(&mut self.room, kind, left);
-            room.map_err(|error| error.at(at))?;
+    fn left(&self) -> usize {
+        match &self.source {
+            Source::List(_, rows) | Source::Own(_, rows) => rows.len(),
+            Source::Tuple(columns, _) => columns.len(),
+            Source::Several(rows) => rows.left(),
         }
+    }
+
+    /// Starts the next element, which is of this kind.
+    #[inline(always)]
+    fn next(&mut self, kind: budget::Kind) -> Result<Option<Row<'_, 'de>>> {
+        let left = match &mut self.source {
+            Source::List(_, rows) => rows.len(),
+            Source::Several(rows) => rows.ready()?,
+            _ => self.left(),
+        };
+        if left == 0 {
+            return Ok(None);
+        }
+        if !self.room.holds(kind, self.counted) {
+            self.make_room(kind, left)?;
+        }
+        self.counted += usize::from(kind.size > 0);
         self.index += 1;
-        self.allowance.place::<T::Value>();
-        match seed.deserialize(Row::new(column, self.row, self.allowance)) {
-            Ok(value) => Ok(Some(value)),
-            Err(error) => Err(error.at(at).in_index(self.index as u64 - 1)),
-        }
-    }
-
-    #[inline]
-    fn size_hint(&self) -> Option<usize> {
-        Some(self.columns.len())
-    }
-}
-
-/// The fields of a row of structs, without their names: see
-/// [`Structs::match_visitor`](crate::wire::columns::Structs::match_visitor).
-pub struct InOrder<'c, 'de> {
-    fields: std::slice::IterMut<'c, Field<'de>>,
-    row: usize,
-    allowance: &'c Budget,
-}
-
-impl<'c, 'de> InOrder<'c, 'de> {
-    #[inline(always)]
-    pub fn new(fields: &'c mut [Field<'de>], row: usize, allowance: &'c Budget) -> Self {
-        Self { fields: fields.iter_mut(), row, allowance }
-    }
-
-    #[inline(always)]
-    pub fn left(&self) -> usize {
-        self.fields.len()
-    }
-}
-
-impl<'de> de::SeqAccess<'de> for &mut InOrder<'_, 'de> {
-    type Error = Error;
-
-    #[inline(always)]
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
-        let Some(field) = self.fields.next() else { return Ok(None) };
-        self.allowance.place::<T::Value>();
-        match seed.deserialize(Row::new(&mut field.column, self.row, self.allowance)) {
-            Ok(value) => Ok(Some(value)),
-            Err(error) => Err(in_field(error, field)),
-        }
-    }
-
-    #[inline(always)]
-    fn size_hint(&self) -> Option<usize> {
-        Some(self.fields.len())
-    }
-}
-
-/// Adds the field to an error. This is a call of its own, so that little code is inlined for each field.
-#[cold]
-#[inline(never)]
-fn in_field(error: Error, field: &Field<'_>) -> Error {
-    error.at(field.column.at).in_field(&*field.name)
-}
-
-/// The fields of a row of structs.
-pub struct Fields<'c, 'de> {
-    fields: std::slice::IterMut<'c, Field<'de>>,
-    /// The field whose name was read last.
-    current: Option<&'c mut Field<'de>>,
-    row: usize,
-    allowance: &'c Budget,
-    room: MapRoom,
-}
-
-impl<'c, 'de> Fields<'c, 'de> {
-    pub fn new(
-        fields: &'c mut [Field<'de>],
-        row: usize,
-        allowance: &'c Budget,
-        room: MapRoom,
-    ) -> Self {
-        Self { fields: fields.iter_mut(), current: None, row, allowance, room }
-    }
-
-    pub fn left(&self) -> usize {
-        let fields = self.fields.as_slice().iter();
-        let present = fields.filter(|field| field.is_present(self.row)).count();
-        present + usize::from(self.current.is_some())
-    }
-}
-
-impl<'de> de::MapAccess<'de> for &mut Fields<'_, 'de> {
-    type Error = Error;
-
-    #[inline]
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
-        for field in self.fields.by_ref() {
-            if field.is_present(self.row) {
-                let at = field.column.at;
-                self.room.key::<K::Value>();
-                let field = self.current.insert(field);
-                let key = seed.deserialize(Name { name: &field.name, allowance: self.allowance });
-                return key.map(Some).map_err(|error| error.at(at));
+        self.allowance.place(kind);
+        let (column, row) = match &mut self.source {
+            Source::List(column, rows) => {
+                let row = rows.start;
+                rows.start += 1;
+                (&mut **column, row)
             }
-        }
-        Ok(None)
+            other => match other.next() {
+                Some(next) => next,
+                None => return Ok(None),
+            },
+        };
+        Ok(Some(Row::new(column, row, self.allowance)))
     }
 
-    #[inline]
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
-        let Some(field) = self.current.take() else { return Err(no_key()) };
-        if self.room.is_used_up() {
-            let bytes = self.room.grow(size_of::<V::Value>(), self.fields.len() + 1);
-            self.allowance.charge(bytes).map_err(|error| error.at(field.column.at))?;
+    /// Adds the place of the last element to an error in it.
+    #[cold]
+    #[inline(never)]
+    fn in_last(&self, error: Error) -> Error {
+        let at = match &self.source {
+            Source::Several(rows) => return rows.in_last_row(error),
+            Source::List(column, _) => column.at,
+            _ => self.at,
+        };
+        located(error, at).in_index(self.index.saturating_sub(1) as u64)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, kind: budget::Kind, left: usize) -> Result<()> {
+        let room = self.allowance.element(&mut self.room, kind, left);
+        room.map_err(|error| located(error, self.at))
+    }
+}
+
+/// All but the rows of one column.
+impl<'de> Source<'_, 'de> {
+    #[inline(never)]
+    fn next(&mut self) -> Option<(&mut Column<'de>, usize)> {
+        match self {
+            Self::Tuple(columns, row) => Some((columns.next()?, *row)),
+            Self::Own(column, rows) => Some((column, rows.next()?)),
+            Self::Several(rows) => rows.next(),
+            Self::List(..) => None,
         }
-        let row = field.inner(self.row);
-        self.allowance.place::<V::Value>();
-        match seed.deserialize(Row::new(&mut field.column, row, self.allowance)) {
-            Ok(value) => Ok(value),
-            Err(error) => Err(in_field(error, field)),
+    }
+}
+
+impl<'de> de::SeqAccess<'de> for &mut Elements<'_, 'de> {
+    type Error = Error;
+
+    #[inline]
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
+        let kind = const { budget::Kind::of::<T::Value>() };
+        let Some(row) = self.next(kind)? else { return Ok(None) };
+        match seed.deserialize(row) {
+            Ok(value) => Ok(Some(value)),
+            Err(error) => Err(self.in_last(error)),
         }
     }
 
     #[inline]
     fn size_hint(&self) -> Option<usize> {
-        Some(self.fields.len())
+        Some(self.left())
     }
 }
 
-#[cold]
-fn no_key() -> Error {
-    Error::data("the visitor asked for a map value without its key")
+/// The entries of a map, or the fields of a struct.
+pub struct Entries<'c, 'de> {
+    /// The fields of a struct. They are empty if the entries are [`others`](Self::others).
+    fields: &'c mut [Field<'de>],
+    others: Others<'c, 'de>,
+    row: usize,
+    /// The number of the first field or entry whose key was not read.
+    next: usize,
+    /// Whether the value of the key that was read last was not asked for.
+    has_key: bool,
+    room: MapRoom,
+    allowance: &'c Budget,
+    at: u64,
 }
 
-/// The entries of a row of maps.
-pub struct Entries<'c, 'de> {
-    maps: &'c mut Maps<'de>,
-    rows: Range<usize>,
-    room: MapRoom,
-    current: Option<usize>,
-    allowance: &'c Budget,
+/// Entries that are not the fields of a column of structs.
+enum Others<'c, 'de> {
+    Nothing,
+    /// The rows of a column of maps.
+    Map(&'c mut Maps<'de>, Range<usize>),
+    /// A variant with content.
+    One(Name<'c, 'de>, Option<Row<'c, 'de>>),
+    /// Columns of one row.
+    Own(Vec<Field<'de>>),
+}
+
+/// The key of an entry, or the name of a variant.
+pub enum Key<'c, 'de> {
+    Name(Name<'c, 'de>),
+    Row(Row<'c, 'de>),
 }
 
 impl<'c, 'de> Entries<'c, 'de> {
-    pub fn new(maps: &'c mut Maps<'de>, row: usize, allowance: &'c Budget, room: MapRoom) -> Self {
-        let rows = maps.cuts.range(row);
-        Self { maps, rows, room, current: None, allowance }
+    #[inline(always)]
+    pub fn of_fields(
+        fields: &'c mut [Field<'de>],
+        row: usize,
+        at: u64,
+        allowance: &'c Budget,
+        room: MapRoom,
+    ) -> Self {
+        Self { fields, others: Others::Nothing, row, next: 0, has_key: false, room, allowance, at }
     }
 
-    pub fn left(&self) -> usize {
-        self.rows.len() + usize::from(self.current.is_some())
+    fn of_others(others: Others<'c, 'de>, at: u64, allowance: &'c Budget, room: MapRoom) -> Self {
+        Self { others, ..Self::of_fields(&mut [], 0, at, allowance, room) }
+    }
+
+    pub fn of_map(
+        maps: &'c mut Maps<'de>,
+        row: usize,
+        at: u64,
+        allowance: &'c Budget,
+        room: MapRoom,
+    ) -> Self {
+        let rows = maps.cuts.range(row);
+        Self::of_others(Others::Map(maps, rows), at, allowance, room)
+    }
+
+    pub fn one(
+        name: Shown<'de, 'c>,
+        content: Row<'c, 'de>,
+        at: u64,
+        allowance: &'c Budget,
+    ) -> Self {
+        let one = Others::One(Name::new(name, allowance), Some(content));
+        Self::of_others(one, at, allowance, MapRoom::NONE)
+    }
+
+    /// Columns of one row.
+    pub fn own(fields: Vec<Field<'de>>, at: u64, allowance: &'c Budget) -> Self {
+        Self::of_others(Others::Own(fields), at, allowance, MapRoom::NONE)
+    }
+
+    /// Passes the entries to a visitor, which must take all of them.
+    #[inline]
+    pub fn visit<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value> {
+        // The value is made where it is returned, because a copy of it would wait until it is written.
+        let mut value = visitor.visit_map(&mut self);
+        if value.is_err() || !self.has_taken_fields() {
+            value = value.and_then(|value| self.close().map(|()| value));
+            value = value.map_err(|error| located(error, self.at));
+        }
+        value
+    }
+
+    /// Whether this is a struct of which all fields were taken.
+    #[inline(always)]
+    fn has_taken_fields(&self) -> bool {
+        self.next == self.fields.len() && !self.has_key && matches!(self.others, Others::Nothing)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn close(&self) -> Result<()> {
+        let keys = match &self.others {
+            Others::Nothing => self.fields.len() - self.next,
+            _ => self.left(),
+        };
+        // An entry whose value was not asked for is left, too.
+        all_taken(keys + usize::from(self.has_key), "a map")
+    }
+
+    /// The number of keys that were not read.
+    #[inline(never)]
+    fn left(&self) -> usize {
+        match &self.others {
+            Others::Nothing => {
+                let fields = self.fields.get(self.next..).unwrap_or_default();
+                fields.iter().filter(|field| field.is_present(self.row)).count()
+            }
+            Others::Map(_, rows) => rows.len() - self.next,
+            Others::One(..) => 1 - self.next,
+            Others::Own(fields) => fields.len() - self.next,
+        }
+    }
+
+    #[inline(always)]
+    fn key(&mut self) -> Option<Key<'_, 'de>> {
+        if let Others::Nothing = self.others {
+            loop {
+                let field = self.fields.get(self.next)?;
+                self.next += 1;
+                if field.is_present(self.row) {
+                    self.has_key = true;
+                    return Some(Key::Name(Name::new(shown(&field.name), self.allowance)));
+                }
+            }
+        }
+        self.other_key()
+    }
+
+    #[inline(never)]
+    fn other_key(&mut self) -> Option<Key<'_, 'de>> {
+        if self.left() == 0 {
+            return None;
+        }
+        let next = self.next;
+        (self.next, self.has_key) = (next + 1, true);
+        Some(match &mut self.others {
+            Others::Map(maps, rows) => {
+                Key::Row(Row::new(&mut maps.keys, rows.start + next, self.allowance))
+            }
+            Others::One(name, _) => Key::Name(*name),
+            Others::Own(fields) => {
+                Key::Name(Name::new(shown(&fields.get(next)?.name), self.allowance))
+            }
+            Others::Nothing => return None,
+        })
+    }
+
+    /// The offset of the values of the key that was read last.
+    #[cold]
+    fn at_value(&self) -> u64 {
+        match &self.others {
+            Others::Nothing => {
+                let field = self.fields.get(self.next.saturating_sub(1));
+                field.map_or(self.at, |field| field.column.at)
+            }
+            Others::Map(maps, _) => maps.values.at,
+            _ => self.at,
+        }
+    }
+
+    /// The offset of the key that was read last.
+    #[cold]
+    fn at_key(&self) -> u64 {
+        match &self.others {
+            Others::Map(maps, _) => maps.keys.at,
+            _ => self.at_value(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, kind: budget::Kind) -> Result<()> {
+        let bytes = self.room.grow(kind.size, self.left() + 1);
+        self.allowance.charge(bytes).map_err(|error| located(error, self.at_value()))
+    }
+
+    /// The value of the key that was read last, which is of this kind.
+    #[inline(always)]
+    fn value(&mut self, kind: budget::Kind) -> Result<Row<'_, 'de>> {
+        if self.room.is_used_up() {
+            self.make_room(kind)?;
+        }
+        self.allowance.place(kind);
+        if !std::mem::take(&mut self.has_key) {
+            return Err(no_key());
+        }
+        if let Some(field) = self.fields.get_mut(self.next - 1) {
+            let row = field.inner(self.row);
+            return Ok(Row::new(&mut field.column, row, self.allowance));
+        }
+        self.others.value(self.next - 1, self.allowance)
+    }
+
+    /// Adds the place of the value that was read last to an error in it.
+    #[cold]
+    #[inline(never)]
+    fn in_last(&mut self, error: Error) -> Error {
+        let (at, last) = (self.at_value(), self.next.saturating_sub(1));
+        let error = located(error, at);
+        match &mut self.others {
+            Others::Nothing => match self.fields.get(last) {
+                Some(field) => error.in_field(&*field.name),
+                None => error,
+            },
+            Others::Map(maps, rows) => error.in_field(step(&mut maps.keys, rows.start + last)),
+            Others::One(name, _) => error.in_field(name.as_str()),
+            Others::Own(_) => error,
+        }
+    }
+}
+
+impl<'de> Others<'_, 'de> {
+    #[inline(never)]
+    fn value<'r>(&'r mut self, number: usize, allowance: &'r Budget) -> Result<Row<'r, 'de>> {
+        match self {
+            Self::Map(maps, rows) => Ok(Row::new(&mut maps.values, rows.start + number, allowance)),
+            Self::One(_, content) => content.take().ok_or_else(no_key),
+            Self::Own(fields) => match fields.get_mut(number) {
+                Some(field) => Ok(Row::last(&mut field.column, allowance)),
+                None => Err(no_key()),
+            },
+            Self::Nothing => Err(no_key()),
+        }
     }
 }
 
@@ -254,36 +438,46 @@ impl<'de> de::MapAccess<'de> for &mut Entries<'_, 'de> {
 
     #[inline]
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
-        let Some(row) = self.rows.next() else { return Ok(None) };
-        self.current = Some(row);
         self.room.key::<K::Value>();
-        let keys = &mut self.maps.keys;
-        let at = keys.at;
-        let key = seed.deserialize(Row::new(keys, row, self.allowance));
-        key.map(Some).map_err(|error| error.at(at))
+        let key = match self.key() {
+            Some(Key::Name(name)) => seed.deserialize(name),
+            Some(Key::Row(row)) => seed.deserialize(row),
+            None => return Ok(None),
+        };
+        match key {
+            Ok(key) => Ok(Some(key)),
+            Err(error) => Err(located(error, self.at_key())),
+        }
     }
 
     #[inline]
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
-        let Some(row) = self.current.take() else { return Err(no_key()) };
-        if self.room.is_used_up() {
-            let bytes = self.room.grow(size_of::<V::Value>(), self.rows.len() + 1);
-            self.allowance.charge(bytes).map_err(|error| error.at(self.maps.values.at))?;
-        }
-        self.allowance.place::<V::Value>();
-        match seed.deserialize(Row::new(&mut self.maps.values, row, self.allowance)) {
+        let value = self.value(const { budget::Kind::of::<V::Value>() })?;
+        match seed.deserialize(value) {
             Ok(value) => Ok(value),
-            Err(error) => {
-                let step = step(&mut self.maps.keys, row);
-                Err(error.at(self.maps.values.at).in_field(step))
-            }
+            Err(error) => Err(self.in_last(error)),
         }
     }
 
     #[inline]
     fn size_hint(&self) -> Option<usize> {
-        Some(self.rows.len())
+        Some(self.left())
     }
+}
+
+#[cold]
+fn no_key() -> Error {
+    Error::data("the visitor asked for a map value before its key")
+}
+
+#[inline]
+pub(super) fn all_taken(left: usize, what: &str) -> Result<()> {
+    if left == 0 { Ok(()) } else { Err(not_all_taken(left, what)) }
+}
+
+#[cold]
+fn not_all_taken(left: usize, what: &str) -> Error {
+    Error::data(format!("expected the end of {what}, found {left} more elements"))
 }
 
 /// Returns a row that is a map key as a part of a path: a text or an integer as it is, and the type of any other key.
@@ -305,152 +499,92 @@ fn step(column: &mut Column<'_>, row: usize) -> String {
     digits.unwrap_or_else(|| format!("<{}>", column.kind.name()))
 }
 
-/// The content of a variant.
-pub struct Content<'c, 'de> {
-    pub column: &'c mut Column<'de>,
-    pub row: usize,
-    pub allowance: &'c Budget,
-}
-
-/// The name of the variant in a row of enums, and its content unless it is a unit variant.
-#[inline]
-pub fn variant_of<'c, 'de>(
-    enums: &'c mut Enum<'de>,
-    row: usize,
-    allowance: &'c Budget,
-) -> (&'c Cow<'de, str>, Option<Content<'c, 'de>>) {
-    const NONE: &Cow<'static, str> = &Cow::Borrowed("");
-    let (code, row) = enums.entry(row);
-    let content = match enums.columns.get_mut(code) {
-        Some(Some(column)) => Some(Content { column, row, allowance }),
-        _ => None,
-    };
-    (enums.names.get(code).unwrap_or(NONE), content)
-}
-
-/// A variant with content as a map of one entry.
-pub struct OneEntry<'c, 'de> {
-    name: &'c Cow<'de, str>,
-    content: Content<'c, 'de>,
-    is_key_read: bool,
-    is_value_read: bool,
-    room: MapRoom,
-}
-
-impl<'c, 'de> OneEntry<'c, 'de> {
-    pub fn new(name: &'c Cow<'de, str>, content: Content<'c, 'de>) -> Self {
-        let room = MapRoom::NONE;
-        Self { name, content, is_key_read: false, is_value_read: false, room }
-    }
-
-    pub fn left(&self) -> usize {
-        usize::from(!self.is_value_read)
-    }
-}
-
-impl<'de> de::MapAccess<'de> for &mut OneEntry<'_, 'de> {
-    type Error = Error;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
-        if std::mem::replace(&mut self.is_key_read, true) {
-            return Ok(None);
-        }
-        self.room.key::<K::Value>();
-        let name = Name { name: self.name, allowance: self.content.allowance };
-        seed.deserialize(name).map(Some).map_err(|error| error.at(self.content.column.at))
-    }
-
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
-        if std::mem::replace(&mut self.is_value_read, true) || !self.is_key_read {
-            return Err(no_key());
-        }
-        let Content { column, row, allowance } = &mut self.content;
-        allowance.charge(self.room.grow(size_of::<V::Value>(), 1))?;
-        allowance.place::<V::Value>();
-        let value = seed.deserialize(Row::new(column, *row, allowance));
-        value.map_err(|error| error.at(self.content.column.at).in_field(&**self.name))
-    }
-
-    fn size_hint(&self) -> Option<usize> {
-        Some(usize::from(!self.is_key_read))
-    }
-}
-
-/// The name of a variant with content.
-pub enum Key<'c, 'de> {
-    Name(&'c Cow<'de, str>),
-    /// A row of the column of keys.
-    Row(&'c mut Column<'de>, usize),
-}
-
-/// An enum value with content.
+/// An enum.
 pub struct Variant<'c, 'de> {
     key: Key<'c, 'de>,
-    content: Content<'c, 'de>,
-    taken: &'c mut bool,
+    /// `None` if it is a unit variant, or if the content was read.
+    content: Option<Row<'c, 'de>>,
 }
 
-impl<'de> Variant<'_, 'de> {
-    pub fn visit<V: Visitor<'de>>(
-        key: Key<'_, 'de>,
-        content: Content<'_, 'de>,
-        visitor: V,
-    ) -> Result<V::Value> {
-        let mut taken = false;
-        let value = visitor.visit_enum(Variant { key, content, taken: &mut taken })?;
-        if !taken {
-            let what = "the visitor of an enum did not read the content of its variant";
-            return Err(Error::data(what));
-        }
-        Ok(value)
+impl<'c, 'de> Variant<'c, 'de> {
+    pub fn new(key: Key<'c, 'de>, content: Option<Row<'c, 'de>>) -> Self {
+        Self { key, content }
     }
 
-    /// Reads the content, and adds the name of the variant to the path of errors.
+    pub fn unit(name: Name<'c, 'de>) -> Self {
+        Self::new(Key::Name(name), None)
+    }
+
+    /// Passes the enum to a visitor, which must take its content.
     #[inline]
-    fn read<T>(self, read: impl FnOnce(Row<'_, 'de>) -> Result<T>) -> Result<T> {
-        *self.taken = true;
-        let Content { column, row, allowance } = self.content;
-        read(Row::new(column, row, allowance)).map_err(|error| {
-            let name = match self.key {
-                Key::Name(name) => name.clone().into_owned(),
-                Key::Row(column, row) => step(column, row),
-            };
-            error.at(column.at).in_field(name)
+    pub fn visit<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value> {
+        let value = visitor.visit_enum(&mut self)?;
+        if self.content.is_some() { Err(not_read()) } else { Ok(value) }
+    }
+
+    /// The content, which is not there if the variant is a unit variant.
+    #[inline]
+    fn content(&mut self, expected: &str) -> Result<Row<'c, 'de>> {
+        match self.content.take() {
+            Some(content) => Ok(content),
+            None => Err(invalid(Unexpected::UnitVariant, &expected)),
+        }
+    }
+
+    /// Adds the name of the variant to the path of an error in its content, which is at this offset.
+    #[cold]
+    #[inline(never)]
+    fn in_content(&mut self, at: u64, error: Error) -> Error {
+        located(error, at).in_field(match &mut self.key {
+            Key::Row(key) => step(key.column, key.row),
+            Key::Name(name) => name.as_str().to_owned(),
         })
     }
 }
 
-impl<'de> de::EnumAccess<'de> for Variant<'_, 'de> {
+#[cold]
+pub(in crate::de) fn not_read() -> Error {
+    Error::data("the visitor of an enum did not read the content of its variant")
+}
+
+impl<'de> de::EnumAccess<'de> for &mut Variant<'_, 'de> {
     type Error = Error;
     type Variant = Self;
 
     #[inline]
-    fn variant_seed<V: DeserializeSeed<'de>>(mut self, seed: V) -> Result<(V::Value, Self)> {
-        let allowance = self.content.allowance;
+    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self)> {
         let variant = match &mut self.key {
-            Key::Name(name) => seed.deserialize(Name { name, allowance }),
-            Key::Row(column, row) => seed.deserialize(Row::new(column, *row, allowance)),
+            Key::Name(name) => seed.deserialize(*name),
+            Key::Row(key) => seed.deserialize(Row::new(key.column, key.row, key.allowance)),
         };
         Ok((variant?, self))
     }
 }
 
-impl<'de> de::VariantAccess<'de> for Variant<'_, 'de> {
+impl<'de> de::VariantAccess<'de> for &mut Variant<'_, 'de> {
     type Error = Error;
 
+    #[inline]
     fn unit_variant(self) -> Result<()> {
-        self.read(|row| row.unit(&"unit variant"))
+        let Some(content) = self.content.take() else { return Ok(()) };
+        let at = content.column.at;
+        content.unit(&"unit variant").map_err(|error| self.in_content(at, error))
     }
 
     #[inline]
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value> {
-        self.content.allowance.place::<T::Value>();
-        self.read(|row| seed.deserialize(row))
+        let content = self.content("newtype variant")?;
+        content.allowance.place(const { budget::Kind::of::<T::Value>() });
+        let at = content.column.at;
+        seed.deserialize(content).map_err(|error| self.in_content(at, error))
     }
 
     #[inline]
     fn tuple_variant<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value> {
-        self.read(|row| de::Deserializer::deserialize_tuple(row, len, visitor))
+        let content = self.content("tuple variant")?;
+        let at = content.column.at;
+        let value = de::Deserializer::deserialize_tuple(content, len, visitor);
+        value.map_err(|error| self.in_content(at, error))
     }
 
     #[inline]
@@ -459,96 +593,9 @@ impl<'de> de::VariantAccess<'de> for Variant<'_, 'de> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value> {
-        self.read(|row| de::Deserializer::deserialize_struct(row, "", fields, visitor))
-    }
-}
-
-/// The name of a field or variant. It is read like any text, because a map key may have any type.
-pub struct Name<'c, 'de> {
-    name: &'c Cow<'de, str>,
-    allowance: &'c Budget,
-}
-
-impl<'de> Name<'_, 'de> {
-    /// Passes the name to a visitor that may copy it.
-    #[inline]
-    fn copy<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.allowance.charge(self.name.len() as u64)?;
-        self.visit(visitor)
-    }
-
-    #[inline]
-    fn visit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        match self.name {
-            Cow::Borrowed(name) => visitor.visit_borrowed_str(name),
-            Cow::Owned(name) => visitor.visit_str(name),
-        }
-    }
-
-    /// A column of one row, the name.
-    #[cold]
-    fn column(&self) -> Column<'de> {
-        let cuts = Cuts::new(Lengths::Same(self.name.len()));
-        let text = match self.name {
-            Cow::Borrowed(name) => TextData::Borrowed(name),
-            Cow::Owned(name) => TextData::Owned(name.clone()),
-        };
-        Column::new(0, Kind::Texts(cuts, text))
-    }
-}
-
-/// Methods that types of map keys seldom call.
-macro_rules! like_any_text {
-    ($($method:ident($($arg:ident: $type:ty),*))*) => {$(
-        fn $method<V: Visitor<'de>>(self, $($arg: $type,)* visitor: V) -> Result<V::Value> {
-            let mut column = self.column();
-            Row::new(&mut column, 0, self.allowance).$method($($arg,)* visitor)
-        }
-    )*};
-}
-
-impl<'de> de::Deserializer<'de> for Name<'_, 'de> {
-    type Error = Error;
-
-    #[inline]
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.copy(visitor)
-    }
-
-    #[inline]
-    fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.visit(visitor)
-    }
-
-    #[inline]
-    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.copy(visitor)
-    }
-
-    #[inline]
-    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.copy(visitor)
-    }
-
-    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        visitor.visit_unit()
-    }
-
-    like_any_text! {
-        deserialize_bool() deserialize_i8() deserialize_i16() deserialize_i32() deserialize_i64()
-        deserialize_i128() deserialize_u8() deserialize_u16() deserialize_u32() deserialize_u64()
-        deserialize_u128() deserialize_f32() deserialize_f64() deserialize_char()
-        deserialize_bytes() deserialize_byte_buf() deserialize_option() deserialize_unit()
-        deserialize_unit_struct(name: &'static str)
-        deserialize_newtype_struct(name: &'static str)
-        deserialize_seq() deserialize_tuple(len: usize)
-        deserialize_tuple_struct(name: &'static str, len: usize)
-        deserialize_map()
-        deserialize_struct(name: &'static str, fields: &'static [&'static str])
-        deserialize_enum(name: &'static str, variants: &'static [&'static str])
-    }
-
-    fn is_human_readable(&self) -> bool {
-        false
+        let content = self.content("struct variant")?;
+        let at = content.column.at;
+        let value = de::Deserializer::deserialize_struct(content, "", fields, visitor);
+        value.map_err(|error| self.in_content(at, error))
     }
 }

@@ -6,8 +6,8 @@
 //! sequence in front.
 
 mod access;
-mod deserializer;
 mod in_row;
+mod name;
 mod place;
 mod row;
 mod tensors;
@@ -15,46 +15,62 @@ mod vectors;
 
 use std::ops::Range;
 
-use serde::de::{self, DeserializeSeed, Visitor};
+use serde::de::Visitor;
 
+pub(crate) use self::access::Elements;
+use self::access::MoreRows;
+pub(in crate::de) use self::access::{Entries, Variant, not_read};
+pub(in crate::de) use self::name::{Name, Shown};
 pub(crate) use self::place::ColumnOfGroups;
-use self::row::Row;
-pub(in crate::de) use self::tensors::PlainArray;
-use super::Deserializer;
-use crate::budget::{Budget, Kind, Room};
+pub(in crate::de) use self::tensors::{PlainArray, check_rank};
+use super::Decoder;
+use super::receive::{Given, Receiver, received};
+use crate::budget::Budget;
 use crate::error::{Error, Result};
-use crate::io::item_read::ItemRead;
-use crate::io::source::Read;
+use crate::io::input::Input;
 use crate::wire::columns::{Column, Items, WantedFields};
 use crate::wire::reader::{Left, Reader};
 
-impl<'de, R: Read<'de>> Deserializer<R> {
+/// The offset of what is not in the input.
+pub(crate) const NOWHERE: u64 = u64::MAX;
+
+/// Adds an offset to an error, unless it is [`NOWHERE`].
+#[cold]
+fn located(error: Error, at: u64) -> Error {
+    if at == NOWHERE { error } else { error.at(at) }
+}
+
+impl<'de> Decoder<'de, '_> {
     /// Reads columns as a sequence of rows. Their tag was read.
+    pub(super) fn columns<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
+        received(visitor, |to| self.give_columns(to))
+    }
+
     #[cold]
     #[inline(never)]
-    pub(super) fn columns<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
+    pub(super) fn give_columns(&mut self, to: &mut dyn Receiver<'de>) -> Result<()> {
         // The tag, and the array around the groups.
         self.wire.enter()?;
         self.wire.enter()?;
-        let result = self.groups(visitor);
+        let result = self.give_groups(to);
         self.wire.leave();
         self.wire.leave();
         result
     }
 
-    fn groups<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
+    fn give_groups(&mut self, to: &mut dyn Receiver<'de>) -> Result<()> {
         let mut left = self.wire.groups()?;
         let allowance = self.wire.allowance();
         let all = Wanted { rows: 0..u64::MAX, before: 0, fields: WantedFields::All };
         let mut groups = Groups::new(&mut self.wire, &mut left, &allowance, all);
         // The first group is read before the visitor asks for the number of rows.
         groups.next_group()?;
-        let value = visitor.visit_seq(&mut groups);
+        let given = to.receive(Given::Elements(Elements::of_several(&mut groups, &allowance)));
         // The reader resumes after the visitor even if the visitor failed, because the caller may continue after an
         // error.
-        let value = value.and_then(|value| groups.close().map(|()| value));
+        let given = given.and_then(|()| groups.close());
         groups.wire.resume(&allowance);
-        value
+        given
     }
 }
 
@@ -69,8 +85,8 @@ pub struct Wanted<'w> {
 }
 
 /// The rows of all groups.
-struct Groups<'a, 'de, R> {
-    wire: &'a mut Reader<R>,
+struct Groups<'a, 'de, 'b> {
+    wire: &'a mut Reader<'de, 'b>,
     left: &'a mut Left,
     wanted: Wanted<'a>,
     /// The number of rows in the groups that were read or skipped.
@@ -79,9 +95,6 @@ struct Groups<'a, 'de, R> {
     at: u64,
     allowance: &'a Budget,
     current: Option<Current<'de>>,
-    /// The room of the collection that the rows are put into, and the number of rows in it.
-    room: Room,
-    taken: usize,
 }
 
 /// The group that is being read.
@@ -93,15 +106,14 @@ struct Current<'de> {
     taken: u64,
 }
 
-impl<'a, 'de, R: Read<'de>> Groups<'a, 'de, R> {
+impl<'a, 'de, 'b> Groups<'a, 'de, 'b> {
     fn new(
-        wire: &'a mut Reader<R>,
+        wire: &'a mut Reader<'de, 'b>,
         left: &'a mut Left,
         allowance: &'a Budget,
         wanted: Wanted<'a>,
     ) -> Self {
-        let (current, room, taken) = (None, Room::NONE, 0);
-        Self { wire, left, wanted, passed: 0, at: 0, allowance, current, room, taken }
+        Self { wire, left, wanted, passed: 0, at: 0, allowance, current: None }
     }
 
     /// Reads groups until there is one with rows that are wanted. Returns false after the last one.
@@ -184,60 +196,64 @@ impl<'a, 'de, R: Read<'de>> Groups<'a, 'de, R> {
     }
 }
 
-impl<'de, R: Read<'de>> de::SeqAccess<'de> for &mut Groups<'_, 'de, R> {
-    type Error = Error;
-
-    #[inline]
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
+impl<'de> MoreRows<'de> for Groups<'_, 'de, '_> {
+    fn ready(&mut self) -> Result<usize> {
         loop {
-            if let Some(Current { column, row, rows, .. }) = &mut self.current
-                && row < rows
-            {
-                let number = *row;
-                *row += 1;
-                self.at += 1;
-                if !self.room.holds::<T::Value>(self.taken) {
-                    let (kind, left) = (const { Kind::of::<T::Value>() }, *rows - number);
-                    let room = self.allowance.element(&mut self.room, kind, left);
-                    room.map_err(|error| error.at(column.at))?;
-                }
-                self.taken += usize::from(const { size_of::<T::Value>() > 0 });
-                self.allowance.place::<T::Value>();
-                let at = column.at;
-                return match seed.deserialize(Row::new(column, number, self.allowance)) {
-                    Ok(value) => Ok(Some(value)),
-                    Err(error) => Err(self.in_row(self.at - 1, error.at(at))),
-                };
-            }
-            if !self.next_group()? {
-                return Ok(None);
+            match self.left() {
+                0 if self.next_group()? => {}
+                left => return Ok(left),
             }
         }
     }
 
-    /// The number of rows that are certain to follow: those of the current group.
-    #[inline]
-    fn size_hint(&self) -> Option<usize> {
-        self.current.as_ref().map(|current| current.rows - current.row)
+    fn left(&self) -> usize {
+        self.current.as_ref().map_or(0, |current| current.rows - current.row)
+    }
+
+    fn next(&mut self) -> Option<(&mut Column<'de>, usize)> {
+        let Current { column, row, .. } = self.current.as_mut()?;
+        let number = *row;
+        *row += 1;
+        self.at += 1;
+        Some((column, number))
+    }
+
+    fn in_last_row(&self, error: Error) -> Error {
+        let at = self.current.as_ref().map_or(NOWHERE, |current| current.column.at);
+        self.in_row(self.at.saturating_sub(1), located(error, at))
     }
 }
 
-/// Reads the item of a row with the deserializer for items.
+/// Reads the item of a row with the decoder.
 fn with_item<'de, T>(
     items: &mut Items<'de>,
     row: usize,
     allowance: &Budget,
-    read: impl FnOnce(&mut Deserializer<ItemRead<'de, '_>>) -> Result<T>,
+    read: impl FnOnce(&mut Decoder<'de, '_>) -> Result<T>,
 ) -> Result<T> {
+    let (mut read, mut value) = (Some(read), None);
+    in_item(items, row, allowance, &mut |decoder| {
+        if let Some(read) = read.take() {
+            value = Some(read(decoder)?);
+        }
+        Ok(())
+    })?;
+    value.ok_or_else(|| Error::data("an item was not read"))
+}
+
+fn in_item<'de>(
+    items: &mut Items<'de>,
+    row: usize,
+    allowance: &Budget,
+    read: &mut dyn FnMut(&mut Decoder<'de, '_>) -> Result<()>,
+) -> Result<()> {
     let levels = items.levels;
     let (item, base) = items.at(row);
-    let wire = Reader::inside(ItemRead::new(&item, base), levels, allowance);
-    let mut de = Deserializer { wire, some_at: u64::MAX, some_count: 0 };
-    let result = read(&mut de);
-    allowance.take_over(&de.wire.allowance());
-    let taken = usize::try_from(de.wire.offset() - base).unwrap_or(usize::MAX);
-    if result.is_ok() {
-        items.took(row, taken);
-    }
-    result.map_err(|error| error.at(base))
+    let mut decoder = Decoder::of(Reader::inside(Input::items(&item, base), levels, allowance));
+    let result = read(&mut decoder);
+    let (end, after) = decoder.into_parts();
+    allowance.take_over(&after);
+    result.map_err(|error| error.at(base))?;
+    items.took(row, usize::try_from(end - base).unwrap_or(usize::MAX));
+    Ok(())
 }

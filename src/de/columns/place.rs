@@ -6,17 +6,17 @@ use std::rc::Rc;
 use serde::de::{self, DeserializeSeed, Visitor};
 use serde::forward_to_deserialize_any;
 
+use super::access::{Elements, MoreRows, all_taken};
 use super::in_row::{nothing_there, read_in_row};
 use super::row::Row;
-use super::{Current, Groups, Wanted};
-use crate::budget::{self, Budget, Room};
-use crate::de::items::show;
-use crate::de::{Deserializer, bulk};
+use super::{Current, Groups, NOWHERE, Wanted, located};
+use crate::budget::Budget;
+use crate::de::items::{encoded, show};
+use crate::de::{Decoder, bulk};
 use crate::dtype::DType;
-use crate::elements::Elements;
+use crate::elements::Elements as Payload;
 use crate::error::{Error, Result};
 use crate::handoff::{Held, name};
-use crate::io::source::Read;
 use crate::meta::{Order, TensorMeta};
 use crate::shape::Shape;
 use crate::steps::Steps;
@@ -29,7 +29,7 @@ use crate::wire::columns::{
 use crate::wire::head;
 use crate::wire::reader::{Left, Reader};
 
-impl<'de, R: Read<'de>> Deserializer<R> {
+impl<'de> Decoder<'de, '_> {
     /// Reads a value in a row of columns, which are the next item. The names lead to a field of the row, and the
     /// steps to a value in this field.
     ///
@@ -135,7 +135,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     fn with_groups<T>(
         &mut self,
         wanted: Wanted<'_>,
-        read: impl FnOnce(&mut Groups<'_, 'de, R>) -> Result<T>,
+        read: impl FnOnce(&mut Groups<'_, 'de, '_>) -> Result<T>,
     ) -> Result<T> {
         self.wire.columns()?;
         self.wire.within(2, |wire| {
@@ -146,10 +146,10 @@ impl<'de, R: Read<'de>> Deserializer<R> {
 
     /// Calls `read` with groups that come next.
     fn in_groups<T>(
-        wire: &mut Reader<R>,
+        wire: &mut Reader<'de, '_>,
         mut left: Left,
         wanted: Wanted<'_>,
-        read: impl FnOnce(&mut Groups<'_, 'de, R>) -> Result<T>,
+        read: impl FnOnce(&mut Groups<'_, 'de, '_>) -> Result<T>,
     ) -> Result<T> {
         let allowance = wire.allowance();
         let result = read(&mut Groups::new(wire, &mut left, &allowance, wanted));
@@ -370,8 +370,8 @@ impl<'de> ColumnOfGroups<'de> {
         let all = tensor_of_groups(&self.groups, None, &self.allowance).ok()?;
         let bytes = all.bytes.as_slice();
         let charged = self.allowance.charge(bytes.len() as u64);
-        let made = charged.and_then(|()| Elements::copied_from_le(&all.dtype, bytes));
-        made.map(Elements::into_vec_as).transpose()
+        let made = charged.and_then(|()| Payload::copied_from_le(&all.dtype, bytes));
+        made.map(Payload::into_vec_as).transpose()
     }
 
     fn value(mut self) -> Result<Value> {
@@ -396,11 +396,10 @@ impl<'de> de::Deserializer<'de> for ColumnOfGroups<'de> {
         if let Some(vec) = self.vec::<V>() {
             return vec;
         }
-        let rows = self.rows;
-        let mut elements =
-            ColumnElements { columns: &mut self, group: 0, row: 0, taken: 0, room: Room::NONE };
-        let value = visitor.visit_seq(&mut elements)?;
-        Row::close(value, rows - elements.taken, "an array")
+        let (left, number, groups) = (self.rows, self.first, self.groups.iter_mut());
+        let mut rows = RowsOfGroups { groups, current: None, number, left };
+        let value = Elements::of_several(&mut rows, &self.allowance).visit(visitor)?;
+        all_taken(rows.left, "an array").map(|()| value)
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
@@ -420,7 +419,7 @@ impl<'de> de::Deserializer<'de> for ColumnOfGroups<'de> {
             }
             name::RAW => {
                 let budget = self.allowance.clone();
-                let bytes = crate::to_vec(&self.value()?)?;
+                let bytes = encoded(&self.value()?)?;
                 budget.charge(bytes.len() as u64)?;
                 visitor.visit_byte_buf(bytes)
             }
@@ -439,54 +438,51 @@ impl<'de> de::Deserializer<'de> for ColumnOfGroups<'de> {
 }
 
 /// The rows of the groups, one after the other.
-struct ColumnElements<'c, 'de> {
-    columns: &'c mut ColumnOfGroups<'de>,
-    group: usize,
-    /// The next row of the group.
-    row: usize,
-    taken: usize,
-    room: Room,
+struct RowsOfGroups<'c, 'de> {
+    groups: std::slice::IterMut<'c, (usize, Column<'de>)>,
+    /// A group, and its next row.
+    current: Option<(&'c mut Column<'de>, Range<usize>)>,
+    /// The number of the next row of all, and the number of rows that are left.
+    number: u64,
+    left: usize,
 }
 
-impl<'de> de::SeqAccess<'de> for &mut ColumnElements<'_, 'de> {
-    type Error = Error;
-
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
-        loop {
-            let index = self.columns.first.saturating_add(self.taken as u64);
-            let Some((rows, column)) = self.columns.groups.get_mut(self.group) else {
-                return Ok(None);
-            };
-            if self.row < *rows {
-                let at = column.at;
-                if !self.room.holds::<T::Value>(self.taken) {
-                    let (kind, left) =
-                        (const { budget::Kind::of::<T::Value>() }, self.columns.rows - self.taken);
-                    let room = self.columns.allowance.element(&mut self.room, kind, left);
-                    room.map_err(|error| error.at(at))?;
-                }
-                self.columns.allowance.place::<T::Value>();
-                let value = seed.deserialize(Row::new(column, self.row, &self.columns.allowance));
-                (self.row, self.taken) = (self.row + 1, self.taken + 1);
-                return value.map(Some).map_err(|error| error.at(at).in_index(index));
-            }
-            (self.group, self.row) = (self.group + 1, 0);
+impl<'de> MoreRows<'de> for RowsOfGroups<'_, 'de> {
+    fn ready(&mut self) -> Result<usize> {
+        while self.current.as_ref().is_none_or(|(_, rows)| rows.is_empty()) {
+            let Some((rows, column)) = self.groups.next() else { return Ok(0) };
+            self.current = Some((column, 0..*rows));
         }
+        Ok(self.left)
     }
 
-    fn size_hint(&self) -> Option<usize> {
-        Some(self.columns.rows - self.taken)
+    fn left(&self) -> usize {
+        self.left
+    }
+
+    fn next(&mut self) -> Option<(&mut Column<'de>, usize)> {
+        let (column, rows) = self.current.as_mut()?;
+        let row = rows.next()?;
+        self.number = self.number.saturating_add(1);
+        self.left -= 1;
+        Some((column, row))
+    }
+
+    fn in_last_row(&self, error: Error) -> Error {
+        let at = self.current.as_ref().map_or(NOWHERE, |(column, _)| column.at);
+        located(error, at).in_index(self.number.saturating_sub(1))
     }
 }
 
 /// The rows of all groups, as a sequence.
-struct Rows<'g, 'a, 'de, R>(&'g mut Groups<'a, 'de, R>);
+struct Rows<'g, 'a, 'de, 'b>(&'g mut Groups<'a, 'de, 'b>);
 
-impl<'de, R: Read<'de>> de::Deserializer<'de> for Rows<'_, '_, 'de, R> {
+impl<'de> de::Deserializer<'de> for Rows<'_, '_, 'de, '_> {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        visitor.visit_seq(self.0)
+        let allowance = self.0.allowance;
+        Elements::of_several(self.0, allowance).visit(visitor)
     }
 
     forward_to_deserialize_any! {

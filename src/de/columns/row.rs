@@ -1,22 +1,31 @@
-//! Reads a row of a column as an array, a map, a text and so on. The methods named `other` also read rows that are
-//! options or items, and convert numbers.
+//! serde's `Deserializer` for a row of a column. What is not an item of its own is read as one, too: an element of a typed
+//! array, a tensor for a visitor that wants a map.
+//!
+//! The type of a user is compiled for two deserializers, [`Decoder`] and this one. So what does not call the user's visitor
+//! is in functions without its type.
 
 use std::borrow::Cow;
-use std::ops::Range;
 
 use serde::de::{self, Unexpected, Visitor};
 
-use super::access::{Entries, Fields, ListItems, OneEntry, TupleItems, variant_of};
-use super::vectors::vec_of_rows;
-use super::with_item;
+use super::access::{Elements, Entries, Key, Variant};
+use super::name::{Name, Shown};
+use super::tensors::Presented;
+use super::vectors::{vec_of_rows, vec_of_tensor};
+use super::{located, with_item};
 use crate::budget::{Budget, MapRoom, Room};
-use crate::de::items::visit_bytes;
-use crate::dtype::DType;
+use crate::de::Decoder;
+use crate::de::bulk::{self, Fill};
+use crate::de::items::{encoded, visit_bytes};
 use crate::error::{Error, Result};
+use crate::handoff::name;
+use crate::io::source::Bytes;
+use crate::mem::AnyVec;
 use crate::serde_model::{
-    Collect, Narrowing, invalid, visit_collected, visit_numbers, wrong_number,
+    Collect, invalid, keeps_any_key, one_more, visit_collected, wrong_number,
 };
-use crate::wire::columns::{Column, Cuts, Kind, NumberType, Structs, TextData};
+use crate::value;
+use crate::wire::columns::{Column, Cuts, Enum, Items, Kind, NumberType, Numbers, TextData};
 use crate::wire::number::Numeric;
 
 /// A row of a column.
@@ -24,72 +33,105 @@ pub struct Row<'c, 'de> {
     pub(super) column: &'c mut Column<'de>,
     pub(super) row: usize,
     pub(super) allowance: &'c Budget,
-    /// The number of options that were entered but are not in the data: see
-    /// [`one_more`](crate::serde_model::one_more).
-    pub(super) somes: usize,
+    /// The number of options that were entered but are not in the data: see [`one_more`].
+    somes: u32,
+    /// Whether nobody asks for the row again.
+    is_last: bool,
 }
 
-/// Reads the row with the deserializer for items if it is an item.
-macro_rules! or_item {
-    ($row:expr, $de:ident => $read:expr) => {
-        if let Kind::Items(items) = &mut $row.column.kind {
-            return with_item(items, $row.row, $row.allowance, |$de| $read);
-        }
-    };
+/// Something with elements or entries.
+pub enum Compound<'c, 'de> {
+    Elements(Elements<'c, 'de>),
+    Entries(Entries<'c, 'de>),
 }
-pub(super) use or_item;
+
+/// What a visitor of any type is given.
+enum Found<'c, 'de> {
+    Number(Numeric),
+    Bool(bool),
+    Unit,
+    Text(Shown<'de, 'c>),
+    Bytes(Bytes<'de, 'c>),
+    Compound(Compound<'c, 'de>),
+}
 
 impl<'c, 'de> Row<'c, 'de> {
     #[inline(always)]
     pub fn new(column: &'c mut Column<'de>, row: usize, allowance: &'c Budget) -> Self {
-        Self { column, row, allowance, somes: 0 }
+        Self { column, row, allowance, somes: 0, is_last: false }
+    }
+
+    /// The only row of a column. Nobody asks for it again.
+    pub fn last(column: &'c mut Column<'de>, allowance: &'c Budget) -> Self {
+        Self { is_last: true, ..Self::new(column, 0, allowance) }
     }
 
     /// If the column holds optional values or is a dict, returns the row of the inner column. If there is none because the value is
     /// `None`, returns this row.
     #[inline(always)]
-    pub(super) fn inner(mut self) -> Self {
-        (self.column, self.row) = self.column.innermost(self.row);
+    fn inner(mut self) -> Self {
+        if let Kind::Optional(_) | Kind::Dict(_) = self.column.kind {
+            (self.column, self.row) = self.column.innermost(self.row);
+        }
         self
     }
 
-    /// If the column is a dict, the row of the column in it.
-    #[inline]
-    pub(super) fn distinct(mut self) -> Self {
-        (self.column, self.row) = self.column.distinct(self.row);
-        self
+    /// The items that this row is one of.
+    #[inline(always)]
+    fn items(&mut self) -> Option<(&mut Items<'de>, usize, &'c Budget)> {
+        match &mut self.column.kind {
+            Kind::Items(items) => Some((items, self.row, self.allowance)),
+            _ => None,
+        }
     }
 
-    /// An error for a row of a kind that the visitor does not expect.
+    /// An error for a value of a kind that the visitor does not expect.
     #[cold]
-    pub(super) fn wrong(&self, expected: &dyn de::Expected) -> Error {
-        let error = match &self.column.kind {
-            Kind::Numbers(numbers) => wrong_number(numbers.number(self.row), expected),
-            Kind::Bools(bits) => invalid(Unexpected::Bool(bits.get(self.row)), expected),
-            _ => invalid(Unexpected::Other(self.column.kind.name()), expected),
-        };
-        error.at(self.column.at)
+    fn wrong(&self, expected: &dyn de::Expected) -> Error {
+        wrong_row(&self.column.kind, self.row, self.column.at, expected)
     }
 
     #[cold]
-    pub(super) fn wrong_number<T>(
-        &self,
-        number: Numeric,
-        expected: &dyn de::Expected,
-    ) -> Result<T> {
-        Err(wrong_number(number, expected).at(self.column.at))
+    fn wrong_number(&self, number: Numeric, expected: &dyn de::Expected) -> Error {
+        located(wrong_number(number, expected), self.column.at)
     }
 
-    /// Checks that a visitor has taken all elements or entries.
-    #[inline]
-    pub(super) fn close<T>(value: T, left: usize, what: &str) -> Result<T> {
-        if left == 0 { Ok(value) } else { Err(more(left, what)) }
+    #[inline(never)]
+    fn number(&self, expected: &dyn de::Expected) -> Result<Numeric> {
+        match &self.column.kind {
+            Kind::Numbers(numbers) => Ok(numbers.number(self.row)),
+            _ => Err(self.wrong(expected)),
+        }
+    }
+
+    #[inline(never)]
+    fn bool(&self, expected: &dyn de::Expected) -> Result<bool> {
+        match &self.column.kind {
+            Kind::Bools(bits) => Ok(bits.get(self.row)),
+            _ => Err(self.wrong(expected)),
+        }
+    }
+
+    #[inline(never)]
+    fn single(&self, expected: &dyn de::Expected) -> Result<f32> {
+        let number = self.number(expected)?;
+        let exact = matches!(&self.column.kind, Kind::Numbers(numbers) if numbers.exact);
+        let single = if exact { number.as_single() } else { number.to_single() };
+        single.ok_or_else(|| self.wrong_number(number, expected))
+    }
+
+    #[inline(never)]
+    fn double(&self, expected: &dyn de::Expected) -> Result<f64> {
+        let number = self.number(expected)?;
+        number.as_double().ok_or_else(|| self.wrong_number(number, expected))
     }
 
     /// Reads a unit: null, or an empty array, which some other encoders write.
     pub(super) fn unit(self, expected: &dyn de::Expected) -> Result<()> {
-        let row = self.inner();
-        or_item!(row, de => de.unit(expected));
+        let mut row = self.inner();
+        if let Some((items, number, allowance)) = row.items() {
+            return with_item(items, number, allowance, |de| de.unit(expected));
+        }
         let is_unit = match &mut row.column.kind {
             Kind::Unit | Kind::Optional(_) => true,
             Kind::Lists(lists) => lists.0.range(row.row).is_empty(),
@@ -99,286 +141,665 @@ impl<'c, 'de> Row<'c, 'de> {
         if is_unit { Ok(()) } else { Err(row.wrong(expected)) }
     }
 
-    /// Reads a row that is an array. `room` is that of its elements.
-    pub(super) fn seq<V: Visitor<'de>>(self, room: Room, visitor: V) -> Result<V::Value> {
+    /// A text. `is_name` if it is only compared, so that nothing is allocated for it.
+    #[inline(never)]
+    fn text(self, is_name: bool, expected: &dyn de::Expected) -> Result<Shown<'de, 'c>> {
         let Self { column, row, allowance, .. } = self;
         let at = column.at;
-        let result = match &mut column.kind {
+        let charge = |len: usize| if is_name { Ok(()) } else { allowance.charge(len as u64) };
+        let text = match &mut column.kind {
+            Kind::Texts(cuts, texts) => {
+                let text = text_of(cuts, texts, row);
+                // What is borrowed is in the input once.
+                let copied = if let Shown::Copied(text) = text { text.len() } else { 0 };
+                charge(copied).map(|()| text)
+            }
+            Kind::Enums(enums) => {
+                if enums.is_unit(row) {
+                    let text = name_of(enums, row);
+                    charge(text.as_str().len()).map(|()| text)
+                } else {
+                    Err(invalid(Unexpected::Other("map"), expected))
+                }
+            }
+            kind => return Err(wrong_row(kind, row, at, expected)),
+        };
+        text.map_err(|error| located(error, at))
+    }
+
+    /// A byte string, or a sequence of numbers for a visitor that wants bytes.
+    #[inline(never)]
+    fn bytes(self, expected: &dyn de::Expected) -> Result<Bytes<'de, 'c>> {
+        let is_sequence = match &self.column.kind {
+            Kind::Tuples(_) => true,
+            Kind::Lists(lists) => !lists.1.is_u8(),
+            _ => false,
+        };
+        if is_sequence {
+            return self.collected(expected);
+        }
+        let Self { column, row, allowance, is_last, .. } = self;
+        let at = column.at;
+        let bytes = match &mut column.kind {
+            Kind::Bytes(_, data) if is_last => data.take(),
+            Kind::Bytes(cuts, data) => data.part(cuts.range(row)),
+            Kind::Lists(lists) => match &mut **lists {
+                (cuts, Column { kind: Kind::Numbers(numbers), .. }) => numbers.run(cuts.range(row)),
+                _ => Bytes::Borrowed(&[]),
+            },
+            kind => return Err(wrong_row(kind, row, at, expected)),
+        };
+        if let Bytes::Copied(bytes) = bytes {
+            allowance.charge(bytes.len() as u64)?;
+        }
+        Ok(bytes)
+    }
+
+    /// The elements of a sequence, which are bytes.
+    fn collected(self, expected: &dyn de::Expected) -> Result<Bytes<'de, 'c>> {
+        let at = self.column.at;
+        let mut elements = self.elements(Room::NONE, expected)?;
+        let bytes = Collect.visit_seq(&mut elements);
+        let bytes = bytes.and_then(|bytes| elements.close().map(|()| bytes));
+        bytes.map(Bytes::Owned).map_err(|error| located(error, at))
+    }
+
+    /// The elements of a sequence. `room` is that of the elements.
+    #[inline(never)]
+    pub(super) fn elements(
+        self,
+        room: Room,
+        expected: &dyn de::Expected,
+    ) -> Result<Elements<'c, 'de>> {
+        let Self { column, row, allowance, .. } = self;
+        let at = column.at;
+        match &mut column.kind {
             Kind::Lists(lists) => {
                 let (cuts, column) = &mut **lists;
-                return Self::list(column, cuts.range(row), allowance, room, at, visitor);
+                Ok(Elements::of_list(column, cuts.range(row), at, allowance, room))
             }
-            Kind::Tuples(columns) => {
-                let mut items = TupleItems::new(columns, row, allowance, room);
-                let value = visitor.visit_seq(&mut items);
-                value.and_then(|value| Self::close(value, items.left(), "an array"))
+            Kind::Tuples(columns) => Ok(Elements::of_tuple(columns, row, at, allowance, room)),
+            Kind::Bytes(cuts, bytes) => {
+                let range = cuts.range(row);
+                let rows = 0..range.len();
+                let numbers = Numbers::new(NumberType::U8, bytes.clone().cut(range));
+                let column = Column::new(at, Kind::Numbers(numbers));
+                Ok(Elements::own(column, rows, allowance, room))
             }
-            _ => return Err(Self { column, row, allowance, somes: 0 }.wrong(&visitor)),
-        };
-        result.map_err(|error| error.at(at))
-    }
-
-    /// Reads a row of a column of lists. `rows` are its rows in the column of the elements, and `at` is the offset of
-    /// the column in the input.
-    #[inline(always)]
-    pub(super) fn list<V: Visitor<'de>>(
-        column: &mut Column<'de>,
-        rows: Range<usize>,
-        allowance: &Budget,
-        room: Room,
-        at: u64,
-        visitor: V,
-    ) -> Result<V::Value> {
-        match vec_of_rows::<V>(column, rows.clone(), allowance) {
-            Some(Ok(vec)) => Ok(vec),
-            Some(Err(error)) => Err(error.at(at)),
-            None => Self::elements(column, rows, allowance, room, at, visitor),
+            Kind::Tensors(tensors) => {
+                let column = super::tensors::sequence(tensors, row, at, expected);
+                let (column, rows) = column.map_err(|error| located(error, at))?;
+                Ok(Elements::own(column, rows, allowance, room))
+            }
+            kind => Err(wrong_row(kind, row, at, expected)),
         }
     }
 
-    fn elements<V: Visitor<'de>>(
-        column: &mut Column<'de>,
-        rows: Range<usize>,
-        allowance: &Budget,
-        room: Room,
-        at: u64,
-        visitor: V,
-    ) -> Result<V::Value> {
-        let mut elements = ListItems::new(column, rows, allowance, room);
-        let mut value = visitor.visit_seq(&mut elements);
-        if value.is_err() || elements.left() > 0 {
-            value = value.and_then(|value| Self::close(value, elements.left(), "an array"));
-            value = value.map_err(|error| error.at(at));
-        }
-        value
-    }
-
-    /// Reads a row that is a map. `room` is that of its entries.
-    pub(super) fn map<V: Visitor<'de>>(self, room: MapRoom, visitor: V) -> Result<V::Value> {
+    /// The entries of a map, or the fields of a struct, which are not counted.
+    #[inline(never)]
+    fn entries(self, room: MapRoom, expected: &dyn de::Expected) -> Result<Entries<'c, 'de>> {
         let Self { column, row, allowance, .. } = self;
         let at = column.at;
-        let result = match &mut column.kind {
-            Kind::Structs(structs) => Self::fields(structs, row, allowance, room, visitor),
+        match &mut column.kind {
+            Kind::Structs(structs) => {
+                Ok(Entries::of_fields(&mut structs.fields, row, at, allowance, room))
+            }
+            Kind::Maps(maps) => Ok(Entries::of_map(maps, row, at, allowance, room)),
+            Kind::Enums(enums) => match Self::variant_of(enums, row, allowance) {
+                (name, Some(content)) => Ok(Entries::one(name, content, at, allowance)),
+                (_, None) => Err(invalid(Unexpected::Other("text string"), expected).at(at)),
+            },
+            Kind::Tensors(tensors) => Presented::row(tensors, row).entries(at, allowance),
+            kind => Err(wrong_row(kind, row, at, expected)),
+        }
+    }
+
+    /// The fields of a struct, or its elements, because some other encoders write structs as arrays.
+    #[inline(never)]
+    fn fields(self, expected: &dyn de::Expected) -> Result<Compound<'c, 'de>> {
+        match &self.column.kind {
+            Kind::Lists(_) | Kind::Tuples(_) => {
+                self.elements(Room::INSIDE, expected).map(Compound::Elements)
+            }
+            Kind::Tensors(_) => Err(self.wrong(expected)),
+            _ => self.entries(MapRoom::INSIDE, expected).map(Compound::Entries),
+        }
+    }
+
+    /// The name of the variant in a row of enums, and its content unless it is a unit variant.
+    fn variant_of(
+        enums: &'c mut Enum<'de>,
+        row: usize,
+        allowance: &'c Budget,
+    ) -> (Shown<'de, 'c>, Option<Self>) {
+        let (code, row) = enums.entry(row);
+        let content = match enums.columns.get_mut(code) {
+            Some(Some(column)) => Some(Self::new(column, row, allowance)),
+            _ => None,
+        };
+        (enums.names.get(code).map_or(Shown::Borrowed(""), shown), content)
+    }
+
+    /// An enum.
+    #[inline(never)]
+    fn variant(self, expected: &dyn de::Expected) -> Result<Variant<'c, 'de>> {
+        let Self { column, row, allowance, .. } = self;
+        let at = column.at;
+        let (key, content) = match &mut column.kind {
+            Kind::Enums(enums) => {
+                let (name, content) = Self::variant_of(enums, row, allowance);
+                (Key::Name(Name::new(name, allowance)), content)
+            }
+            Kind::Texts(cuts, texts) => {
+                (Key::Name(Name::new(text_of(cuts, texts, row), allowance)), None)
+            }
+            Kind::Structs(structs) => {
+                let present = structs.fields.iter().filter(|field| field.is_present(row)).count();
+                let field = structs.fields.iter_mut().find(|field| field.is_present(row));
+                let Some(field) = field.filter(|_| present == 1) else {
+                    return Err(not_one_entry(present).at(at));
+                };
+                let row = field.inner(row);
+                let content = Self::new(&mut field.column, row, allowance);
+                (Key::Name(Name::new(shown(&field.name), allowance)), Some(content))
+            }
             Kind::Maps(maps) => {
-                let mut entries = Entries::new(maps, row, allowance, room);
-                let value = visitor.visit_map(&mut entries);
-                value.and_then(|value| Self::close(value, entries.left(), "a map"))
+                let range = maps.cuts.range(row);
+                if range.len() != 1 {
+                    return Err(not_one_entry(range.len()).at(at));
+                }
+                let content = Self::new(&mut maps.values, range.start, allowance);
+                (Key::Row(Self::new(&mut maps.keys, range.start, allowance)), Some(content))
             }
-            Kind::Enums(enums) => match variant_of(enums, row, allowance) {
-                (name, Some(content)) => {
-                    let mut entry = OneEntry::new(name, content);
-                    let value = visitor.visit_map(&mut entry);
-                    value.and_then(|value| Self::close(value, entry.left(), "a map"))
-                }
-                (_, None) => Err(invalid(Unexpected::Other("text string"), &visitor)),
-            },
-            _ => return Err(Self { column, row, allowance, somes: 0 }.wrong(&visitor)),
+            kind => return Err(wrong_row(kind, row, at, expected)),
         };
-        result.map_err(|error| error.at(at))
+        Ok(Variant::new(key, content))
     }
 
-    pub(super) fn text<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        let Self { column, row, allowance, .. } = self;
-        let at = column.at;
-        let result = match &mut column.kind {
-            Kind::Texts(cuts, texts) => visit_text(cuts, texts, row, allowance, visitor),
-            Kind::Enums(enums) => match variant_of(enums, row, allowance) {
-                (name, None) => {
-                    // Many rows can have the same name.
-                    allowance.charge(name.len() as u64).map_err(|error| error.at(at))?;
-                    match name {
-                        Cow::Borrowed(name) => visitor.visit_borrowed_str(name),
-                        Cow::Owned(name) => visitor.visit_str(name),
-                    }
-                }
-                (_, Some(_)) => Err(invalid(Unexpected::Other("map"), &visitor)),
-            },
-            _ => return Err(Self { column, row, allowance, somes: 0 }.wrong(&visitor)),
-        };
-        result.map_err(|error| error.at(at))
-    }
-
-    /// Reads a row that is a sequence, for a visitor that wants bytes.
-    pub(super) fn sequence_of_bytes<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        if let Kind::Lists(lists) = &mut self.column.kind {
-            let (cuts, elements) = &mut **lists;
-            if let Kind::Numbers(numbers) = &elements.kind
-                && numbers.kind == NumberType::U8
-            {
-                let bytes = numbers.run(cuts.range(self.row));
-                if !bytes.is_borrowed() {
-                    self.allowance.charge(bytes.as_slice().len() as u64)?;
-                }
-                return visit_bytes(bytes, visitor);
+    /// Goes into options up to a value, or to an option that has to be visited as one, because its value begins with another
+    /// one. Returns the row, and whether there is such an option.
+    fn up_to_option(self) -> (Self, bool) {
+        let Self { mut column, mut row, allowance, somes, is_last } = self;
+        loop {
+            (column, row) = column.distinct(row);
+            let Some(inner) = column.some(row) else {
+                return (Self { column, row, allowance, somes, is_last }, false);
+            };
+            (column, row) = (column.inside(), inner);
+            if column.needs_some(row) {
+                return (Self::new(column, row, allowance), true);
             }
         }
-        visit_collected(self.seq(Room::NONE, Collect)?, visitor)
     }
 
-    /// Reads a row that is a byte string.
-    pub(super) fn bytes<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        let Kind::Bytes(cuts, bytes) = &mut self.column.kind else {
-            return Err(self.wrong(&visitor));
-        };
-        let range = cuts.range(self.row);
-        if !bytes.is_borrowed() {
-            self.allowance.charge(range.len() as u64)?;
+    /// The value for a visitor of any type.
+    #[inline(never)]
+    fn find(self, expected: &dyn de::Expected) -> Result<Found<'c, 'de>> {
+        match &self.column.kind {
+            Kind::Numbers(numbers) => Ok(Found::Number(numbers.number(self.row))),
+            Kind::Bools(bits) => Ok(Found::Bool(bits.get(self.row))),
+            Kind::Unit | Kind::Optional(_) => Ok(Found::Unit),
+            Kind::Texts(..) => self.text(false, expected).map(Found::Text),
+            Kind::Enums(enums) if enums.is_unit(self.row) => {
+                self.text(false, expected).map(Found::Text)
+            }
+            Kind::Bytes(..) => self.bytes(expected).map(Found::Bytes),
+            Kind::Structs(_) | Kind::Maps(_) | Kind::Enums(_) | Kind::Tensors(_) => {
+                let entries = self.entries(MapRoom::NONE, expected)?;
+                Ok(Found::Compound(Compound::Entries(entries)))
+            }
+            Kind::Lists(_) | Kind::Tuples(_) => {
+                let elements = self.elements(Room::NONE, expected)?;
+                Ok(Found::Compound(Compound::Elements(elements)))
+            }
+            Kind::Items(_) | Kind::Dict(_) => Err(self.wrong(expected)),
         }
-        visit_bytes(bytes.part(range), visitor)
     }
+}
+
+/// A name, as a text.
+#[inline(always)]
+pub(super) fn shown<'c, 'de>(name: &'c Cow<'de, str>) -> Shown<'de, 'c> {
+    match name {
+        Cow::Borrowed(name) => Shown::Borrowed(name),
+        Cow::Owned(name) => Shown::Copied(name),
+    }
+}
+
+/// The name of the variant of a row.
+fn name_of<'c, 'de>(enums: &'c Enum<'de>, row: usize) -> Shown<'de, 'c> {
+    enums.names.get(enums.code(row)).map_or(Shown::Borrowed(""), shown)
+}
+
+/// The text of a row. The offsets were checked to be between characters.
+fn text_of<'c, 'de>(cuts: &mut Cuts<'de>, texts: &'c TextData<'de>, row: usize) -> Shown<'de, 'c> {
+    let range = cuts.range(row);
+    match texts {
+        TextData::Borrowed(text) => Shown::Borrowed(text.get(range).unwrap_or_default()),
+        TextData::Owned(text) => Shown::Copied(text.get(range).unwrap_or_default()),
+    }
+}
+
+/// The error for a row of a kind that the visitor does not expect. The column is at offset `at`.
+#[cold]
+fn wrong_row(kind: &Kind<'_>, row: usize, at: u64, expected: &dyn de::Expected) -> Error {
+    let error = match kind {
+        Kind::Numbers(numbers) => wrong_number(numbers.number(row), expected),
+        Kind::Bools(bits) => invalid(Unexpected::Bool(bits.get(row)), expected),
+        _ => invalid(Unexpected::Other(kind.name()), expected),
+    };
+    located(error, at)
 }
 
 #[cold]
-fn more(left: usize, what: &str) -> Error {
-    Error::data(format!("expected the end of {what}, found {left} more elements"))
+fn not_one_entry(found: usize) -> Error {
+    let found = format!("map of {found} entries");
+    invalid(Unexpected::Other(&found), &"an enum: a map of one entry")
 }
 
-#[inline]
-fn visit_text<'de, V: Visitor<'de>>(
-    cuts: &mut Cuts<'de>,
-    texts: &TextData<'de>,
-    row: usize,
-    allowance: &Budget,
-    visitor: V,
-) -> Result<V::Value> {
-    let range = cuts.range(row);
-    // The offsets were checked to be between characters.
-    match texts {
-        TextData::Borrowed(text) => visitor.visit_borrowed_str(text.get(range).unwrap_or_default()),
-        TextData::Owned(text) => {
-            allowance.charge(range.len() as u64)?;
-            visitor.visit_str(text.get(range).unwrap_or_default())
+/// Reads the row with the decoder if it is an item.
+macro_rules! or_item {
+    ($row:ident, $de:ident => $read:expr) => {
+        if let Some((items, number, allowance)) = $row.items() {
+            return with_item(items, number, allowance, |$de: &mut Decoder<'de, '_>| $read);
         }
-    }
+    };
 }
 
-/// Reads an integer from a row of any type.
-macro_rules! other_integers {
-    ($($method:ident $visit:ident $type:ty, $kind:ident, $other:ident;)*) => {$(
-        #[inline(never)]
-        pub(super) fn $other<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-            let row = self.inner();
-            or_item!(row, de => de::Deserializer::$method(de, visitor));
-            let Kind::Numbers(numbers) = &row.column.kind else {
-                return Err(row.wrong(&visitor));
-            };
-            if let Some(Ok(value)) = numbers.integer(row.row).map(<$type>::try_from) {
-                return visitor.$visit(value);
+macro_rules! integers {
+    ($($method:ident $visit:ident $type:ty, $kind:ident;)*) => {$(
+        #[inline]
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+            if let Kind::Numbers(numbers) = &self.column.kind {
+                if numbers.kind == NumberType::$kind {
+                    return visitor.$visit(<$type>::from_le_bytes(numbers.word(self.row)));
+                }
+                // Most integers are written in fewer bytes than their type has.
+                if size_of::<$type>() > 1
+                    && let Some(Ok(value)) = numbers.small_integer(self.row).map(<$type>::try_from)
+                {
+                    return visitor.$visit(value);
+                }
             }
-            let number = numbers.number(row.row);
+            let mut row = self.inner();
+            or_item!(row, de => de.$method(visitor));
+            let number = row.number(&visitor)?;
             match number.as_int().map(<$type>::try_from) {
                 Some(Ok(value)) => visitor.$visit(value),
-                _ => row.wrong_number(number, &visitor),
+                _ => Err(row.wrong_number(number, &visitor)),
             }
         }
     )*};
 }
 
-/// Passes the types of integers to a macro.
-macro_rules! with_integers {
-    ($macro:ident) => {
-        $macro! {
-            deserialize_u8 visit_u8 u8, U8, other_u8;
-            deserialize_u16 visit_u16 u16, U16, other_u16;
-            deserialize_u32 visit_u32 u32, U32, other_u32;
-            deserialize_u64 visit_u64 u64, U64, other_u64;
-            deserialize_i8 visit_i8 i8, I8, other_i8;
-            deserialize_i16 visit_i16 i16, I16, other_i16;
-            deserialize_i32 visit_i32 i32, I32, other_i32;
-            deserialize_i64 visit_i64 i64, I64, other_i64;
+impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        let (mut row, is_option) = self.up_to_option();
+        if is_option {
+            return visitor.visit_some(row);
         }
-    };
-}
-pub(super) use with_integers;
+        or_item!(row, de => de.deserialize_any(visitor));
+        let at = row.column.at;
+        let value = match row.find(&visitor)? {
+            Found::Number(Numeric::Single(value)) => visitor.visit_f32(value),
+            Found::Number(Numeric::Double(value)) => visitor.visit_f64(value),
+            Found::Number(number) => {
+                let value = number.as_int().unwrap_or_default();
+                match (u64::try_from(value), i64::try_from(value)) {
+                    (Ok(value), _) => visitor.visit_u64(value),
+                    (_, value) => visitor.visit_i64(value.unwrap_or_default()),
+                }
+            }
+            Found::Bool(value) => visitor.visit_bool(value),
+            Found::Unit => visitor.visit_unit(),
+            Found::Text(text) => text.visit(visitor),
+            Found::Bytes(bytes) => visit_bytes(bytes, visitor),
+            Found::Compound(Compound::Elements(elements)) => elements.visit(visitor),
+            Found::Compound(Compound::Entries(entries)) => entries.visit(visitor),
+        };
+        value.map_err(|error| located(error, at))
+    }
 
-impl<'de> Row<'_, 'de> {
-    with_integers!(other_integers);
+    #[inline]
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        if let Kind::Bools(bits) = &self.column.kind {
+            return visitor.visit_bool(bits.get(self.row));
+        }
+        let mut row = self.inner();
+        or_item!(row, de => de.deserialize_bool(visitor));
+        let value = row.bool(&visitor)?;
+        visitor.visit_bool(value)
+    }
 
-    #[inline(never)]
-    pub(super) fn other_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        let row = self.inner();
-        or_item!(row, de => de::Deserializer::deserialize_bool(de, visitor));
-        match &row.column.kind {
-            Kind::Bools(bits) => visitor.visit_bool(bits.get(row.row)),
-            _ => Err(row.wrong(&visitor)),
+    integers! {
+        deserialize_u8 visit_u8 u8, U8;
+        deserialize_u16 visit_u16 u16, U16;
+        deserialize_u32 visit_u32 u32, U32;
+        deserialize_u64 visit_u64 u64, U64;
+        deserialize_i8 visit_i8 i8, I8;
+        deserialize_i16 visit_i16 i16, I16;
+        deserialize_i32 visit_i32 i32, I32;
+        deserialize_i64 visit_i64 i64, I64;
+    }
+
+    fn deserialize_i128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        let mut row = self.inner();
+        or_item!(row, de => de.deserialize_i128(visitor));
+        let number = row.number(&visitor)?;
+        match number.as_int() {
+            Some(value) => visitor.visit_i128(value),
+            None => Err(row.wrong_number(number, &visitor)),
         }
     }
 
-    #[inline(never)]
-    pub(super) fn other_single<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        let row = self.inner();
-        or_item!(row, de => de::Deserializer::deserialize_f32(de, visitor));
-        let Kind::Numbers(numbers) = &row.column.kind else { return Err(row.wrong(&visitor)) };
-        let number = numbers.number(row.row);
-        match number.to_single() {
-            Some(value) => visitor.visit_f32(value),
-            None => row.wrong_number(number, &visitor),
+    fn deserialize_u128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        let mut row = self.inner();
+        or_item!(row, de => de.deserialize_u128(visitor));
+        let number = row.number(&visitor)?;
+        match number.as_unsigned() {
+            Some(value) => visitor.visit_u128(value),
+            None => Err(row.wrong_number(number, &visitor)),
         }
     }
 
-    #[inline(never)]
-    pub(super) fn other_double<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        let row = self.inner();
-        or_item!(row, de => de::Deserializer::deserialize_f64(de, visitor));
-        let Kind::Numbers(numbers) = &row.column.kind else { return Err(row.wrong(&visitor)) };
-        let number = numbers.number(row.row);
-        match number.as_double() {
-            Some(value) => visitor.visit_f64(value),
-            None => row.wrong_number(number, &visitor),
+    #[inline]
+    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        if let Kind::Numbers(numbers) = &self.column.kind
+            && numbers.kind == NumberType::F32
+        {
+            return visitor.visit_f32(f32::from_le_bytes(numbers.word(self.row)));
+        }
+        let mut row = self.inner();
+        or_item!(row, de => de.deserialize_f32(visitor));
+        let value = row.single(&visitor)?;
+        visitor.visit_f32(value)
+    }
+
+    #[inline]
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        if let Kind::Numbers(numbers) = &self.column.kind
+            && numbers.kind == NumberType::F64
+        {
+            return visitor.visit_f64(f64::from_le_bytes(numbers.word(self.row)));
+        }
+        let mut row = self.inner();
+        or_item!(row, de => de.deserialize_f64(visitor));
+        let value = row.double(&visitor)?;
+        visitor.visit_f64(value)
+    }
+
+    fn deserialize_char<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        self.deserialize_str(visitor)
+    }
+
+    #[inline]
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        if let Some(text) = self.column.borrowed_text(self.row) {
+            return visitor.visit_borrowed_str(text);
+        }
+        let mut row = self.inner();
+        or_item!(row, de => de.deserialize_str(visitor));
+        let at = row.column.at;
+        row.text(false, &visitor)?.visit(visitor).map_err(|error| located(error, at))
+    }
+
+    #[inline]
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_bytes<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        let mut row = self.inner();
+        or_item!(row, de => de.deserialize_bytes(visitor));
+        match row.bytes(&visitor)? {
+            Bytes::Owned(bytes) => visit_collected(bytes, visitor),
+            bytes => visit_bytes(bytes, visitor),
         }
     }
 
-    #[inline(never)]
-    pub(super) fn other_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        let row = self.inner();
-        or_item!(row, de => de::Deserializer::deserialize_str(de, visitor));
-        row.text(visitor)
+    fn deserialize_byte_buf<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        self.deserialize_bytes(visitor)
     }
 
-    #[inline(never)]
-    pub(super) fn other_struct<V: Visitor<'de>>(
+    #[inline]
+    fn deserialize_option<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value> {
+        if let Kind::Dict(_) = self.column.kind {
+            (self.column, self.row) = self.column.distinct(self.row);
+        }
+        or_item!(self, de => de.deserialize_option(visitor));
+        match &self.column.kind {
+            Kind::Unit => visitor.visit_none(),
+            Kind::Optional(_) => match self.column.some(self.row) {
+                Some(inner) => {
+                    visitor.visit_some(Self::new(self.column.inside(), inner, self.allowance))
+                }
+                None => visitor.visit_none(),
+            },
+            _ => {
+                let somes = one_more(self.somes);
+                let somes = somes.map_err(|error| located(error, self.column.at))?;
+                visitor.visit_some(Self { somes, ..self })
+            }
+        }
+    }
+
+    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        self.unit(&visitor)?;
+        visitor.visit_unit()
+    }
+
+    fn deserialize_unit_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value> {
+        self.deserialize_unit(visitor)
+    }
+
+    #[inline]
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        mut self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value> {
+        if !name::is_ours(name) {
+            return visitor.visit_newtype_struct(self);
+        }
+        match name {
+            name::TENSOR => self.tensor(visitor),
+            name::VALUE => {
+                let value = self.value()?;
+                value::offer(value, || visitor.visit_unit())
+            }
+            name::RAW => {
+                or_item!(self, de => de.deserialize_newtype_struct(name, visitor));
+                // A row is not encoded anywhere, so it is encoded now.
+                let bytes = encoded(&self.value()?)?;
+                self.allowance.charge(bytes.len() as u64)?;
+                visitor.visit_byte_buf(bytes)
+            }
+            _ => visitor.visit_newtype_struct(self),
+        }
+    }
+
+    #[inline]
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        self.sequence(Room::NONE, visitor)
+    }
+
+    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value> {
+        self.allowance.charge_box::<V::Value>()?;
+        self.sequence(Room::INSIDE, visitor)
+    }
+
+    fn deserialize_tuple_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        len: usize,
+        visitor: V,
+    ) -> Result<V::Value> {
+        self.deserialize_tuple(len, visitor)
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        let mut row = self.inner();
+        or_item!(row, de => de.deserialize_map(visitor));
+        row.entries(MapRoom::NONE, &visitor)?.visit(visitor)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
         self,
         name: &'static str,
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value> {
-        let row = self.inner();
-        or_item!(row, de => de::Deserializer::deserialize_struct(de, name, fields, visitor));
+        if let Kind::Structs(structs) = &mut self.column.kind {
+            self.allowance.charge_box::<V::Value>()?;
+            let (fields, at) = (&mut structs.fields, self.column.at);
+            return Entries::of_fields(fields, self.row, at, self.allowance, MapRoom::INSIDE)
+                .visit(visitor);
+        }
+        let mut row = self.inner();
+        or_item!(row, de => de.deserialize_struct(name, fields, visitor));
         row.allowance.charge_box::<V::Value>()?;
-        match &row.column.kind {
-            // Some other encoders write structs as arrays.
-            Kind::Lists(_) | Kind::Tuples(_) => row.seq(Room::INSIDE, visitor),
-            _ => row.map(MapRoom::INSIDE, visitor),
+        match row.fields(&visitor)? {
+            Compound::Entries(entries) => entries.visit(visitor),
+            Compound::Elements(elements) => elements.visit(visitor),
         }
     }
 
-    /// Reads the fields of a struct.
-    #[inline]
-    pub(super) fn fields<V: Visitor<'de>>(
-        structs: &mut Structs<'de>,
-        row: usize,
-        allowance: &Budget,
-        room: MapRoom,
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value> {
-        let mut fields = Fields::new(&mut structs.fields, row, allowance, room);
-        let value = visitor.visit_map(&mut fields)?;
-        Self::close(value, fields.left(), "a map")
+        let mut row = self.inner();
+        or_item!(row, de => de.deserialize_enum(name, variants, visitor));
+        row.allowance.charge_box::<V::Value>()?;
+        let at = row.column.at;
+        let value = row.variant(&visitor)?.visit(visitor);
+        value.map_err(|error| located(error, at))
+    }
+
+    fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        if keeps_any_key::<V>() {
+            return self.deserialize_any(visitor);
+        }
+        let mut row = self.inner();
+        or_item!(row, de => de.deserialize_identifier(visitor));
+        match &row.column.kind {
+            Kind::Bytes(..) => visit_bytes(row.bytes(&visitor)?, visitor),
+            _ => row.text(true, &visitor)?.visit(visitor),
+        }
+    }
+
+    /// Nothing is read: a column that no later row asks for costs nothing.
+    #[inline]
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        visitor.visit_unit()
+    }
+
+    #[inline]
+    fn is_human_readable(&self) -> bool {
+        false
+    }
+}
+
+impl<'c, 'de> Row<'c, 'de> {
+    /// The value, whatever it is.
+    fn value(&mut self) -> Result<value::Value> {
+        value::read_row(self.column, self.row, self.allowance)
+    }
+
+    #[inline]
+    fn sequence<V: Visitor<'de>>(self, room: Room, visitor: V) -> Result<V::Value> {
+        if bulk::fills::<V>().is_none()
+            && let Kind::Lists(lists) = &mut self.column.kind
+        {
+            let (cuts, column) = &mut **lists;
+            let (rows, at) = (cuts.range(self.row), self.column.at);
+            return Elements::of_list(column, rows, at, self.allowance, room).visit(visitor);
+        }
+        self.other_sequence(room, visitor)
     }
 
     #[inline(never)]
-    pub(super) fn other_seq<V: Visitor<'de>>(self, room: Room, visitor: V) -> Result<V::Value> {
-        let row = self.inner();
+    fn other_sequence<V: Visitor<'de>>(self, room: Room, visitor: V) -> Result<V::Value> {
+        let mut row = self.inner();
         or_item!(row, de => de.sequence(room, visitor));
-        match &mut row.column.kind {
-            Kind::Tensors(_) => row.tensor_seq(visitor),
-            Kind::Bytes(cuts, bytes) => {
-                let bytes = bytes.part(cuts.range(row.row));
-                let (bytes, budget) = (bytes.as_slice(), Some(row.allowance));
-                visit_numbers(&DType::U8, Narrowing::Nearest, bytes, budget, visitor)
-                    .map_err(|error| error.at(row.column.at))
-            }
-            _ => row.seq(room, visitor),
+        if let Some(vec) = bulk::fills::<V>().and_then(|fill| row.filled(fill)) {
+            return vec?.into().ok_or_else(|| Error::data("expected a vector of numbers"));
         }
+        row.elements(room, &visitor)?.visit(visitor)
+    }
+
+    /// The `Vec` that these elements make, if the row can be copied at once.
+    #[inline(never)]
+    fn filled(&mut self, fill: Fill) -> Option<Result<AnyVec>> {
+        let at = self.column.at;
+        let made = match &mut self.column.kind {
+            Kind::Lists(lists) => {
+                let (cuts, elements) = &mut **lists;
+                vec_of_rows(elements, cuts.range(self.row), self.allowance, fill)?
+            }
+            Kind::Tensors(tensors) => vec_of_tensor(tensors, self.row, self.allowance, fill)?,
+            _ => return None,
+        };
+        Some(made.map_err(|error| located(error, at)))
+    }
+
+    /// Passes the row to this crate's own visitor of tensors.
+    pub(super) fn tensor<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        let mut row = self.inner();
+        or_item!(row, de => de.tensor(visitor));
+        let at = row.column.at;
+        if let Kind::Structs(_) | Kind::Maps(_) | Kind::Enums(_) = row.column.kind {
+            // The form that other serde formats write for a tensor.
+            return visitor.visit_newtype_struct(row).map_err(|error| located(error, at));
+        }
+        let presented = row.presented(&visitor)?;
+        presented.pass_on(visitor).map_err(|error| located(error, at))
+    }
+
+    /// A tensor, or a sequence that is read as one.
+    #[inline(never)]
+    fn presented(self, expected: &dyn de::Expected) -> Result<Presented<'c, 'de>> {
+        let Self { column, row, allowance, .. } = self;
+        let at = column.at;
+        if let Kind::Tuples(_) = &column.kind {
+            return Self::plain(column, row, allowance, expected);
+        }
+        let rows = match &mut column.kind {
+            Kind::Lists(lists) => lists.0.range(row),
+            _ => 0..0,
+        };
+        if matches!(&column.kind, Kind::Lists(lists) if rows.is_empty() || !lists.1.is_float()) {
+            return Self::plain(column, row, allowance, expected);
+        }
+        let presented = match &mut column.kind {
+            Kind::Tensors(tensors) => Presented::row(tensors, row),
+            Kind::Lists(lists) => match &lists.1.kind {
+                Kind::Numbers(numbers) => Presented::floats(numbers, rows),
+                kind => return Err(wrong_row(kind, row, at, expected)),
+            },
+            kind => return Err(wrong_row(kind, row, at, expected)),
+        };
+        presented.charge(allowance).map_err(|error| located(error, at))?;
+        Ok(presented)
+    }
+
+    /// A sequence of numbers that is not packed.
+    fn plain(
+        column: &'c mut Column<'de>,
+        row: usize,
+        allowance: &'c Budget,
+        expected: &dyn de::Expected,
+    ) -> Result<Presented<'c, 'de>> {
+        let at = column.at;
+        let elements = Self::new(column, row, allowance).elements(Room::NONE, expected)?;
+        Presented::plain(elements, allowance).map_err(|error| located(error, at))
     }
 }

@@ -1,142 +1,213 @@
-//! Rows that are tensors, or that are read as tensors.
+//! Rows that are tensors, or that are read as tensors, and tensors that are read as sequences.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
+use std::rc::Rc;
 
+use half::bf16;
 use serde::de::{self, Deserialize, SeqAccess, Unexpected, Visitor};
 
-use super::row::Row;
-use super::with_item;
+use super::access::{Elements, Entries};
 use crate::budget::{Budget, Room};
-use crate::de::bulk;
-use crate::de::items::{show, visit_bytes};
-use crate::de::shown::{Shown, visit_shown};
+use crate::de::items::show;
 use crate::dtype::DType;
-use crate::elements::Elements;
+use crate::elements::Elements as Payload;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Held, Slot};
+use crate::io::source::Bytes;
 use crate::meta::{Order, TensorMeta};
 use crate::number::Number;
-use crate::serde_model::{Narrowing, invalid, visit_numbers};
+use crate::serde_model::{Narrowing, invalid};
 use crate::shape::Shape;
-use crate::wire::columns::{Kind, Tensors};
+use crate::wire::columns::{
+    Bits, Column, Cuts, Data, Field, Kind, Lengths, NumberType, Numbers, Tensors, TextData,
+};
 use crate::wire::number::Numeric;
 
-impl<'de> Row<'_, 'de> {
-    /// Passes the row to this crate's own visitor of tensors.
-    pub(super) fn tensor<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        let row = self.inner();
-        let (at, allowance) = (row.column.at, row.allowance);
-        let result = match &mut row.column.kind {
-            Kind::Items(items) => {
-                return with_item(items, row.row, allowance, |de| de.tensor(visitor));
-            }
-            Kind::Tensors(tensors) => {
-                let meta = meta_of(tensors);
-                let held = tensors.shared_row(row.row).map_or(Held::Nothing, Held::Shared);
-                let copied = if tensors.data.is_borrowed() { 0 } else { tensors.len };
-                let bytes = copied.saturating_add(tensors.shape.allocated()) as u64;
-                allowance.charge(bytes).map_err(|error| error.at(at))?;
-                show(meta, true, held, tensors.row(row.row), visitor)
-            }
-            // The form that other serde formats write for a tensor.
-            Kind::Structs(_) | Kind::Maps(_) | Kind::Enums(_) => visitor.visit_newtype_struct(row),
-            Kind::Lists(lists) => {
-                let (cuts, column) = &mut **lists;
-                let range = cuts.range(row.row);
-                // Floats have the type that they have in a plain array too, and can be borrowed. The type of integers
-                // depends on the other rows.
-                if let Kind::Numbers(numbers) = &column.kind
-                    && numbers.kind.is_float()
-                    && !range.is_empty()
-                {
-                    let bytes = numbers.run(range.clone());
-                    if !bytes.is_borrowed() {
-                        allowance.charge(bytes.as_slice().len() as u64)?;
-                    }
-                    let shape = Shape::from([range.len()]);
-                    let meta = TensorMeta { dtype: numbers.kind.dtype(), shape, order: Order::C };
-                    return show(meta, false, Held::Nothing, bytes, visitor)
-                        .map_err(|error| error.at(at));
-                }
-                row.plain_array(visitor)
-            }
-            Kind::Tuples(_) => row.plain_array(visitor),
-            _ => return Err(row.wrong(&visitor)),
-        };
-        result.map_err(|error| error.at(at))
+/// A tensor for a visitor.
+pub struct Presented<'c, 'de> {
+    meta: TensorMeta,
+    /// Whether the document states its dtype.
+    stated: bool,
+    held: Held,
+    /// There are none if the elements are held.
+    bytes: Bytes<'de, 'c>,
+}
+
+impl<'c, 'de> Presented<'c, 'de> {
+    /// A row of tensors.
+    pub fn row(tensors: &'c Tensors<'de>, row: usize) -> Self {
+        let (dtype, shape) = (tensors.dtype.clone(), tensors.shape.clone());
+        let meta = TensorMeta { dtype, shape, order: Order::C };
+        let held = tensors.shared_row(row).map_or(Held::Nothing, Held::Shared);
+        Self { meta, stated: true, held, bytes: tensors.row(row) }
     }
 
-    /// Reads a sequence of numbers that is not packed, as a tensor.
-    fn plain_array<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        let allowance = self.allowance;
-        let numbers = self.seq(Room::NONE, PlainArray)?;
+    /// Floats of a column. They have the type that they have in a plain array too, and can be borrowed. The type of integers
+    /// depends on the other rows.
+    pub fn floats(numbers: &'c Numbers<'de>, rows: Range<usize>) -> Self {
+        let (dtype, shape) = (numbers.kind.dtype(), Shape::from([rows.len()]));
+        let meta = TensorMeta { dtype, shape, order: Order::C };
+        Self { meta, stated: false, held: Held::Nothing, bytes: numbers.run(rows) }
+    }
+
+    /// A sequence of numbers that is not packed.
+    pub fn plain(mut elements: Elements<'_, 'de>, allowance: &Budget) -> Result<Self> {
+        let numbers = PlainArray.visit_seq(&mut elements)?;
+        elements.close()?;
         allowance.charge(numbers.elements_len())?;
-        numbers.pass_on(visitor)
+        let (meta, elements) = numbers.tensor()?;
+        let held = Held::Elements(Box::new(elements));
+        Ok(Self { meta, stated: false, held, bytes: Bytes::Borrowed(&[]) })
     }
 
-    /// Reads a tensor of one dimension as a sequence.
-    pub(super) fn tensor_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        let Kind::Tensors(tensors) = &self.column.kind else { return Err(self.wrong(&visitor)) };
-        let rank = tensors.shape.len();
-        if rank != 1 {
-            let found = format!("a tensor of {rank} dimensions");
-            return Err(invalid(Unexpected::Other(&found), &visitor).at(self.column.at));
+    /// Takes the memory that the tensor needs.
+    pub fn charge(&self, allowance: &Budget) -> Result<()> {
+        let copied = if self.bytes.is_borrowed() { 0 } else { self.bytes.as_slice().len() };
+        allowance.charge(copied.saturating_add(self.meta.shape.allocated()) as u64)
+    }
+
+    /// Passes the tensor to this crate's own visitor.
+    pub fn pass_on<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        let Self { meta, stated, held, bytes } = self;
+        match held {
+            Held::Elements(_) => {
+                handoff::offer(Slot::Incoming { meta, stated, held }, || visitor.visit_unit())
+            }
+            held => show(meta, stated, held, bytes, visitor),
         }
-        let bytes = tensors.row(self.row);
-        let bytes = bytes.as_slice();
-        let value = if bulk::is_vec_of::<V>(&tensors.dtype) {
-            self.allowance.charge(bytes.len() as u64)?;
-            let made = Elements::copied_from_le(&tensors.dtype, bytes)?.into_vec_as();
-            made.ok_or_else(|| Error::data("expected a vector of numbers"))
-        } else {
-            visit_numbers(&tensors.dtype, Narrowing::Exact, bytes, Some(self.allowance), visitor)
-        };
-        value.map_err(|error| error.at(self.column.at))
     }
 
-    /// Reads a tensor for any other visitor, which sees a map of dtype, shape, order and data.
-    pub(super) fn shown_tensor<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        let Kind::Tensors(tensors) = &self.column.kind else { return Err(self.wrong(&visitor)) };
-        let shown = ShownRow { tensors, row: self.row, allowance: self.allowance };
-        visit_shown(shown, visitor).map_err(|error| error.at(self.column.at))
+    /// The tensor for any other visitor, which sees a map of dtype, shape, order and data.
+    pub fn entries(self, at: u64, allowance: &'c Budget) -> Result<Entries<'c, 'de>> {
+        Entries::of_tensor(&self.meta, self.bytes, at, allowance)
     }
 }
 
-/// A row of tensors as a map.
-struct ShownRow<'c, 'de> {
-    tensors: &'c Tensors<'de>,
+/// A tensor of one dimension as a column of numbers or bools, and its rows.
+pub fn sequence<'de>(
+    tensors: &Tensors<'de>,
     row: usize,
-    allowance: &'c Budget,
+    at: u64,
+    expected: &dyn de::Expected,
+) -> Result<(Column<'de>, Range<usize>)> {
+    check_rank(tensors.shape.len(), expected)?;
+    let bytes = Data::from(tensors.row(row));
+    numbers(&tensors.dtype, Narrowing::Exact, bytes, at)
 }
 
-impl<'de> Shown<'de> for ShownRow<'_, 'de> {
-    fn dtype(&self) -> &DType {
-        &self.tensors.dtype
+/// Checks that a tensor with so many dimensions can be read as a sequence.
+pub fn check_rank(rank: usize, expected: &dyn de::Expected) -> Result<()> {
+    if rank == 1 {
+        return Ok(());
     }
+    let found = format!("a tensor of {rank} dimensions");
+    Err(invalid(Unexpected::Other(&found), expected))
+}
 
-    fn shape(&self) -> &Shape {
-        &self.tensors.shape
-    }
-
-    fn order(&self) -> Order {
-        Order::C
-    }
-
-    fn charge(&mut self, bytes: u64) -> Result<()> {
-        self.allowance.charge(bytes)
-    }
-
-    fn visit_payload<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        let bytes = self.tensors.row(self.row);
-        if !bytes.is_borrowed() {
-            self.allowance.charge(bytes.as_slice().len() as u64)?;
+/// The elements of a typed array as a column, and its rows.
+fn numbers<'de>(
+    dtype: &DType,
+    narrowing: Narrowing,
+    bytes: Data<'de>,
+    at: u64,
+) -> Result<(Column<'de>, Range<usize>)> {
+    let (kind, bytes) = match dtype {
+        DType::Bool => {
+            let rows = 0..bytes.len();
+            let bits = Bits(Data::Owned(Rc::new(bits_of(bytes.as_slice())?)));
+            return Ok((Column::new(at, Kind::Bools(bits)), rows));
         }
-        visit_bytes(bytes, visitor)
+        // Each is a number of type f32.
+        DType::BF16 => {
+            let words =
+                bytes.as_slice().as_chunks().0.iter().map(|word| bf16::from_le_bytes(*word));
+            let bytes = words.flat_map(|number| number.to_f32().to_le_bytes()).collect();
+            (NumberType::F32, Data::Owned(Rc::new(bytes)))
+        }
+        dtype => match NumberType::of(dtype) {
+            Some(kind) => (kind, bytes),
+            None => {
+                let what = format!("expected numbers, found elements of {dtype}; use a Tensor");
+                return Err(Error::data(what));
+            }
+        },
+    };
+    let rows = 0..bytes.len() / kind.size();
+    let mut numbers = Numbers::new(kind, bytes);
+    numbers.exact = narrowing == Narrowing::Exact;
+    Ok((Column::new(at, Kind::Numbers(numbers)), rows))
+}
+
+fn bits_of(bools: &[u8]) -> Result<Vec<u8>> {
+    let mut bits = vec![0; bools.len().div_ceil(8)];
+    for (row, &byte) in bools.iter().enumerate() {
+        if byte > 1 {
+            let what = format!("a bool is stored as the byte {byte}; it must be 0 or 1");
+            return Err(Error::data(what).in_index(row as u64));
+        }
+        if let Some(bits) = bits.get_mut(row / 8) {
+            *bits |= byte << (row % 8);
+        }
+    }
+    Ok(bits)
+}
+
+/// The memory for each dimension of a shape, while a `Vec` of them grows. The visitor can read numbers as values of any
+/// size. Most are not larger than a `Value`.
+const DIM: usize = 3 * 32;
+
+impl<'c, 'de> Entries<'c, 'de> {
+    /// A tensor as other formats write it: a struct of four fields.
+    pub fn of_tensor(
+        meta: &TensorMeta,
+        payload: Bytes<'de, '_>,
+        at: u64,
+        allowance: &'c Budget,
+    ) -> Result<Self> {
+        let text = |text: &str| {
+            let cuts = Cuts::new(Lengths::Same(text.len()));
+            Kind::Texts(cuts, TextData::Owned(text.to_owned()))
+        };
+        let dims = meta.shape.iter().flat_map(|&dim| (dim as u64).to_le_bytes()).collect();
+        let dims = Numbers::new(NumberType::U64, Data::Owned(Rc::new(dims)));
+        let shape =
+            (Cuts::new(Lengths::Same(meta.shape.len())), Column::new(at, Kind::Numbers(dims)));
+        if let Bytes::Copied(bytes) = payload {
+            allowance.charge(bytes.len() as u64)?;
+        }
+        let payload = Data::from(payload);
+        let fields = [
+            ("dtype", text(meta.dtype.name())),
+            ("shape", Kind::Lists(Box::new(shape))),
+            ("order", text(meta.order.name())),
+            ("data", Kind::Bytes(Cuts::new(Lengths::Same(payload.len())), payload)),
+        ];
+        let keys = fields.iter().map(|(name, _)| name.len()).sum::<usize>();
+        let dims = meta.shape.len().saturating_mul(DIM);
+        allowance.charge(keys.saturating_add(dims) as u64)?;
+        let field = |(name, kind)| Field {
+            name: Cow::Borrowed(name),
+            present: None,
+            column: Column::new(at, kind),
+        };
+        Ok(Self::own(fields.map(field).into(), at, allowance))
     }
 }
 
-fn meta_of(tensors: &Tensors<'_>) -> TensorMeta {
-    TensorMeta { dtype: tensors.dtype.clone(), shape: tensors.shape.clone(), order: Order::C }
+impl<'c, 'de> Elements<'c, 'de> {
+    /// The little-endian numbers in `bytes`, which are at offset `at`.
+    pub fn of_numbers(
+        dtype: &DType,
+        narrowing: Narrowing,
+        bytes: Bytes<'de, '_>,
+        at: u64,
+        allowance: &'c Budget,
+    ) -> Result<Self> {
+        let (column, rows) = numbers(dtype, narrowing, Data::from(bytes), at)?;
+        Ok(Self::own(column, rows, allowance, Room::NONE))
+    }
 }
 
 /// Reads a sequence of numbers that is not packed, as the elements of a tensor.
@@ -168,14 +239,19 @@ pub struct PlainNumbers {
 impl PlainNumbers {
     /// The most bytes that the elements of the tensor take.
     pub fn elements_len(&self) -> u64 {
-        (self.numbers.len() as u64).saturating_mul(Elements::MAX_NUMBER)
+        (self.numbers.len() as u64).saturating_mul(Payload::MAX_NUMBER)
+    }
+
+    /// The tensor that they are.
+    fn tensor(&self) -> Result<(TensorMeta, Payload)> {
+        let elements = Payload::of_plain_array(&self.numbers, self.are_single)?;
+        let shape = Shape::from([elements.len()]);
+        Ok((TensorMeta { dtype: elements.dtype(), shape, order: Order::C }, elements))
     }
 
     /// Passes the numbers to this crate's own visitor of tensors.
     pub fn pass_on<'de, V: Visitor<'de>>(&self, visitor: V) -> Result<V::Value> {
-        let elements = Elements::of_plain_array(&self.numbers, self.are_single)?;
-        let shape = Shape::from([elements.len()]);
-        let meta = TensorMeta { dtype: elements.dtype(), shape, order: Order::C };
+        let (meta, elements) = self.tensor()?;
         let held = Held::Elements(Box::new(elements));
         handoff::offer(Slot::Incoming { meta, stated: false, held }, || visitor.visit_unit())
     }

@@ -1,59 +1,39 @@
 //! Reads rows of numbers or bools into a `Vec` at once.
 
-use std::any::TypeId;
 use std::ops::Range;
 
 use bytemuck::Pod;
-use serde::de::Visitor;
 
 use crate::budget::Budget;
-use crate::de::bulk;
-use crate::elements::{self, Element};
+use crate::de::bulk::Fill;
+use crate::elements::{self, Element, Elements};
 use crate::error::Result;
-use crate::mem;
-use crate::wire::columns::{Column, Kind, NumberType};
+use crate::mem::{self, AnyVec};
+use crate::wire::columns::{Column, Kind, NumberType, Tensors};
 
-/// The `Vec` that the visitor `V` would make of some rows. `None` if it is not serde's own visitor for a `Vec` of
-/// numbers or bools (see [`bulk`]), or if the rows have to be read one by one.
-///
-/// All of it is inlined. So the three words of the vector stay in registers until they are written where they
-/// belong. Each copy of words that were just written waits for these writes: for rows of 1 KiB, that was a third of
-/// the time.
-#[inline(always)]
-pub fn vec_of_rows<'de, V: Visitor<'de>>(
-    column: &Column<'de>,
+/// The `Vec` of these elements that some rows make. `None` if the rows have to be read one by one.
+pub fn vec_of_rows(
+    column: &Column<'_>,
     rows: Range<usize>,
     allowance: &Budget,
-) -> Option<Result<V::Value>> {
-    // The compiler knows the type, and drops all but one of these branches.
-    let wanted = typeid::of::<V::Value>();
+    fill: Fill,
+) -> Option<Result<AnyVec>> {
     macro_rules! by_type {
-        ($($read:ident $kind:ident $type:ty;)*) => {$(
-            if wanted == TypeId::of::<Vec<$type>>() {
-                if !bulk::is_vec_of::<V>(&<$type>::DTYPE) {
-                    return None;
-                }
-                return finish($read::<$type>(NumberType::$kind, column, rows, allowance)?);
+        ($($read:ident $kind:ident $type:ty;)*) => {
+            match fill {
+                $(Fill::Number(kind @ NumberType::$kind) => {
+                    $read::<$type>(kind, column, rows, allowance)?.map(AnyVec::from)
+                })*
+                Fill::Number(NumberType::F16) => return None,
+                Fill::Bool => bools(column, rows, allowance)?.map(AnyVec::from),
             }
-        )*};
+        };
     }
-    by_type! {
+    Some(by_type! {
         floats F32 f32; floats F64 f64;
         integers U8 u8; integers U16 u16; integers U32 u32; integers U64 u64;
         integers I8 i8; integers I16 i16; integers I32 i32; integers I64 i64;
-    }
-    if wanted == TypeId::of::<Vec<bool>>() && bulk::is_vec_of_bools::<V>() {
-        return finish(bools(column, rows, allowance)?);
-    }
-    None
-}
-
-#[inline(always)]
-fn finish<A: mem::Scalar, T>(values: Result<Vec<A>>) -> Option<Result<T>> {
-    match values {
-        Ok(values) => mem::vec_as(values).ok().map(Ok),
-        Err(error) => Some(Err(error)),
-    }
+    })
 }
 
 /// Copies numbers that have the type of the elements.
@@ -119,4 +99,21 @@ fn bools(column: &Column<'_>, rows: Range<usize>, allowance: &Budget) -> Option<
 #[inline(always)]
 fn charge<A>(rows: usize, allowance: &Budget) -> Result<()> {
     allowance.charge((rows as u64).saturating_mul(size_of::<A>() as u64))
+}
+
+/// The `Vec` of the elements of a row of tensors, if they have the type that the `Vec` has.
+pub fn vec_of_tensor(
+    tensors: &Tensors<'_>,
+    row: usize,
+    allowance: &Budget,
+    fill: Fill,
+) -> Option<Result<AnyVec>> {
+    if tensors.shape.len() != 1 || !fill.is(&tensors.dtype) {
+        return None;
+    }
+    let bytes = tensors.row(row);
+    let bytes = bytes.as_slice();
+    let charged = allowance.charge(bytes.len() as u64);
+    let made = charged.and_then(|()| Elements::copied_from_le(&tensors.dtype, bytes));
+    made.map(Elements::into_any_vec).transpose()
 }

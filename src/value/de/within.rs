@@ -10,7 +10,7 @@ use crate::value::Value;
 /// type such as `struct A(Option<Box<A>>)` would otherwise recurse forever.
 pub struct Within<'de> {
     pub node: Node<'de>,
-    pub somes: usize,
+    pub somes: u32,
 }
 
 impl<'de> Within<'de> {

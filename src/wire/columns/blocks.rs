@@ -8,7 +8,6 @@ use super::range::Rows;
 use super::{Bits, Column, Data, Kind, Lengths, NumberType, Numbers, Tensors, TextData};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::io::source::Read;
 use crate::mem::shared_bytes::SharedBytes;
 use crate::meta::{Order, TensorMeta};
 use crate::shape::Shape;
@@ -24,7 +23,7 @@ pub(super) enum Block<'de> {
     Numbers(NumberType, Data<'de>),
 }
 
-impl<'de, R: Read<'de>> Reader<R> {
+impl<'de> Reader<'de, '_> {
     /// Reads a column that is a typed array or a tensor. Its tag was read.
     pub(super) fn block_column(&mut self, tag: u64, rows: Rows, at: u64) -> Result<Kind<'de>> {
         let item = self.column_block(tag, at)?;

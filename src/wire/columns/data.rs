@@ -57,6 +57,14 @@ impl<'de> Data<'de> {
         }
     }
 
+    /// Takes the bytes, which are not asked for again. They are not copied unless others have them, too.
+    pub fn take(&mut self) -> Bytes<'de, 'static> {
+        match std::mem::replace(self, Self::Borrowed(&[])) {
+            Self::Borrowed(bytes) => Bytes::Borrowed(bytes),
+            Self::Owned(bytes) => Bytes::Owned(Rc::unwrap_or_clone(bytes)),
+        }
+    }
+
     /// A part of the bytes, which is about to be copied. The caller is going to ask for the parts behind it next.
     ///
     /// The processor notices by itself that memory is read from start to end, but it starts again at each page of

@@ -7,7 +7,6 @@ use super::heads::wrong;
 use super::range::Rows;
 use super::{Column, Data, Kind, Lengths, NumberType, WantedFields};
 use crate::error::{Error, Result};
-use crate::io::source::Read;
 use crate::wire::head;
 use crate::wire::reader::Reader;
 
@@ -60,7 +59,7 @@ impl Dict<'_> {
     }
 }
 
-impl<'de, R: Read<'de>> Reader<R> {
+impl<'de> Reader<'de, '_> {
     /// Reads one number for each row, of the type u8 or u16.
     pub(super) fn codes_of(&mut self, rows: usize, what: &str) -> Result<Codes<'de>> {
         let at = self.offset();

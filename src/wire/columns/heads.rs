@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use crate::error::{Error, Result};
-use crate::io::source::Read;
 use crate::wire::encoded;
 use crate::wire::head::{self, Head};
 use crate::wire::reader::Reader;
@@ -12,7 +11,7 @@ use crate::wire::reader::Reader;
 /// each further piece of this length counts as a row without bytes.
 const NAME_PIECE: usize = 256;
 
-impl<'de, R: Read<'de>> Reader<R> {
+impl<'de> Reader<'de, '_> {
     /// Reads the head of an array of definite length.
     pub(super) fn array(&mut self, what: &str) -> Result<u64> {
         let at = self.offset();

@@ -95,6 +95,16 @@ impl<'de> Column<'de> {
         Self { at, kind, is_typed: false }
     }
 
+    /// Whether these are numbers of type u8.
+    pub fn is_u8(&self) -> bool {
+        matches!(&self.kind, Kind::Numbers(numbers) if numbers.kind == NumberType::U8)
+    }
+
+    /// Whether these are floats.
+    pub fn is_float(&self) -> bool {
+        matches!(&self.kind, Kind::Numbers(numbers) if numbers.kind.is_float())
+    }
+
     /// Whether a row is encoded as null, or begins with the tag `TSOM`: then "some" of this row has the tag
     /// (`SPEC.md`, section 1.1).
     pub fn needs_some(&mut self, row: usize) -> bool {

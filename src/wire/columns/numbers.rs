@@ -110,12 +110,14 @@ pub fn cast<'n>(numbers: Cow<'n, [u8]>, from: &DType, to: &DType) -> Cow<'n, [u8
 /// Little-endian numbers.
 pub struct Numbers<'de> {
     pub kind: NumberType,
+    /// Whether a number is only converted to another type of floats if that keeps its value.
+    pub exact: bool,
     data: Data<'de>,
 }
 
 impl<'de> Numbers<'de> {
     pub fn new(kind: NumberType, data: Data<'de>) -> Self {
-        Self { kind, data }
+        Self { kind, exact: false, data }
     }
 
     /// The bytes of a row. The length of the data was checked before, so they are there.

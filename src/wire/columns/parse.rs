@@ -11,7 +11,6 @@ use super::{
     Uniform, WantedFields,
 };
 use crate::error::{Error, Result};
-use crate::io::source::Read;
 use crate::wire::head::{self, Head};
 use crate::wire::reader::{GROWING, Item, Left, Reader};
 use crate::wire::tag;
@@ -34,7 +33,7 @@ pub enum Start {
     Array(Head),
 }
 
-impl<'de, R: Read<'de>> Reader<R> {
+impl<'de> Reader<'de, '_> {
     /// Reads the start of a sequence, which may be in options.
     pub fn sequence(&mut self) -> Result<Start> {
         let at = self.offset();

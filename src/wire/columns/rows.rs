@@ -7,7 +7,8 @@ use super::dict::Codes;
 use super::{Column, Data};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::io::source::{Bytes, SliceRead};
+use crate::io::input::Input;
+use crate::io::source::Bytes;
 use crate::mem::shared_bytes::SharedBytes;
 use crate::options::Limits;
 use crate::shape::Shape;
@@ -207,6 +208,11 @@ impl<'de> Cuts<'de> {
             self.start = *start;
             return;
         }
+        if self.row == row + 1 {
+            // The row that was asked for last is asked for again.
+            self.start -= self.lengths.get(row);
+            return;
+        }
         if self.row > row {
             (self.row, self.start) = (0, 0);
         }
@@ -269,8 +275,8 @@ impl<'de> Marks<'de> {
         Self::new(Bits(Data::from(Bytes::Owned(bytes))))
     }
 
-    /// The row of the inner column, if this row has one.
-    #[inline]
+    /// The row of the inner column, if this row has one. Not inlined: arguments and result fit in registers.
+    #[inline(never)]
     pub fn inner(&mut self, row: usize) -> Option<usize> {
         if !self.bits.get(row) {
             return None;
@@ -470,7 +476,7 @@ impl<'de> Items<'de> {
         while self.row < row {
             let rest = self.data.as_slice().get(self.start..).unwrap_or_default();
             let limits = Limits::default().with_max_depth(self.levels);
-            let mut wire = Reader::new(SliceRead::new(rest), limits);
+            let mut wire = Reader::new(Input::slice(rest), limits);
             // The items were skipped before in the same way, so this cannot fail.
             if wire.skip().is_err() {
                 break;

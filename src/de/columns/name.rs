@@ -1,0 +1,173 @@
+//! serde's `Deserializer` for the name of a field or of a variant.
+
+use serde::de::{self, Visitor};
+
+use super::NOWHERE;
+use super::access::Variant;
+use super::row::Row;
+use crate::budget::Budget;
+use crate::error::{Error, Result};
+use crate::handoff::name;
+use crate::serde_model::keeps_any_key;
+use crate::wire::columns::{Column, Cuts, Kind, Lengths, TextData};
+use crate::wire::strings::Text;
+
+/// The text of a name.
+#[derive(Clone, Copy)]
+pub enum Shown<'de, 's> {
+    Borrowed(&'de str),
+    Copied(&'s str),
+}
+
+impl<'de, 's> Shown<'de, 's> {
+    pub fn of(text: &'s Text<'de, '_>) -> Self {
+        match text {
+            Text::Borrowed(text) => Self::Borrowed(text),
+            other => Self::Copied(other.as_str()),
+        }
+    }
+
+    #[inline(always)]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Borrowed(text) => text,
+            Self::Copied(text) => text,
+        }
+    }
+
+    #[inline(always)]
+    pub fn visit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        match self {
+            Self::Borrowed(text) => visitor.visit_borrowed_str(text),
+            Self::Copied(text) => visitor.visit_str(text),
+        }
+    }
+}
+
+/// A name. It is in the data once, and copied for each row.
+#[derive(Clone, Copy)]
+pub struct Name<'c, 'de> {
+    text: Shown<'de, 'c>,
+    allowance: &'c Budget,
+}
+
+impl<'c, 'de> Name<'c, 'de> {
+    #[inline(always)]
+    pub fn new(text: Shown<'de, 'c>, allowance: &'c Budget) -> Self {
+        Self { text, allowance }
+    }
+
+    pub fn as_str(&self) -> &str {
+        self.text.as_str()
+    }
+
+    /// A column with the name as its only row.
+    fn column(self) -> Column<'de> {
+        let cuts = Cuts::new(Lengths::Same(self.text.as_str().len()));
+        let text = match self.text {
+            Shown::Borrowed(text) => TextData::Borrowed(text),
+            Shown::Copied(text) => TextData::Owned(text.to_owned()),
+        };
+        Column::new(NOWHERE, Kind::Texts(cuts, text))
+    }
+}
+
+/// Methods for what a name is not. They say what was found.
+macro_rules! as_row {
+    ($($method:ident($($argument:ident: $type:ty),*);)*) => {$(
+        #[cold]
+        fn $method<V: Visitor<'de>>(self, $($argument: $type,)* visitor: V) -> Result<V::Value> {
+            let allowance = self.allowance;
+            Row::new(&mut self.column(), 0, allowance).$method($($argument,)* visitor)
+        }
+    )*};
+}
+
+impl<'de> de::Deserializer<'de> for Name<'_, 'de> {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        self.allowance.charge(self.as_str().len() as u64)?;
+        self.text.visit(visitor)
+    }
+
+    fn deserialize_char<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        self.deserialize_any(visitor)
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        self.deserialize_any(visitor)
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        self.deserialize_any(visitor)
+    }
+
+    #[inline(always)]
+    fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        if keeps_any_key::<V>() {
+            return self.deserialize_any(visitor);
+        }
+        self.text.visit(visitor)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value> {
+        if name::is_ours(name) {
+            let allowance = self.allowance;
+            return Row::new(&mut self.column(), 0, allowance)
+                .deserialize_newtype_struct(name, visitor);
+        }
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value> {
+        Variant::unit(self).visit(visitor)
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        visitor.visit_unit()
+    }
+
+    as_row! {
+        deserialize_bool();
+        deserialize_u8();
+        deserialize_u16();
+        deserialize_u32();
+        deserialize_u64();
+        deserialize_u128();
+        deserialize_i8();
+        deserialize_i16();
+        deserialize_i32();
+        deserialize_i64();
+        deserialize_i128();
+        deserialize_f32();
+        deserialize_f64();
+        deserialize_bytes();
+        deserialize_byte_buf();
+        deserialize_unit();
+        deserialize_unit_struct(name: &'static str);
+        deserialize_seq();
+        deserialize_tuple(len: usize);
+        deserialize_tuple_struct(name: &'static str, len: usize);
+        deserialize_map();
+        deserialize_struct(name: &'static str, fields: &'static [&'static str]);
+    }
+
+    #[inline]
+    fn is_human_readable(&self) -> bool {
+        false
+    }
+}

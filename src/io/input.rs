@@ -1,0 +1,374 @@
+//! The input of the decoder.
+//!
+//! It provides a window: the next bytes that are available without I/O. Heads are parsed from the
+//! window. Payloads are borrowed, copied from the window, or read directly into their destination.
+
+use std::{fmt, io};
+
+use crate::error::{Error, Result};
+use crate::io::buffers::Buffers;
+use crate::io::source::{Bytes, IoRead, KEY, allowed_in_memory, too_short};
+use crate::mem::Window;
+use crate::options::Limits;
+
+/// The input of the decoder: bytes in memory, or a reader with a buffer.
+///
+/// There is one type for all of them, so that the type of a user is compiled for one decoder.
+pub struct Input<'de, 'b> {
+    window: Window<'de, 'b, IoRead<dyn io::Read + 'b>>,
+    /// The offset of the end of the window.
+    end: u64,
+    whole: Whole<'de, 'b>,
+    /// Where a recording has started: the number of bytes that were left.
+    recorded_from: usize,
+    kind: InputKind<'de, 'b>,
+}
+
+/// All bytes of the input.
+enum Whole<'de, 'b> {
+    /// Values can borrow from them.
+    Lent(&'de [u8]),
+    /// They were copied from the input, so values cannot borrow from them.
+    Copied(&'b [u8]),
+    /// Not all of them are in memory.
+    Stream,
+}
+
+enum InputKind<'de, 'b> {
+    Message,
+    /// The metadata of a segment. References to buffers are resolved through these.
+    Metadata(&'b mut dyn Buffers<'de>),
+    /// Items of a document, which has allowed memory for them.
+    Items,
+}
+
+/// Bytes that were read, for use in error messages: their offset, and the first of them if the input does not keep them.
+pub struct Mark {
+    from: u64,
+    kept: [u8; KEY],
+}
+
+/// A byte that no well-formed item starts with.
+const LOST: u8 = 0xfc;
+
+impl Mark {
+    /// Keeps the first of the marked bytes. If none are known, errors show a `?`.
+    fn keep(&mut self, bytes: &[u8]) {
+        let len = bytes.len().min(KEY);
+        match bytes.first_chunk() {
+            Some(whole) => self.kept = *whole,
+            None => {
+                self.kept[..len].copy_from_slice(&bytes[..len]);
+                if let Some(end) = self.kept.get_mut(len) {
+                    *end = LOST;
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Input<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Input").field("offset", &self.offset()).finish_non_exhaustive()
+    }
+}
+
+impl<'de, 'b> Input<'de, 'b> {
+    fn of(whole: Whole<'de, 'b>, base: u64, kind: InputKind<'de, 'b>) -> Self {
+        let window = match whole {
+            Whole::Lent(bytes) => Window::lent(bytes),
+            Whole::Copied(bytes) => Window::copied(bytes),
+            Whole::Stream => Window::copied(&[]),
+        };
+        let end = base.saturating_add(window.len() as u64);
+        Self { window, end, whole, recorded_from: 0, kind }
+    }
+
+    /// A message in memory, or another item without buffers.
+    pub fn slice(bytes: &'de [u8]) -> Self {
+        Self::of(Whole::Lent(bytes), 0, InputKind::Message)
+    }
+
+    /// The metadata of a segment, which is at offset `base` of the archive.
+    pub fn segment(metadata: &'de [u8], base: u64, buffers: &'b mut dyn Buffers<'de>) -> Self {
+        Self::of(Whole::Lent(metadata), base, InputKind::Metadata(buffers))
+    }
+
+    /// Items that were taken from a document, where they are at offset `base`.
+    pub fn items(items: &'b Bytes<'de, '_>, base: u64) -> Self {
+        let whole = match items {
+            Bytes::Borrowed(bytes) => Whole::Lent(bytes),
+            other => Whole::Copied(other.as_slice()),
+        };
+        Self::of(whole, base, InputKind::Items)
+    }
+
+    /// A message from a reader.
+    pub fn stream(read: &'b mut IoRead<dyn io::Read + 'b>) -> Self {
+        let offset = read.offset();
+        let window = Window::of(read);
+        let end = offset + window.len() as u64;
+        Self { window, end, ..Self::of(Whole::Stream, 0, InputKind::Message) }
+    }
+
+    /// Lets `act` use the reader, if there is one.
+    #[cold]
+    #[inline(never)]
+    fn with_stream<T>(
+        &mut self,
+        act: impl FnOnce(&mut IoRead<dyn io::Read + 'b>) -> T,
+    ) -> Option<T> {
+        let mut at = self.end;
+        let value = self.window.with(|read| {
+            let value = act(read);
+            at = read.offset();
+            value
+        })?;
+        self.end = at + self.window.len() as u64;
+        Some(value)
+    }
+
+    /// The next bytes that are available without I/O.
+    #[inline(always)]
+    pub fn window(&self) -> &[u8] {
+        self.window.bytes()
+    }
+
+    /// The bytes that were not read yet, if values can borrow from them.
+    #[inline(always)]
+    pub fn lent(&self) -> Option<&'de [u8]> {
+        self.window.lent_bytes()
+    }
+
+    /// Reads until the window has `need` bytes or the input ends. `need` is at most the length of a
+    /// head.
+    #[inline(always)]
+    pub fn fill(&mut self, need: usize) -> Result<()> {
+        if self.window.len() < need && self.window.has_source() {
+            return self.with_stream(|read| read.fill(need)).unwrap_or(Ok(()));
+        }
+        Ok(())
+    }
+
+    /// Moves past the first `n` bytes of the window.
+    #[inline(always)]
+    pub fn advance(&mut self, n: usize) {
+        #[cfg(test)]
+        PASSED.with(|passed| passed.set(passed.get() + n.min(self.window.len())));
+        self.window.pass(n);
+    }
+
+    /// Skips `skip` bytes and takes the `len` bytes after them, if the window contains all of them.
+    #[inline(always)]
+    pub fn short<'s>(&'s mut self, skip: usize, len: usize) -> Option<Bytes<'de, 's>> {
+        #[cfg(test)]
+        PASSED.with(|passed| passed.set(passed.get() + (skip + len).min(self.window.len())));
+        match self.lent() {
+            Some(rest) => {
+                let bytes = rest.get(skip..)?.get(..len)?;
+                self.window.pass(skip + len);
+                Some(Bytes::Borrowed(bytes))
+            }
+            None => self.window.take(skip, len).map(Bytes::Copied),
+        }
+    }
+
+    /// If the window starts with the byte `initial`, takes it and the `N` bytes after it, and returns
+    /// these `N` bytes. Otherwise, or if the window is too short, takes nothing.
+    #[inline(always)]
+    pub fn after<const N: usize>(&mut self, initial: u8) -> Option<[u8; N]> {
+        let (&first, rest) = self.window().split_first()?;
+        let bytes = *rest.first_chunk()?;
+        if first != initial {
+            return None;
+        }
+        self.advance(N + 1);
+        Some(bytes)
+    }
+
+    /// The position in the input, in bytes from its start.
+    #[inline(always)]
+    pub fn offset(&self) -> u64 {
+        self.end - self.window.len() as u64
+    }
+
+    /// The number of bytes left in the input, if it is known. A length in the document of at most this
+    /// number is backed by input.
+    #[inline(always)]
+    pub fn remaining(&self) -> Option<usize> {
+        if self.window.has_source() { None } else { Some(self.window.len()) }
+    }
+
+    /// The bytes that were not read yet, if values can borrow from them.
+    pub fn rest(&self) -> &'de [u8] {
+        self.lent().unwrap_or_default()
+    }
+
+    /// Whether the input is the metadata of a segment.
+    pub fn is_metadata(&self) -> bool {
+        matches!(self.kind, InputKind::Metadata(_))
+    }
+
+    /// The number of bytes of memory that the input allows so far: see [`Limits::memory`]. Of a stream, bytes that were
+    /// received and not yet read do not count: what is refused must not depend on how they arrive.
+    pub fn allowed(&self) -> u64 {
+        let whole = match self.whole {
+            Whole::Stream => return Limits::allowed(self.offset(), 0),
+            Whole::Lent(whole) => whole.len(),
+            Whole::Copied(whole) => whole.len(),
+        };
+        match &self.kind {
+            InputKind::Message => allowed_in_memory(whole as u64),
+            InputKind::Metadata(buffers) => allowed_in_memory(whole as u64).max(buffers.allowed()),
+            InputKind::Items => 0,
+        }
+    }
+
+    /// Skips `len` bytes. Returns how many of them are missing because the input has ended.
+    pub fn pass_over(&mut self, len: u64) -> Result<u64> {
+        let step = usize::try_from(len).unwrap_or(usize::MAX).min(self.window.len());
+        self.advance(step);
+        let left = len - step as u64;
+        if left == 0 {
+            return Ok(0);
+        }
+        self.with_stream(|read| read.pass_over(left)).unwrap_or(Ok(left))
+    }
+
+    /// Takes exactly `len` bytes. `what` names them in the error if the input is too short.
+    #[inline(always)]
+    pub fn take<'s>(&'s mut self, len: usize, what: &str) -> Result<Bytes<'de, 's>> {
+        if let Some(bytes) = self.lent().and_then(|rest| rest.get(..len)) {
+            self.advance(len);
+            return Ok(Bytes::Borrowed(bytes));
+        }
+        self.other_take(len, what)
+    }
+
+    #[inline(never)]
+    fn other_take<'s>(&'s mut self, len: usize, what: &str) -> Result<Bytes<'de, 's>> {
+        if self.window.len() < len {
+            let at = self.offset();
+            if !self.window.has_source() {
+                return Err(too_short(len as u64, self.window.len() as u64, what).at(at));
+            }
+            let gathered = self.with_stream(|read| read.gather(len, what));
+            if let Some(bytes) = gathered.transpose()?.flatten() {
+                return Ok(Bytes::Owned(bytes));
+            }
+        }
+        match self.window.take(0, len) {
+            Some(bytes) => Ok(Bytes::Copied(bytes)),
+            None => Err(Error::eof(what)),
+        }
+    }
+
+    /// Fills `out` from the input. `what` names the bytes in the error if the input is too short.
+    pub fn read_exact(&mut self, out: &mut [u8], what: &str) -> Result<()> {
+        if self.window.len() < out.len()
+            && let Some(read) = self.with_stream(|read| read.read_exact(out, what))
+        {
+            return read;
+        }
+        let bytes = self.take(out.len(), what)?;
+        out.copy_from_slice(bytes.as_slice());
+        Ok(())
+    }
+
+    /// A mark of no bytes.
+    #[inline(always)]
+    pub fn no_mark(&self) -> Mark {
+        Mark { from: self.offset(), kept: [0; KEY] }
+    }
+
+    /// Marks the bytes from offset `from` to the current position.
+    #[inline(always)]
+    pub fn mark(&mut self, mark: &mut Mark, from: u64) {
+        mark.from = from;
+        if self.window.has_source() {
+            self.keep(mark);
+        }
+    }
+
+    #[inline(never)]
+    fn keep(&mut self, mark: &mut Mark) {
+        let len = usize::try_from(self.offset() - mark.from).unwrap_or(usize::MAX);
+        match self.window.passed(len) {
+            Some(bytes) => mark.keep(bytes),
+            None => {
+                self.with_stream(|read| mark.keep(read.last_bytes(len)));
+            }
+        }
+    }
+
+    /// The offset of the marked bytes, and a slice that starts with them. Of a stream, only the first bytes are there.
+    pub fn marked<'a>(&'a self, mark: &'a Mark) -> (u64, &'a [u8]) {
+        if self.window.has_source() {
+            return (mark.from, &mark.kept);
+        }
+        let whole = self.whole();
+        let start = usize::try_from(self.end.saturating_sub(mark.from)).unwrap_or(usize::MAX);
+        let start = whole.len().saturating_sub(start);
+        (mark.from, whole.get(start..).unwrap_or_default())
+    }
+
+    /// All bytes of the input, if they are in memory.
+    fn whole(&self) -> &[u8] {
+        match self.whole {
+            Whole::Lent(whole) => whole,
+            Whole::Copied(whole) => whole,
+            Whole::Stream => &[],
+        }
+    }
+
+    /// Starts to record the bytes that are read.
+    pub fn record(&mut self) {
+        self.recorded_from = self.window.len();
+        if self.window.has_source() {
+            self.with_stream(IoRead::record);
+        }
+    }
+
+    /// Ends the recording and returns the bytes read since [`record`](Self::record).
+    pub fn recorded(&mut self) -> Bytes<'de, 'static> {
+        let (from, left) = (self.recorded_from, self.window.len());
+        match self.whole {
+            Whole::Lent(whole) => Bytes::Borrowed(recorded(whole, from, left)),
+            Whole::Copied(whole) => Bytes::Owned(recorded(whole, from, left).to_vec()),
+            Whole::Stream => Bytes::Owned(self.with_stream(IoRead::recorded).unwrap_or_default()),
+        }
+    }
+
+    /// The buffers that the input may refer to. `None` for a message, which has no buffers.
+    #[inline(always)]
+    pub fn buffers(&mut self) -> Option<&mut dyn Buffers<'de>> {
+        match &mut self.kind {
+            InputKind::Metadata(buffers) => Some(&mut **buffers),
+            _ => None,
+        }
+    }
+
+    /// Returns the bytes of a tensor, which were taken right before: as they are, or as an aligned copy if they are not
+    /// aligned to `align` and the input has an arena.
+    #[inline(always)]
+    pub fn aligned(&mut self, bytes: &'de [u8], align: usize) -> &'de [u8] {
+        match &self.kind {
+            InputKind::Metadata(buffers) if !(bytes.as_ptr() as usize).is_multiple_of(align) => {
+                buffers.aligned(self.offset(), bytes)
+            }
+            _ => bytes,
+        }
+    }
+}
+
+/// The bytes of `whole` that were left at the start of a recording, and are not left now.
+fn recorded(whole: &[u8], before: usize, left: usize) -> &[u8] {
+    let (start, end) = (whole.len().saturating_sub(before), whole.len() - left);
+    whole.get(start..end).unwrap_or_default()
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How many bytes of slices were read or skipped, for tests that a function does not pass over them too often.
+    pub static PASSED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}

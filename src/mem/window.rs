@@ -1,0 +1,197 @@
+//! The bytes that a decoder reads next, wherever they are.
+
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::slice;
+
+/// A source that has some of its next bytes in a buffer.
+pub trait Buffered {
+    /// The bytes in the buffer.
+    fn buffered(&self) -> &[u8];
+
+    /// Moves past the first `n` bytes of the buffer.
+    fn leave(&mut self, n: usize);
+}
+
+/// The next bytes: those of a slice that live for `'de`, those of another slice, or those that a source has buffered.
+///
+/// Where they come from makes no difference to who reads them: there is no branch. What was passed leaves the buffer of the
+/// source when it is used next. The last bytes do not, if the window is dropped.
+pub struct Window<'de, 'b, S: Buffered + ?Sized> {
+    start: NonNull<u8>,
+    len: usize,
+    /// The start when the source was used last.
+    first: NonNull<u8>,
+    is_lent: bool,
+    /// Whose buffer it is. Nobody else uses the source as long as the window lives.
+    source: Option<NonNull<S>>,
+    lives: PhantomData<(&'de [u8], &'b [u8], &'b mut S)>,
+}
+
+impl<'de, 'b, S: Buffered + ?Sized> Window<'de, 'b, S> {
+    /// Bytes that values can borrow.
+    pub fn lent(bytes: &'de [u8]) -> Self {
+        Self { is_lent: true, ..Self::new(bytes, None) }
+    }
+
+    /// Bytes that are only there for a while.
+    pub fn copied(bytes: &'b [u8]) -> Self {
+        Self::new(bytes, None)
+    }
+
+    /// The bytes that a source has in its buffer.
+    pub fn of(source: &'b mut S) -> Self {
+        let source = NonNull::from(source);
+        // SAFETY: it is a reference.
+        Self::new(unsafe { source.as_ref() }.buffered(), Some(source))
+    }
+
+    /// The caller must make sure that the bytes live for `'de` or `'b`, or are those that the source has buffered.
+    fn new(bytes: &[u8], source: Option<NonNull<S>>) -> Self {
+        let start = NonNull::from(bytes).cast();
+        Self { start, len: bytes.len(), first: start, is_lent: false, source, lives: PhantomData }
+    }
+
+    #[inline(always)]
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: `start` and `len` are those of a slice, or of the end of one: `pass` only makes it shorter. The slice lives
+        // for `'de` or `'b`, or the source has buffered it. Then it is as if the source were still borrowed: it was given
+        // away for `'b`, and only `with` uses it, which takes the window anew afterwards.
+        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+
+    /// The bytes, if values can borrow them.
+    #[inline(always)]
+    pub fn lent_bytes(&self) -> Option<&'de [u8]> {
+        // SAFETY: as in `bytes`. If `is_lent`, the slice lives for `'de`.
+        self.is_lent.then(|| unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) })
+    }
+
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline(always)]
+    pub fn has_source(&self) -> bool {
+        self.source.is_some()
+    }
+
+    /// Moves past the first `n` bytes. `n` is at most the number of bytes.
+    #[inline(always)]
+    pub fn pass(&mut self, n: usize) {
+        let n = n.min(self.len);
+        // SAFETY: the result is in the slice or at its end.
+        self.start = unsafe { self.start.add(n) };
+        self.len -= n;
+    }
+
+    /// Moves past the first `skip + len` bytes and returns the last `len` of them.
+    #[inline(always)]
+    pub fn take(&mut self, skip: usize, len: usize) -> Option<&[u8]> {
+        let taken = skip.checked_add(len).filter(|taken| *taken <= self.len)?;
+        let start = self.start;
+        self.pass(taken);
+        // SAFETY: these were bytes of the window: see `bytes`. They are there as long as the window is borrowed.
+        Some(unsafe { slice::from_raw_parts(start.as_ptr().add(skip), len) })
+    }
+
+    /// The last `len` bytes that were passed, unless the source was used since.
+    #[inline]
+    pub fn passed(&self, len: usize) -> Option<&[u8]> {
+        // SAFETY: both are in the same slice. `pass` only moves `start` towards its end.
+        let passed = unsafe { self.start.offset_from(self.first) };
+        if len > usize::try_from(passed).ok()? {
+            return None;
+        }
+        // SAFETY: these bytes are in the slice, which is there as in `bytes`.
+        Some(unsafe { slice::from_raw_parts(self.start.as_ptr().sub(len), len) })
+    }
+
+    /// Lets `act` use the source, after what was passed has left its buffer. `None` if there is no source.
+    pub fn with<T>(&mut self, act: impl FnOnce(&mut S) -> T) -> Option<T> {
+        // SAFETY: `of` was given the source for `'b`. Nobody uses it but this function, and no slice of its buffer is left,
+        // because `self` is borrowed.
+        let source = unsafe { self.source?.as_mut() };
+        source.leave(source.buffered().len().saturating_sub(self.len));
+        // The slice may be gone if `act` panics.
+        (self.start, self.len) = (NonNull::dangling(), 0);
+        self.first = self.start;
+        let value = act(source);
+        let bytes = source.buffered();
+        (self.start, self.len) = (NonNull::from(bytes).cast(), bytes.len());
+        self.first = self.start;
+        Some(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Four bytes at a time, in a buffer of its own.
+    struct Fours(Vec<u8>, Box<[u8]>);
+
+    impl Buffered for Fours {
+        fn buffered(&self) -> &[u8] {
+            &self.1
+        }
+
+        fn leave(&mut self, n: usize) {
+            self.1 = self.1[n..].into();
+        }
+    }
+
+    impl Fours {
+        fn more(&mut self) {
+            let more = self.0.drain(..4.min(self.0.len()));
+            self.1 = self.1.iter().copied().chain(more).collect();
+        }
+    }
+
+    #[test]
+    fn bytes_of_slices() {
+        let bytes = [1, 2, 3, 4];
+        let mut window = Window::<Fours>::lent(&bytes);
+        assert_eq!(window.take(1, 2), Some(&[2, 3][..]));
+        assert_eq!((window.bytes(), window.lent_bytes()), (&[4][..], Some(&[4][..])));
+        assert_eq!(window.take(1, 1), None);
+        assert_eq!(window.take(usize::MAX, 1), None);
+        window.pass(9);
+        assert_eq!((window.len(), window.with(|_| ())), (0, None));
+        let window = Window::<Fours>::copied(&bytes);
+        assert_eq!((window.bytes(), window.lent_bytes()), (&bytes[..], None));
+    }
+
+    #[test]
+    fn bytes_of_a_source() {
+        let mut source = Fours((0..10).collect(), Box::default());
+        let mut window = Window::of(&mut source);
+        assert_eq!((window.len(), window.has_source()), (0, true));
+        window.with(Fours::more);
+        window.pass(1);
+        assert_eq!(window.take(1, 1), Some(&[2][..]));
+        assert_eq!((window.passed(2), window.passed(4)), (Some(&[1, 2][..]), None));
+        window.with(Fours::more);
+        assert_eq!((window.passed(0), window.passed(1)), (Some(&[][..]), None));
+        assert_eq!((window.bytes(), window.lent_bytes()), (&[3, 4, 5, 6, 7][..], None));
+        window.pass(4);
+        window.with(|_| ());
+        assert_eq!(source.buffered(), [7]);
+    }
+
+    #[test]
+    fn a_source_that_panics_leaves_nothing() {
+        let mut source = Fours((0..10).collect(), Box::default());
+        let mut window = Window::of(&mut source);
+        window.with(Fours::more);
+        let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            window.with(|source| {
+                source.1 = Box::default();
+                panic!("a reader");
+            })
+        }));
+        assert!(panic.is_err());
+        assert_eq!(window.bytes(), []);
+    }
+}
