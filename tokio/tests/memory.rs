@@ -146,7 +146,7 @@ fn small_messages_stay_small() {
         assert!(error.to_string().contains("with_max_alloc"), "{error}");
         assert!(most < (64 << 20) + 64 * message.len() + LITTLE, "{most}");
     }
-    let units = b"\xdaTCOL\x82\x1a\x00\x01\x00\x00\x83dlist\x18\xfe\x81dunit";
+    let units = b"\xdaTCOL\x82\x1a\x00\x01\x00\x00\x83earray\x18\xfe\x81dunit";
     refused::<tenarc::Value>(units);
     refused::<Vec<Vec<Big>>>(units);
     let mut bools = b"\xdaTCOL\x90".to_vec();
