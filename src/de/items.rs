@@ -217,22 +217,10 @@ impl<'de> Decoder<'de, '_> {
     ) -> Result<V::Value> {
         match found {
             Item::Within(levels) => self.below(levels, |de| de.deserialize_seq(visitor)),
-            found => received(visitor, |to| self.give_seq(at, found, bulk::fills::<V>(), to)),
-        }
-    }
-
-    fn give_seq(
-        &mut self,
-        at: u64,
-        found: Item,
-        fill: Option<Fill>,
-        to: &mut dyn Receiver<'de>,
-    ) -> Result<()> {
-        match found {
-            Item::Tag(tag::BIGNUM | tag::NEGATIVE_BIGNUM | tag::SOME)
-            | Item::Head(_)
-            | Item::Within(_) => Err(Self::wrong_item(at, found, to.expected())),
-            Item::Tag(tag) => self.give_typed(tag, fill, to),
+            Item::Tag(tag::BIGNUM | tag::NEGATIVE_BIGNUM | tag::SOME) | Item::Head(_) => {
+                Err(Self::wrong_item(at, found, &visitor))
+            }
+            Item::Tag(tag) => self.typed_seq(tag, visitor),
         }
     }
 
@@ -317,13 +305,22 @@ impl<'de> Decoder<'de, '_> {
             return to.receive(Given::Vec(vec));
         }
         let (unclosed, narrowing) = (item.unclosed(), item.kind.into());
-        let (budget, before) = (self.wire.allowance(), self.wire.taken());
-        let (meta, bytes) = self.wire.payload_bytes(item)?;
-        let numbers = Elements::of_numbers(&meta.dtype, narrowing, bytes, at, &budget);
-        let given = numbers.and_then(|numbers| to.receive(Given::Elements(numbers)));
-        self.wire.charge(budget.taken() - before)?;
-        given.map_err(|error| error.at(at))?;
+        self.lend_budget(|de, budget| {
+            let (meta, bytes) = de.wire.payload_bytes(item)?;
+            let numbers = Elements::of_numbers(&meta.dtype, narrowing, bytes, at, budget);
+            let given = numbers.and_then(|numbers| to.receive(Given::Elements(numbers)));
+            given.map_err(|error| error.at(at))
+        })?;
         self.wire.close(unclosed)
+    }
+
+    /// Lets `give` pass a copy of the budget to a visitor while the reader is in use, and takes what the visitor has taken.
+    fn lend_budget(&mut self, give: impl FnOnce(&mut Self, &Budget) -> Result<()>) -> Result<()> {
+        let budget = self.wire.allowance();
+        let before = budget.taken();
+        let given = give(self, &budget);
+        self.wire.charge(budget.taken() - before)?;
+        given
     }
 
     /// Gives the bytes of a byte string, whose head was read, as a sequence of numbers.
@@ -333,12 +330,12 @@ impl<'de> Decoder<'de, '_> {
         at: u64,
         to: &mut dyn Receiver<'de>,
     ) -> Result<()> {
-        let (budget, before) = (self.wire.allowance(), self.wire.taken());
-        let bytes = self.wire.string(head)?;
-        let numbers = Elements::of_numbers(&DType::U8, Narrowing::Nearest, bytes, at, &budget);
-        let given = numbers.and_then(|numbers| to.receive(Given::Elements(numbers)));
-        self.wire.charge(budget.taken() - before)?;
-        given.map_err(|error| error.at(at))
+        self.lend_budget(|de, budget| {
+            let bytes = de.wire.string(head)?;
+            let numbers = Elements::of_numbers(&DType::U8, Narrowing::Nearest, bytes, at, budget);
+            let given = numbers.and_then(|numbers| to.receive(Given::Elements(numbers)));
+            given.map_err(|error| error.at(at))
+        })
     }
 
     /// Reads a tensor for this crate's own visitor: see [`handoff`].
@@ -418,12 +415,10 @@ impl<'de> Decoder<'de, '_> {
 
     fn give_map(&mut self, item: TensorItem, at: u64, to: &mut dyn Receiver<'de>) -> Result<()> {
         let unclosed = item.unclosed();
-        let (budget, before) = (self.wire.allowance(), self.wire.taken());
-        let (meta, bytes) = self.wire.payload_bytes(item)?;
-        let entries = Entries::of_tensor(&meta, bytes, at, &budget);
-        let given = entries.and_then(|entries| to.receive(Given::Entries(entries)));
-        self.wire.charge(budget.taken() - before)?;
-        given?;
+        self.lend_budget(|de, budget| {
+            let (meta, bytes) = de.wire.payload_bytes(item)?;
+            to.receive(Given::Entries(Entries::of_tensor(&meta, bytes, at, budget)?))
+        })?;
         self.wire.close(unclosed)
     }
 
