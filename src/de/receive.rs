@@ -73,5 +73,5 @@ pub fn received<'de, V: Visitor<'de>>(
 
 #[cold]
 fn no_value() -> Error {
-    Error::data("a visitor was given nothing that it takes")
+    Error::data("the visitor was given no value")
 }

@@ -18,20 +18,9 @@ pub struct Input<'de, 'b> {
     window: Window<'de, 'b, IoRead<dyn io::Read + 'b>>,
     /// The offset of the end of the window.
     end: u64,
-    whole: Whole<'de, 'b>,
     /// Where a recording has started: the number of bytes that were left.
     recorded_from: usize,
     kind: InputKind<'de, 'b>,
-}
-
-/// All bytes of the input.
-enum Whole<'de, 'b> {
-    /// Values can borrow from them.
-    Lent(&'de [u8]),
-    /// They were copied from the input, so values cannot borrow from them.
-    Copied(&'b [u8]),
-    /// Not all of them are in memory.
-    Stream,
 }
 
 enum InputKind<'de, 'b> {
@@ -54,14 +43,12 @@ const LOST: u8 = 0xfc;
 impl Mark {
     /// Keeps the first of the marked bytes. If none are known, errors show a `?`.
     fn keep(&mut self, bytes: &[u8]) {
-        let len = bytes.len().min(KEY);
         match bytes.first_chunk() {
             Some(whole) => self.kept = *whole,
             None => {
-                self.kept[..len].copy_from_slice(&bytes[..len]);
-                if let Some(end) = self.kept.get_mut(len) {
-                    *end = LOST;
-                }
+                let (kept, behind) = self.kept.split_at_mut(bytes.len());
+                kept.copy_from_slice(bytes);
+                behind[0] = LOST;
             }
         }
     }
@@ -74,41 +61,39 @@ impl fmt::Debug for Input<'_, '_> {
 }
 
 impl<'de, 'b> Input<'de, 'b> {
-    fn of(whole: Whole<'de, 'b>, base: u64, kind: InputKind<'de, 'b>) -> Self {
-        let window = match whole {
-            Whole::Lent(bytes) => Window::lent(bytes),
-            Whole::Copied(bytes) => Window::copied(bytes),
-            Whole::Stream => Window::copied(&[]),
-        };
+    /// The window starts at offset `base`.
+    fn of(
+        window: Window<'de, 'b, IoRead<dyn io::Read + 'b>>,
+        base: u64,
+        kind: InputKind<'de, 'b>,
+    ) -> Self {
         let end = base.saturating_add(window.len() as u64);
-        Self { window, end, whole, recorded_from: 0, kind }
+        Self { window, end, recorded_from: 0, kind }
     }
 
     /// A message in memory, or another item without buffers.
     pub fn slice(bytes: &'de [u8]) -> Self {
-        Self::of(Whole::Lent(bytes), 0, InputKind::Message)
+        Self::of(Window::lent(bytes), 0, InputKind::Message)
     }
 
     /// The metadata of a segment, which is at offset `base` of the archive.
     pub fn segment(metadata: &'de [u8], base: u64, buffers: &'b mut dyn Buffers<'de>) -> Self {
-        Self::of(Whole::Lent(metadata), base, InputKind::Metadata(buffers))
+        Self::of(Window::lent(metadata), base, InputKind::Metadata(buffers))
     }
 
     /// Items that were taken from a document, where they are at offset `base`.
     pub fn items(items: &'b Bytes<'de, '_>, base: u64) -> Self {
-        let whole = match items {
-            Bytes::Borrowed(bytes) => Whole::Lent(bytes),
-            other => Whole::Copied(other.as_slice()),
+        let window = match items {
+            Bytes::Borrowed(bytes) => Window::lent(bytes),
+            other => Window::copied(other.as_slice()),
         };
-        Self::of(whole, base, InputKind::Items)
+        Self::of(window, base, InputKind::Items)
     }
 
     /// A message from a reader.
     pub fn stream(read: &'b mut IoRead<dyn io::Read + 'b>) -> Self {
         let offset = read.offset();
-        let window = Window::of(read);
-        let end = offset + window.len() as u64;
-        Self { window, end, ..Self::of(Whole::Stream, 0, InputKind::Message) }
+        Self::of(Window::of(read), offset, InputKind::Message)
     }
 
     /// Lets `act` use the reader, if there is one.
@@ -158,19 +143,11 @@ impl<'de, 'b> Input<'de, 'b> {
         self.window.pass(n);
     }
 
-    /// Skips `skip` bytes and takes the `len` bytes after them, if the window contains all of them.
+    /// Skips `skip` bytes and takes the `len` bytes after them, if the window contains all of them. They are there until the
+    /// input is used again.
     #[inline(always)]
-    pub fn short<'s>(&'s mut self, skip: usize, len: usize) -> Option<Bytes<'de, 's>> {
-        #[cfg(test)]
-        PASSED.with(|passed| passed.set(passed.get() + (skip + len).min(self.window.len())));
-        match self.lent() {
-            Some(rest) => {
-                let bytes = rest.get(skip..)?.get(..len)?;
-                self.window.pass(skip + len);
-                Some(Bytes::Borrowed(bytes))
-            }
-            None => self.window.take(skip, len).map(Bytes::Copied),
-        }
+    pub fn short(&mut self, skip: usize, len: usize) -> Option<&[u8]> {
+        self.window.take(skip, len)
     }
 
     /// If the window starts with the byte `initial`, takes it and the `N` bytes after it, and returns
@@ -199,11 +176,6 @@ impl<'de, 'b> Input<'de, 'b> {
         if self.window.has_source() { None } else { Some(self.window.len()) }
     }
 
-    /// The bytes that were not read yet, if values can borrow from them.
-    pub fn rest(&self) -> &'de [u8] {
-        self.lent().unwrap_or_default()
-    }
-
     /// Whether the input is the metadata of a segment.
     pub fn is_metadata(&self) -> bool {
         matches!(self.kind, InputKind::Metadata(_))
@@ -212,14 +184,13 @@ impl<'de, 'b> Input<'de, 'b> {
     /// The number of bytes of memory that the input allows so far: see [`Limits::memory`]. Of a stream, bytes that were
     /// received and not yet read do not count: what is refused must not depend on how they arrive.
     pub fn allowed(&self) -> u64 {
-        let whole = match self.whole {
-            Whole::Stream => return Limits::allowed(self.offset(), 0),
-            Whole::Lent(whole) => whole.len(),
-            Whole::Copied(whole) => whole.len(),
-        };
+        if self.window.has_source() {
+            return Limits::allowed(self.offset(), 0);
+        }
+        let whole = self.window.whole().len() as u64;
         match &self.kind {
-            InputKind::Message => allowed_in_memory(whole as u64),
-            InputKind::Metadata(buffers) => allowed_in_memory(whole as u64).max(buffers.allowed()),
+            InputKind::Message => allowed_in_memory(whole),
+            InputKind::Metadata(buffers) => allowed_in_memory(whole).max(buffers.allowed()),
             InputKind::Items => 0,
         }
     }
@@ -306,19 +277,10 @@ impl<'de, 'b> Input<'de, 'b> {
         if self.window.has_source() {
             return (mark.from, &mark.kept);
         }
-        let whole = self.whole();
+        let whole = self.window.whole();
         let start = usize::try_from(self.end.saturating_sub(mark.from)).unwrap_or(usize::MAX);
         let start = whole.len().saturating_sub(start);
         (mark.from, whole.get(start..).unwrap_or_default())
-    }
-
-    /// All bytes of the input, if they are in memory.
-    fn whole(&self) -> &[u8] {
-        match self.whole {
-            Whole::Lent(whole) => whole,
-            Whole::Copied(whole) => whole,
-            Whole::Stream => &[],
-        }
     }
 
     /// Starts to record the bytes that are read.
@@ -332,10 +294,12 @@ impl<'de, 'b> Input<'de, 'b> {
     /// Ends the recording and returns the bytes read since [`record`](Self::record).
     pub fn recorded(&mut self) -> Bytes<'de, 'static> {
         let (from, left) = (self.recorded_from, self.window.len());
-        match self.whole {
-            Whole::Lent(whole) => Bytes::Borrowed(recorded(whole, from, left)),
-            Whole::Copied(whole) => Bytes::Owned(recorded(whole, from, left).to_vec()),
-            Whole::Stream => Bytes::Owned(self.with_stream(IoRead::recorded).unwrap_or_default()),
+        if let Some(whole) = self.window.lent_whole() {
+            return Bytes::Borrowed(recorded(whole, from, left));
+        }
+        match self.with_stream(IoRead::recorded) {
+            Some(bytes) => Bytes::Owned(bytes),
+            None => Bytes::Owned(recorded(self.window.whole(), from, left).to_vec()),
         }
     }
 

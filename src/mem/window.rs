@@ -13,14 +13,16 @@ pub trait Buffered {
     fn leave(&mut self, n: usize);
 }
 
-/// The next bytes: those of a slice that live for `'de`, those of another slice, or those that a source has buffered.
+/// The next bytes. They are in a slice that lives for `'de`, in one that lives for `'b`, or in the buffer of a source.
 ///
-/// Where they come from makes no difference to who reads them: there is no branch. What was passed leaves the buffer of the
-/// source when it is used next. The last bytes do not, if the window is dropped.
+/// Reading them takes no branch on where they are. Bytes that were passed stay in the buffer of the source until [`with`]
+/// uses it. So who drops the window has to tell the source how far it has come.
+///
+/// [`with`]: Self::with
 pub struct Window<'de, 'b, S: Buffered + ?Sized> {
     start: NonNull<u8>,
     len: usize,
-    /// The start when the source was used last.
+    /// The start of the slice, or of what the source has buffered.
     first: NonNull<u8>,
     is_lent: bool,
     /// Whose buffer it is. Nobody else uses the source as long as the window lives.
@@ -31,23 +33,27 @@ pub struct Window<'de, 'b, S: Buffered + ?Sized> {
 impl<'de, 'b, S: Buffered + ?Sized> Window<'de, 'b, S> {
     /// Bytes that values can borrow.
     pub fn lent(bytes: &'de [u8]) -> Self {
-        Self { is_lent: true, ..Self::new(bytes, None) }
+        // SAFETY: the slice lives for `'de`.
+        Self { is_lent: true, ..unsafe { Self::new(bytes, None) } }
     }
 
     /// Bytes that are only there for a while.
     pub fn copied(bytes: &'b [u8]) -> Self {
-        Self::new(bytes, None)
+        // SAFETY: the slice lives for `'b`.
+        unsafe { Self::new(bytes, None) }
     }
 
     /// The bytes that a source has in its buffer.
     pub fn of(source: &'b mut S) -> Self {
         let source = NonNull::from(source);
-        // SAFETY: it is a reference.
-        Self::new(unsafe { source.as_ref() }.buffered(), Some(source))
+        // SAFETY: `source` was made from a reference, and these are the bytes that it has buffered.
+        unsafe { Self::new(source.as_ref().buffered(), Some(source)) }
     }
 
-    /// The caller must make sure that the bytes live for `'de` or `'b`, or are those that the source has buffered.
-    fn new(bytes: &[u8], source: Option<NonNull<S>>) -> Self {
+    /// # Safety
+    ///
+    /// The bytes must live for `'de` or `'b`, or be those that the source has buffered.
+    unsafe fn new(bytes: &[u8], source: Option<NonNull<S>>) -> Self {
         let start = NonNull::from(bytes).cast();
         Self { start, len: bytes.len(), first: start, is_lent: false, source, lives: PhantomData }
     }
@@ -96,16 +102,28 @@ impl<'de, 'b, S: Buffered + ?Sized> Window<'de, 'b, S> {
         Some(unsafe { slice::from_raw_parts(start.as_ptr().add(skip), len) })
     }
 
+    /// All bytes of the slice, or all that the source had buffered when it was used last. The last ones are
+    /// [`bytes`](Self::bytes), and those before them were passed.
+    pub fn whole(&self) -> &[u8] {
+        // SAFETY: as in `bytes`.
+        unsafe { slice::from_raw_parts(self.first.as_ptr(), self.whole_len()) }
+    }
+
+    /// Like [`whole`](Self::whole), if values can borrow the bytes.
+    pub fn lent_whole(&self) -> Option<&'de [u8]> {
+        // SAFETY: as in `lent_bytes`.
+        let whole = || unsafe { slice::from_raw_parts(self.first.as_ptr(), self.whole_len()) };
+        self.is_lent.then(whole)
+    }
+
+    fn whole_len(&self) -> usize {
+        self.start.addr().get() - self.first.addr().get() + self.len
+    }
+
     /// The last `len` bytes that were passed, unless the source was used since.
-    #[inline]
     pub fn passed(&self, len: usize) -> Option<&[u8]> {
-        // SAFETY: both are in the same slice. `pass` only moves `start` towards its end.
-        let passed = unsafe { self.start.offset_from(self.first) };
-        if len > usize::try_from(passed).ok()? {
-            return None;
-        }
-        // SAFETY: these bytes are in the slice, which is there as in `bytes`.
-        Some(unsafe { slice::from_raw_parts(self.start.as_ptr().sub(len), len) })
+        let passed = self.whole().get(..self.whole_len() - self.len)?;
+        passed.get(passed.len().checked_sub(len)?..)
     }
 
     /// Lets `act` use the source, after what was passed has left its buffer. `None` if there is no source.
@@ -113,15 +131,19 @@ impl<'de, 'b, S: Buffered + ?Sized> Window<'de, 'b, S> {
         // SAFETY: `of` was given the source for `'b`. Nobody uses it but this function, and no slice of its buffer is left,
         // because `self` is borrowed.
         let source = unsafe { self.source?.as_mut() };
-        source.leave(source.buffered().len().saturating_sub(self.len));
-        // The slice may be gone if `act` panics.
-        (self.start, self.len) = (NonNull::dangling(), 0);
-        self.first = self.start;
+        let passed = source.buffered().len().saturating_sub(self.len);
+        // What was buffered may be gone when `leave` or `act` panics.
+        self.hold(&[]);
+        source.leave(passed);
         let value = act(source);
-        let bytes = source.buffered();
+        self.hold(source.buffered());
+        Some(value)
+    }
+
+    /// Holds what the source has buffered, or nothing.
+    fn hold(&mut self, bytes: &[u8]) {
         (self.start, self.len) = (NonNull::from(bytes).cast(), bytes.len());
         self.first = self.start;
-        Some(value)
     }
 }
 
@@ -155,12 +177,14 @@ mod tests {
         let mut window = Window::<Fours>::lent(&bytes);
         assert_eq!(window.take(1, 2), Some(&[2, 3][..]));
         assert_eq!((window.bytes(), window.lent_bytes()), (&[4][..], Some(&[4][..])));
+        assert_eq!((window.whole(), window.lent_whole()), (&bytes[..], Some(&bytes[..])));
         assert_eq!(window.take(1, 1), None);
         assert_eq!(window.take(usize::MAX, 1), None);
         window.pass(9);
         assert_eq!((window.len(), window.with(|_| ())), (0, None));
         let window = Window::<Fours>::copied(&bytes);
         assert_eq!((window.bytes(), window.lent_bytes()), (&bytes[..], None));
+        assert_eq!((window.whole(), window.lent_whole()), (&bytes[..], None));
     }
 
     #[test]

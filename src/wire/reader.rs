@@ -13,7 +13,7 @@ use crate::options::Limits;
 impl<'de> Reader<'de, '_> {
     /// The bytes that were not read yet, if they are in memory and can be borrowed.
     pub fn rest(&self) -> &'de [u8] {
-        self.src.rest()
+        self.src.lent().unwrap_or_default()
     }
 
     /// Skips bytes that the caller has read from [`Reader::rest`].

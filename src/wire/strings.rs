@@ -70,13 +70,10 @@ impl<'de> Reader<'de, '_> {
             return None;
         }
         let at = self.offset() + skip as u64;
-        match self.src.short(skip, len)? {
-            Bytes::Copied(bytes) => Some(match mem::text(bytes) {
-                Ok(text) => Ok(Text::Copied(text)),
-                Err(error) => Err(not_utf8(error).at(at)),
-            }),
-            _ => None,
-        }
+        Some(match mem::text(self.src.short(skip, len)?) {
+            Ok(text) => Ok(Text::Copied(text)),
+            Err(error) => Err(not_utf8(error).at(at)),
+        })
     }
 
     /// The content of a byte or text string whose head was read.
