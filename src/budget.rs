@@ -32,6 +32,8 @@ pub struct Budget {
     allowed: Cell<u64>,
     /// The size of the place for the next value, if it is not small, and if no value was read into it.
     place: Cell<usize>,
+    /// Whether a struct has to be read again, by the names of its fields: see [`refuse_order`](Self::refuse_order).
+    refused: Cell<bool>,
 }
 
 impl Budget {
@@ -45,6 +47,7 @@ impl Budget {
             given: given.into(),
             allowed: 0.into(),
             place: 0.into(),
+            refused: false.into(),
         }
     }
 
@@ -113,7 +116,7 @@ impl Budget {
     /// Makes room for one more element: see [`Room::grow`].
     #[cold]
     #[inline(never)]
-    pub fn element(&self, room: &mut Room, kind: Kind, left: usize) -> Result<()> {
+    pub fn element(&self, room: &mut Room, kind: &Kind, left: usize) -> Result<()> {
         self.grow(room.grow(kind, left))
     }
 
@@ -138,7 +141,7 @@ impl Budget {
 
     /// Notes that memory was taken for a value of this type, which is read next.
     #[inline(always)]
-    pub fn place(&self, kind: Kind) {
+    pub fn place(&self, kind: &Kind) {
         if kind.size > SMALL {
             self.place.set(kind.size);
         }
@@ -160,6 +163,23 @@ impl Budget {
             Some(bytes) => self.charge(bytes),
             None => Ok(()),
         }
+    }
+
+    /// Notes that a visitor does not take the fields of a struct in order. The struct has to be read again, whatever became
+    /// of the error.
+    pub fn refuse_order(&self) {
+        self.refused.set(true);
+    }
+
+    /// Whether an order was refused, and the struct was not read again yet.
+    #[inline(always)]
+    pub fn is_refused(&self) -> bool {
+        self.refused.get()
+    }
+
+    /// Like [`is_refused`](Self::is_refused), for who reads the struct again.
+    pub fn take_refusal(&self) -> bool {
+        self.refused.take()
     }
 
     /// More bytes are wanted than are left. That is an error, unless the largest limit was set, which is none: the input may
@@ -247,44 +267,41 @@ impl Kind {
     }
 }
 
-/// The number of elements for which a collection has room that a visitor fills. The visitor is serde's for a `Vec`, or one
-/// that takes as much.
+/// The room of a collection that a visitor fills. The visitor is serde's for a `Vec`, or one that takes as much.
 #[derive(Clone, Copy, Debug)]
-pub struct Room(usize);
+pub struct Room {
+    /// The number of elements for which memory was taken.
+    all: usize,
+    /// The number of further elements that fit.
+    free: usize,
+}
 
 impl Room {
     /// Nothing was reserved yet.
-    pub const NONE: Self = Self(0);
+    pub const NONE: Self = Self { all: 0, free: 0 };
     /// The elements are part of a tuple or struct, whose memory is that of an element or field around it.
-    pub const INSIDE: Self = Self(usize::MAX);
+    pub const INSIDE: Self = Self { all: 0, free: usize::MAX };
 
-    /// Whether there is room for the element with this number. Elements without size need none: some visitors pass over
-    /// others with them.
+    /// Takes the room of one more element. Returns false if there is none, and [`grow`](Self::grow) has to make it. Elements
+    /// without size need none: some visitors pass over others with them.
     #[inline(always)]
-    pub fn holds(self, kind: Kind, index: usize) -> bool {
-        kind.size == 0 || index < self.0
-    }
-
-    /// Makes room for one more element, as a `Vec` does. Before the first one, serde has reserved memory for `left` elements,
-    /// but not for many.
-    #[inline(always)]
-    pub fn grow(&mut self, kind: Kind, left: usize) -> Growth {
-        let Kind { size, reserved, .. } = kind;
-        let first = left.min(reserved);
-        if self.0 == 0 && first > 0 {
-            // At most `RESERVED` bytes.
-            self.0 = first;
-            return Growth { old: 0, new: (first * size) as u64 };
+    pub fn take(&mut self, kind: &Kind) -> bool {
+        if kind.size == 0 {
+            return true;
         }
-        self.grow_again(kind)
+        let free = self.free.checked_sub(1);
+        self.free = free.unwrap_or_default();
+        free.is_some()
     }
 
-    #[cold]
-    #[inline(never)]
-    fn grow_again(&mut self, Kind { size, least, .. }: Kind) -> Growth {
-        let old = self.0;
-        self.0 = old.saturating_mul(2).max(least);
-        Growth::new(size, old, self.0)
+    /// Makes room for some more elements, as a `Vec` does, and takes that of one. Before the first one, serde has reserved
+    /// memory for `left` elements, but not for many.
+    pub fn grow(&mut self, kind: &Kind, left: usize) -> Growth {
+        let Kind { size, reserved, least } = *kind;
+        let (old, first) = (self.all, left.min(reserved));
+        self.all = if old == 0 && first > 0 { first } else { old.saturating_mul(2).max(least) };
+        self.free = self.all - old - 1;
+        Growth::new(size, old, self.all)
     }
 }
 
@@ -356,11 +373,11 @@ mod tests {
             let told = told.min(RESERVED / size_of::<T>());
             let (mut values, mut room) = (Vec::with_capacity(told), Room::NONE);
             for index in 0..count {
-                if !room.holds(Kind::of::<T>(), index) {
-                    room.grow(Kind::of::<T>(), told);
+                if !room.take(&Kind::of::<T>()) {
+                    room.grow(&Kind::of::<T>(), told);
                 }
                 values.push(element.clone());
-                assert_eq!(values.capacity(), room.0, "{} {told} {index}", size_of::<T>());
+                assert_eq!(values.capacity(), room.all, "{} {told} {index}", size_of::<T>());
             }
         }
         for told in [0, 1, 3, 1000, 1 << 20] {

@@ -34,11 +34,11 @@ impl<'a, 'de, 'b> Seq<'a, 'de, 'b> {
 impl Seq<'_, '_, '_> {
     /// Starts the next element, which is of this kind. Returns its offset.
     #[inline(always)]
-    fn begin(&mut self, kind: Kind) -> Result<Option<u64>> {
+    fn begin(&mut self, kind: &'static Kind) -> Result<Option<u64>> {
         if !self.de.wire.more(self.left)? {
             return Ok(None);
         }
-        if !self.room.holds(kind, self.index) {
+        if !self.room.take(kind) {
             self.make_room(kind)?;
         }
         self.de.wire.place(kind);
@@ -47,7 +47,7 @@ impl Seq<'_, '_, '_> {
 
     #[cold]
     #[inline(never)]
-    fn make_room(&mut self, kind: Kind) -> Result<()> {
+    fn make_room(&mut self, kind: &'static Kind) -> Result<()> {
         self.de.wire.grow(self.room.grow(kind, self.told.get()))
     }
 
@@ -74,7 +74,7 @@ impl<'de> de::SeqAccess<'de> for Seq<'_, 'de, '_> {
 
     #[inline(always)]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
-        let Some(at) = self.begin(const { Kind::of::<T::Value>() })? else { return Ok(None) };
+        let Some(at) = self.begin(const { &Kind::of::<T::Value>() })? else { return Ok(None) };
         match seed.deserialize(&mut *self.de) {
             Ok(value) => {
                 self.index += 1;
@@ -109,7 +109,7 @@ impl<'a, 'de, 'b, const COUNTED: bool> Map<'a, 'de, 'b, COUNTED> {
 
     /// Starts the value of an entry, which is of this kind.
     #[inline(always)]
-    fn begin_value(&mut self, kind: Kind) -> Result<()> {
+    fn begin_value(&mut self, kind: &'static Kind) -> Result<()> {
         if !self.left.take_one() {
             return Err(no_value(self.de.wire.offset()));
         }
@@ -158,7 +158,7 @@ impl<'de, const COUNTED: bool> de::MapAccess<'de> for Map<'_, 'de, '_, COUNTED> 
 
     #[inline(always)]
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
-        self.begin_value(const { Kind::of::<V::Value>() })?;
+        self.begin_value(const { &Kind::of::<V::Value>() })?;
         match seed.deserialize(&mut *self.de) {
             Ok(value) => Ok(value),
             Err(error) => Err(self.locate(error)),
@@ -274,7 +274,7 @@ impl<'de> de::VariantAccess<'de> for &mut EnumAccess<'_, 'de, '_> {
 
     #[inline]
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value> {
-        self.de.wire.place(const { Kind::of::<T::Value>() });
+        self.de.wire.place(const { &Kind::of::<T::Value>() });
         self.content(|de| seed.deserialize(de))
     }
 

@@ -46,6 +46,7 @@ macro_rules! visitors {
                 Self { numbers: [$(visitor_of::<Vec<$type>>(),)*], bools: visitor_of::<Vec<bool>>() }
             }
 
+            #[inline]
             fn of(&self, fill: Fill) -> Option<TypeId> {
                 match fill {
                     $(Fill::Number(NumberType::$dtype) => self.numbers.get($at).copied().flatten(),)*
@@ -94,7 +95,7 @@ pub fn is_vec_of<'de, V: Visitor<'de>>(dtype: &DType) -> bool {
     fills::<V>().is_some_and(|fill| fill.is(dtype))
 }
 
-#[inline(never)]
+#[inline]
 fn is_visitor(id: TypeId, fill: Fill) -> bool {
     static VISITORS: OnceLock<Visitors> = OnceLock::new();
 

@@ -53,13 +53,8 @@ impl<'de> de::Deserializer<'de> for &mut Decoder<'de, '_> {
             self.wire.src.advance(1);
             return visitor.visit_bool(initial == head::TRUE);
         }
-        let at = self.wire.offset();
-        let head = self.plain(&visitor)?;
-        match head.initial {
-            head::FALSE => visitor.visit_bool(false),
-            head::TRUE => visitor.visit_bool(true),
-            _ => Err(Decoder::wrong(at, head, &visitor)),
-        }
+        let value = self.boolean(&visitor)?;
+        visitor.visit_bool(value)
     }
 
     integers! {
@@ -80,7 +75,8 @@ impl<'de> de::Deserializer<'de> for &mut Decoder<'de, '_> {
         if let Some(bytes) = self.wire.src.after(head::SINGLE) {
             return visitor.visit_f32(f32::from_be_bytes(bytes));
         }
-        self.other_single(visitor)
+        let value = self.single(&visitor)?;
+        visitor.visit_f32(value)
     }
 
     #[inline(always)]
@@ -88,7 +84,8 @@ impl<'de> de::Deserializer<'de> for &mut Decoder<'de, '_> {
         if let Some(bytes) = self.wire.src.after(head::DOUBLE) {
             return visitor.visit_f64(f64::from_be_bytes(bytes));
         }
-        self.other_double(visitor)
+        let value = self.double(&visitor)?;
+        visitor.visit_f64(value)
     }
 
     fn deserialize_char<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {

@@ -81,25 +81,45 @@ impl<'de> Decoder<'de, '_> {
         }
     }
 
-    /// Reads an `f32` from a float of another width, or from an integer.
-    #[inline(never)]
-    pub(super) fn other_single<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
+    /// Reads an integer between these bounds.
+    #[cold]
+    pub(super) fn integer(
+        &mut self,
+        (least, most): (i128, i128),
+        expected: &dyn de::Expected,
+    ) -> Result<i128> {
         let at = self.wire.offset();
-        let number = self.number(&visitor)?;
-        match number.to_single() {
-            Some(value) => visitor.visit_f32(value),
-            None => Err(wrong_number(number, &visitor).at(at)),
-        }
+        let number = self.number(expected)?;
+        let value = number.as_int().filter(|value| (least..=most).contains(value));
+        value.ok_or_else(|| wrong_number(number, expected).at(at))
     }
 
-    /// Reads an `f64` from a float of another width, or from an integer.
+    /// Reads an `f32`, also from a float of another width, or from an integer.
     #[inline(never)]
-    pub(super) fn other_double<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
+    pub(super) fn single(&mut self, expected: &dyn de::Expected) -> Result<f32> {
         let at = self.wire.offset();
-        let number = self.number(&visitor)?;
-        match number.as_double() {
-            Some(value) => visitor.visit_f64(value),
-            None => Err(wrong_number(number, &visitor).at(at)),
+        let number = self.number(expected)?;
+        number.to_single().ok_or_else(|| wrong_number(number, expected).at(at))
+    }
+
+    /// Reads an `f64`, also from a float of another width, or from an integer.
+    #[inline(never)]
+    pub(super) fn double(&mut self, expected: &dyn de::Expected) -> Result<f64> {
+        let at = self.wire.offset();
+        let number = self.number(expected)?;
+        number.as_double().ok_or_else(|| wrong_number(number, expected).at(at))
+    }
+
+    /// Reads a bool.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn boolean(&mut self, expected: &dyn de::Expected) -> Result<bool> {
+        let at = self.wire.offset();
+        let head = self.plain(expected)?;
+        match head.initial {
+            head::FALSE => Ok(false),
+            head::TRUE => Ok(true),
+            _ => Err(Self::wrong(at, head, expected)),
         }
     }
 

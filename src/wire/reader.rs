@@ -295,7 +295,7 @@ impl<'de, 'b> Reader<'de, 'b> {
 
     /// Notes that memory was taken for a value of this type, which is read next: see [`Budget::in_box`].
     #[inline(always)]
-    pub fn place(&self, kind: Kind) {
+    pub fn place(&self, kind: &Kind) {
         self.budget.place(kind);
     }
 

@@ -16,6 +16,7 @@ mod large;
 mod limits;
 mod located;
 mod nested;
+mod order;
 mod paths;
 mod rows;
 mod same_as_rows;

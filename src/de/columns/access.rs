@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use serde::de::{self, DeserializeSeed, Unexpected, Visitor};
+use serde::de::{self, Deserialize, DeserializeSeed, Unexpected, Visitor};
 
 use super::name::{Name, Shown};
 use super::row::{Row, shown};
@@ -11,22 +11,18 @@ use crate::budget::{self, Budget, MapRoom, Room};
 use crate::de::access::key_text;
 use crate::error::{Error, Result};
 use crate::serde_model::invalid;
-use crate::wire::columns::{Column, Field, Kind, Maps};
+use crate::wire::columns::{Column, Field, Kind, Maps, Structs};
 
 /// Rows that come from several columns, one after the other.
 pub trait MoreRows<'de> {
-    /// Moves to the next column if there are no more rows in this one. Returns the number of rows that are left in it, which is
-    /// zero after the last column.
-    fn ready(&mut self) -> Result<usize>;
+    /// The next column that has rows, and the rows of it that are wanted.
+    fn next_rows(&mut self) -> Result<Option<(Column<'de>, Range<usize>)>>;
 
-    /// The number of rows that are certain to follow.
+    /// The number of rows that are certain to follow in further columns.
     fn left(&self) -> usize;
 
-    /// Takes the next row. It is there, because [`ready`](Self::ready) was called.
-    fn next(&mut self) -> Option<(&mut Column<'de>, usize)>;
-
-    /// Adds the number of the row that was taken last to an error in it.
-    fn in_last_row(&self, error: Error) -> Error;
+    /// Adds the number of a row to an error. It is a row of the column that was returned last.
+    fn in_row(&self, row: usize, error: Error) -> Error;
 }
 
 /// The elements of a sequence.
@@ -36,8 +32,6 @@ pub struct Elements<'c, 'de> {
     /// The offset of the column in the input.
     at: u64,
     room: Room,
-    /// The number of elements that take room.
-    counted: usize,
     /// The number of elements that were taken.
     index: usize,
 }
@@ -45,15 +39,22 @@ pub struct Elements<'c, 'de> {
 enum Source<'c, 'de> {
     List(&'c mut Column<'de>, Range<usize>),
     Tuple(std::slice::IterMut<'c, Column<'de>>, usize),
-    /// Numbers that are not in a column.
-    Own(Box<Column<'de>>, Range<usize>),
-    Several(&'c mut dyn MoreRows<'de>),
+    /// The fields of a struct, which all have this row.
+    Struct(&'c mut Structs<'de>, usize),
+    Several(Box<Several<'c, 'de>>),
+}
+
+/// Rows of a column that nobody else has, and columns that follow.
+struct Several<'c, 'de> {
+    column: Column<'de>,
+    rows: Range<usize>,
+    more: Option<&'c mut dyn MoreRows<'de>>,
 }
 
 impl<'c, 'de> Elements<'c, 'de> {
     #[inline(always)]
     fn new(source: Source<'c, 'de>, at: u64, allowance: &'c Budget, room: Room) -> Self {
-        Self { source, allowance, at, room, counted: 0, index: 0 }
+        Self { source, allowance, at, room, index: 0 }
     }
 
     /// The rows of a column, which are the elements of a list at offset `at`.
@@ -68,9 +69,11 @@ impl<'c, 'de> Elements<'c, 'de> {
         Self::new(Source::List(column, rows), at, allowance, room)
     }
 
+    /// The rows of a column that nobody else has.
     pub fn own(column: Column<'de>, rows: Range<usize>, allowance: &'c Budget, room: Room) -> Self {
         let at = column.at;
-        Self::new(Source::Own(Box::new(column), rows), at, allowance, room)
+        let source = Source::Several(Box::new(Several { column, rows, more: None }));
+        Self::new(source, at, allowance, room)
     }
 
     #[inline(always)]
@@ -84,8 +87,24 @@ impl<'c, 'de> Elements<'c, 'de> {
         Self::new(Source::Tuple(columns.iter_mut(), row), at, allowance, room)
     }
 
-    pub fn of_several(rows: &'c mut dyn MoreRows<'de>, allowance: &'c Budget) -> Self {
-        Self::new(Source::Several(rows), NOWHERE, allowance, Room::NONE)
+    /// The fields of a struct, in order. All are in all rows.
+    #[inline(always)]
+    pub fn of_struct(
+        structs: &'c mut Structs<'de>,
+        row: usize,
+        at: u64,
+        allowance: &'c Budget,
+    ) -> Self {
+        Self::new(Source::Struct(structs, row), at, allowance, Room::INSIDE)
+    }
+
+    /// The first column is read at once, because the visitor may ask for the number of rows.
+    pub fn of_several(rows: &'c mut dyn MoreRows<'de>, allowance: &'c Budget) -> Result<Self> {
+        let first = rows.next_rows()?;
+        let (column, range) = first.unwrap_or_else(|| (Column::new(NOWHERE, Kind::Unit), 0..0));
+        let several = Several { column, rows: range, more: Some(rows) };
+        let source = Source::Several(Box::new(several));
+        Ok(Self::new(source, NOWHERE, allowance, Room::NONE))
     }
 
     /// Passes the elements to a visitor, which must take all of them.
@@ -93,19 +112,41 @@ impl<'c, 'de> Elements<'c, 'de> {
     pub fn visit<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value> {
         // The value is made where it is returned, because a copy of it would wait until it is written.
         let mut value = visitor.visit_seq(&mut self);
-        if value.is_err() || !matches!(&self.source, Source::List(_, rows) if rows.is_empty()) {
+        if value.is_err() || !self.is_at_end() {
+            self.check_order(value.is_ok());
             value = value.and_then(|value| self.close().map(|()| value));
             value = value.map_err(|error| located(error, self.at));
         }
         value
     }
 
-    /// Checks that all elements were taken. Who has several columns checks it by itself.
+    #[inline(always)]
+    fn is_at_end(&self) -> bool {
+        match &self.source {
+            Source::List(_, rows) => rows.is_empty(),
+            Source::Several(several) => several.rows.is_empty(),
+            Source::Struct(structs, _) => self.index == structs.fields.len(),
+            Source::Tuple(columns, _) => columns.len() == 0,
+        }
+    }
+
+    /// Whether the visitor took the fields of a struct in order. One that takes no sequence fails before it asks for an
+    /// element. One with aliases asks for fewer.
+    #[cold]
+    fn check_order(&self, is_ok: bool) {
+        if let Source::Struct(structs, _) = &self.source
+            && (is_ok || self.index == 0)
+        {
+            structs.refuse_order();
+            self.allowance.refuse_order();
+        }
+    }
+
+    /// Checks that all elements were taken. Who has several columns checks by itself that there are no more columns.
     #[inline(never)]
     pub fn close(&self) -> Result<()> {
         let what = match &self.source {
-            Source::Several(_) => return Ok(()),
-            Source::Own(..) => "a typed array",
+            Source::Several(several) if several.more.is_none() => "a typed array",
             _ => "an array",
         };
         all_taken(self.left(), what)
@@ -114,41 +155,60 @@ impl<'c, 'de> Elements<'c, 'de> {
     #[inline]
     fn left(&self) -> usize {
         match &self.source {
-            Source::List(_, rows) | Source::Own(_, rows) => rows.len(),
+            Source::List(_, rows) => rows.len(),
             Source::Tuple(columns, _) => columns.len(),
-            Source::Several(rows) => rows.left(),
+            Source::Struct(structs, _) => structs.fields.len() - self.index,
+            Source::Several(several) => several.left(),
         }
     }
 
     /// Starts the next element, which is of this kind.
     #[inline(always)]
-    fn next(&mut self, kind: budget::Kind) -> Result<Option<Row<'_, 'de>>> {
-        let left = match &mut self.source {
-            Source::List(_, rows) => rows.len(),
-            Source::Several(rows) => rows.ready()?,
-            _ => self.left(),
-        };
-        if left == 0 {
-            return Ok(None);
+    fn next(&mut self, kind: &'static budget::Kind) -> Result<Option<Row<'_, 'de>>> {
+        if !self.room.take(kind) {
+            self.make_room(kind)?;
         }
-        if !self.room.holds(kind, self.counted) {
-            self.make_room(kind, left)?;
-        }
-        self.counted += usize::from(kind.size > 0);
-        self.index += 1;
-        self.allowance.place(kind);
         let (column, row) = match &mut self.source {
-            Source::List(column, rows) => {
-                let row = rows.start;
-                rows.start += 1;
-                (&mut **column, row)
+            Source::List(column, rows) => match rows.next() {
+                Some(row) => (&mut **column, row),
+                None => return Ok(None),
+            },
+            Source::Struct(structs, row) => match structs.fields.get_mut(self.index) {
+                Some(field) => (&mut field.column, *row),
+                None => return Ok(None),
+            },
+            Source::Several(several) => {
+                let row = match several.rows.next() {
+                    Some(row) => row,
+                    None if several.next_column()? => several.rows.next().unwrap_or_default(),
+                    None => return Ok(None),
+                };
+                (&mut several.column, row)
             }
-            other => match other.next() {
-                Some(next) => next,
+            Source::Tuple(columns, row) => match columns.next() {
+                Some(column) => (column, *row),
                 None => return Ok(None),
             },
         };
+        self.index += 1;
+        self.allowance.place(kind);
         Ok(Some(Row::new(column, row, self.allowance)))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, kind: &budget::Kind) -> Result<()> {
+        if let Source::Several(several) = &mut self.source
+            && several.rows.is_empty()
+        {
+            several.next_column()?;
+        }
+        let left = self.left();
+        if left == 0 {
+            return Ok(());
+        }
+        let room = self.allowance.element(&mut self.room, kind, left);
+        room.map_err(|error| located(error, self.at))
     }
 
     /// Adds the place of the last element to an error in it.
@@ -156,31 +216,41 @@ impl<'c, 'de> Elements<'c, 'de> {
     #[inline(never)]
     fn in_last(&self, error: Error) -> Error {
         let at = match &self.source {
-            Source::Several(rows) => return rows.in_last_row(error),
+            Source::Several(several) => {
+                let Several { column, rows, more } = &**several;
+                if let Some(more) = more {
+                    return more.in_row(rows.start.saturating_sub(1), located(error, column.at));
+                }
+                column.at
+            }
+            Source::Struct(structs, _) => {
+                return match structs.fields.get(self.index.saturating_sub(1)) {
+                    Some(field) => located(error, field.column.at).in_field(&*field.name),
+                    None => error,
+                };
+            }
             Source::List(column, _) => column.at,
-            _ => self.at,
+            Source::Tuple(..) => self.at,
         };
         located(error, at).in_index(self.index.saturating_sub(1) as u64)
     }
-
-    #[cold]
-    #[inline(never)]
-    fn make_room(&mut self, kind: budget::Kind, left: usize) -> Result<()> {
-        let room = self.allowance.element(&mut self.room, kind, left);
-        room.map_err(|error| located(error, self.at))
-    }
 }
 
-/// All but the rows of one column.
-impl<'de> Source<'_, 'de> {
+impl Several<'_, '_> {
+    /// Goes on to the next column. Returns false if there is none.
+    #[cold]
     #[inline(never)]
-    fn next(&mut self) -> Option<(&mut Column<'de>, usize)> {
-        match self {
-            Self::Tuple(columns, row) => Some((columns.next()?, *row)),
-            Self::Own(column, rows) => Some((column, rows.next()?)),
-            Self::Several(rows) => rows.next(),
-            Self::List(..) => None,
-        }
+    fn next_column(&mut self) -> Result<bool> {
+        let Some(more) = &mut self.more else { return Ok(false) };
+        let Some(next) = more.next_rows()? else { return Ok(false) };
+        (self.column, self.rows) = next;
+        Ok(true)
+    }
+
+    /// The number of rows that are left.
+    fn left(&self) -> usize {
+        let more = self.more.as_ref().map_or(0, |more| more.left());
+        self.rows.len().saturating_add(more)
     }
 }
 
@@ -188,9 +258,19 @@ impl<'de> de::SeqAccess<'de> for &mut Elements<'_, 'de> {
     type Error = Error;
 
     #[inline]
+    fn next_element<T: Deserialize<'de>>(&mut self) -> Result<Option<T>> {
+        let Some(row) = self.next(const { &budget::Kind::of::<T>() })? else { return Ok(None) };
+        match row.read() {
+            Ok(value) => Ok(Some(value)),
+            Err(error) => Err(self.in_last(error)),
+        }
+    }
+
+    #[inline]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
-        let kind = const { budget::Kind::of::<T::Value>() };
-        let Some(row) = self.next(kind)? else { return Ok(None) };
+        let Some(row) = self.next(const { &budget::Kind::of::<T::Value>() })? else {
+            return Ok(None);
+        };
         match seed.deserialize(row) {
             Ok(value) => Ok(Some(value)),
             Err(error) => Err(self.in_last(error)),
@@ -378,14 +458,14 @@ impl<'c, 'de> Entries<'c, 'de> {
 
     #[cold]
     #[inline(never)]
-    fn make_room(&mut self, kind: budget::Kind) -> Result<()> {
+    fn make_room(&mut self, kind: &'static budget::Kind) -> Result<()> {
         let bytes = self.room.grow(kind.size, self.left() + 1);
         self.allowance.charge(bytes).map_err(|error| located(error, self.at_value()))
     }
 
     /// The value of the key that was read last, which is of this kind.
     #[inline(always)]
-    fn value(&mut self, kind: budget::Kind) -> Result<Row<'_, 'de>> {
+    fn value(&mut self, kind: &'static budget::Kind) -> Result<Row<'_, 'de>> {
         if self.room.is_used_up() {
             self.make_room(kind)?;
         }
@@ -451,8 +531,25 @@ impl<'de> de::MapAccess<'de> for &mut Entries<'_, 'de> {
     }
 
     #[inline]
+    fn next_value<V: Deserialize<'de>>(&mut self) -> Result<V> {
+        let value = self.value(const { &budget::Kind::of::<V>() })?;
+        match value.read() {
+            Ok(value) => Ok(value),
+            Err(error) => Err(self.in_last(error)),
+        }
+    }
+
+    #[inline]
+    fn next_entry<K: Deserialize<'de>, V: Deserialize<'de>>(&mut self) -> Result<Option<(K, V)>> {
+        match self.next_key()? {
+            Some(key) => Ok(Some((key, self.next_value()?))),
+            None => Ok(None),
+        }
+    }
+
+    #[inline]
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
-        let value = self.value(const { budget::Kind::of::<V::Value>() })?;
+        let value = self.value(const { &budget::Kind::of::<V::Value>() })?;
         match seed.deserialize(value) {
             Ok(value) => Ok(value),
             Err(error) => Err(self.in_last(error)),
@@ -574,7 +671,7 @@ impl<'de> de::VariantAccess<'de> for &mut Variant<'_, 'de> {
     #[inline]
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value> {
         let content = self.content("newtype variant")?;
-        content.allowance.place(const { budget::Kind::of::<T::Value>() });
+        content.allowance.place(const { &budget::Kind::of::<T::Value>() });
         let at = content.column.at;
         seed.deserialize(content).map_err(|error| self.in_content(at, error))
     }

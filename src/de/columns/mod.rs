@@ -18,8 +18,8 @@ use std::ops::Range;
 use serde::de::Visitor;
 
 pub(crate) use self::access::Elements;
-use self::access::MoreRows;
 pub(in crate::de) use self::access::{Entries, Variant, not_read};
+use self::access::{MoreRows, all_taken};
 pub(in crate::de) use self::name::{Name, Shown};
 pub(crate) use self::place::ColumnOfGroups;
 pub(in crate::de) use self::tensors::{PlainArray, check_rank};
@@ -63,9 +63,8 @@ impl<'de> Decoder<'de, '_> {
         let allowance = self.wire.allowance();
         let all = Wanted { rows: 0..u64::MAX, before: 0, fields: WantedFields::All };
         let mut groups = Groups::new(&mut self.wire, &mut left, &allowance, all);
-        // The first group is read before the visitor asks for the number of rows.
-        groups.next_group()?;
-        let given = to.receive(Given::Elements(Elements::of_several(&mut groups, &allowance)));
+        let elements = Elements::of_several(&mut groups, &allowance)?;
+        let given = to.receive(Given::Elements(elements));
         // The reader resumes after the visitor even if the visitor failed, because the caller may continue after an
         // error.
         let given = given.and_then(|()| groups.close());
@@ -91,19 +90,20 @@ struct Groups<'a, 'de, 'b> {
     wanted: Wanted<'a>,
     /// The number of rows in the groups that were read or skipped.
     passed: u64,
-    /// The number of the next row.
-    at: u64,
+    /// The number of the first row in the column that was read last.
+    first: u64,
+    /// The bytes that this column has taken from the budget. They are free again after its last row.
+    taken: u64,
     allowance: &'a Budget,
-    current: Option<Current<'de>>,
 }
 
-/// The group that is being read.
-struct Current<'de> {
-    column: Column<'de>,
-    row: usize,
-    rows: usize,
-    /// The bytes that the group has taken from the budget. They are free again after its last row.
-    taken: u64,
+/// What comes next in the groups.
+enum Found<'de> {
+    /// The wanted rows of a group, and their number.
+    Rows(Column<'de>, usize),
+    /// A group without wanted rows.
+    NotWanted,
+    End,
 }
 
 impl<'a, 'de, 'b> Groups<'a, 'de, 'b> {
@@ -113,27 +113,25 @@ impl<'a, 'de, 'b> Groups<'a, 'de, 'b> {
         allowance: &'a Budget,
         wanted: Wanted<'a>,
     ) -> Self {
-        Self { wire, left, wanted, passed: 0, at: 0, allowance, current: None }
+        Self { wire, left, wanted, passed: 0, first: 0, taken: 0, allowance }
     }
 
-    /// Reads groups until there is one with rows that are wanted. Returns false after the last one.
+    /// Reads groups until there is one with rows that are wanted. Returns its column, and these rows of it.
     #[cold]
-    fn next_group(&mut self) -> Result<bool> {
-        if let Some(Current { taken, .. }) = self.current.take() {
-            self.allowance.refund(taken);
-        }
+    fn next_group(&mut self) -> Result<Option<(Column<'de>, usize)>> {
+        self.allowance.refund(std::mem::take(&mut self.taken));
         self.wire.resume(self.allowance);
         while self.passed < self.wanted.rows.end {
             let first = self.passed;
             let found = self.read_group().map_err(|error| self.in_group(first, error));
             self.allowance.take_over(&self.wire.allowance());
             match found? {
-                Some(true) => return Ok(true),
-                Some(false) => {}
-                None => break,
+                Found::Rows(column, rows) => return Ok(Some((column, rows))),
+                Found::NotWanted => {}
+                Found::End => break,
             }
         }
-        Ok(false)
+        Ok(None)
     }
 
     /// Adds the number of a row to an error of the group that starts with the row `first`.
@@ -151,9 +149,9 @@ impl<'a, 'de, 'b> Groups<'a, 'de, 'b> {
         error.in_index(self.wanted.before.saturating_add(row))
     }
 
-    /// Reads the next group. Returns whether it has wanted rows, or `None` after the last group.
-    fn read_group(&mut self) -> Result<Option<bool>> {
-        let Some(rows) = self.wire.group_rows(self.left)? else { return Ok(None) };
+    /// Reads the next group.
+    fn read_group(&mut self) -> Result<Found<'de>> {
+        let Some(rows) = self.wire.group_rows(self.left)? else { return Ok(Found::End) };
         let first = self.passed;
         self.passed = first.saturating_add(rows as u64);
         let Range { start, end } = self.wanted.rows;
@@ -168,59 +166,39 @@ impl<'a, 'de, 'b> Groups<'a, 'de, 'b> {
             } else {
                 self.wire.skip()?;
             }
-            return Ok(Some(false));
+            return Ok(Found::NotWanted);
         }
         let before = self.wire.taken();
         let part = self.wire.column_part(rows, row..end, &self.wanted.fields)?;
-        let taken = self.wire.taken() - before;
-        self.at = first + row as u64;
-        self.current = Some(Current { column: part, row: 0, rows: end - row, taken });
-        Ok(Some(true))
+        self.taken = self.wire.taken() - before;
+        self.first = first + row as u64;
+        Ok(Found::Rows(part, end - row))
     }
 
-    /// Checks that the visitor has taken all rows, and reads to the end of the array around the groups.
+    /// Checks that there are no more rows, and reads to the end of the array around the groups.
     fn close(&mut self) -> Result<()> {
-        loop {
-            if let Some(Current { row, rows, .. }) = self.current
-                && row < rows
-            {
-                let more = rows - row;
-                let what = format!("expected the end of an array, found {more} more elements");
-                return Err(Error::data(what).at(self.wire.offset()));
-            }
-            // After the last group there is nothing left, not even a break.
-            if self.left.known() == Some(0) || !self.next_group()? {
-                return Ok(());
-            }
+        // After the last group there is nothing left, not even a break.
+        if self.left.known() == Some(0) {
+            return Ok(());
+        }
+        match self.next_group()? {
+            None => Ok(()),
+            Some((_, more)) => all_taken(more, "an array").map_err(|e| e.at(self.wire.offset())),
         }
     }
 }
 
 impl<'de> MoreRows<'de> for Groups<'_, 'de, '_> {
-    fn ready(&mut self) -> Result<usize> {
-        loop {
-            match self.left() {
-                0 if self.next_group()? => {}
-                left => return Ok(left),
-            }
-        }
+    fn next_rows(&mut self) -> Result<Option<(Column<'de>, Range<usize>)>> {
+        Ok(self.next_group()?.map(|(column, rows)| (column, 0..rows)))
     }
 
     fn left(&self) -> usize {
-        self.current.as_ref().map_or(0, |current| current.rows - current.row)
+        0
     }
 
-    fn next(&mut self) -> Option<(&mut Column<'de>, usize)> {
-        let Current { column, row, .. } = self.current.as_mut()?;
-        let number = *row;
-        *row += 1;
-        self.at += 1;
-        Some((column, number))
-    }
-
-    fn in_last_row(&self, error: Error) -> Error {
-        let at = self.current.as_ref().map_or(NOWHERE, |current| current.column.at);
-        self.in_row(self.at.saturating_sub(1), located(error, at))
+    fn in_row(&self, row: usize, error: Error) -> Error {
+        self.in_row(self.first.saturating_add(row as u64), error)
     }
 }
 

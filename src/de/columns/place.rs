@@ -7,9 +7,9 @@ use serde::de::{self, DeserializeSeed, Visitor};
 use serde::forward_to_deserialize_any;
 
 use super::access::{Elements, MoreRows, all_taken};
-use super::in_row::{nothing_there, read_in_row};
+use super::in_row::read_in_row;
 use super::row::Row;
-use super::{Current, Groups, NOWHERE, Wanted, located};
+use super::{Groups, Wanted};
 use crate::budget::Budget;
 use crate::de::items::{encoded, show};
 use crate::de::{Decoder, bulk};
@@ -46,16 +46,14 @@ impl<'de> Decoder<'de, '_> {
         let fields = WantedFields::At(names, steps);
         let wanted = Wanted { rows: row..row.saturating_add(1), before: 0, fields };
         self.with_groups(wanted, |groups| {
-            if !groups.next_group()? {
+            let Some((column, rows)) = groups.next_group()? else {
                 let rows = groups.passed;
                 let what = format!("there is no row {row}: there are {rows} rows");
                 return Ok(Err(Error::data(what)));
-            }
+            };
             let allowance = groups.allowance;
-            let Some(group) = groups.current.take() else { return Ok(Err(nothing_there())) };
-            let column = field_of(group.column, group.rows, names, allowance);
-            Ok(column
-                .and_then(|mut column| read_in_row(&mut column, group.row, steps, allowance, seed)))
+            let column = field_of(column, rows, names, allowance);
+            Ok(column.and_then(|mut column| read_in_row(&mut column, 0, steps, allowance, seed)))
         })
     }
 
@@ -84,7 +82,6 @@ impl<'de> Decoder<'de, '_> {
         // The tag, and the array around the groups.
         self.wire.within(2, |wire| {
             Self::in_groups(wire, Left::groups(count), wanted, |groups| {
-                groups.next_group()?;
                 let value = seed.deserialize(Rows(groups))?;
                 groups.close().map(|()| value)
             })
@@ -102,11 +99,11 @@ impl<'de> Decoder<'de, '_> {
         let fields = WantedFields::At(names, Steps::of(""));
         let before = found.first.saturating_add(found.rows as u64);
         self.with_groups(Wanted { rows, before, fields }, |groups| {
-            while groups.next_group()? {
-                if let Some(Current { column, rows, .. }) = groups.current.take() {
-                    let column = field_of(column, rows, names, groups.allowance)?;
-                    found.push(rows, column);
-                }
+            while let Some((column, rows)) = groups.next_group()? {
+                // The column is kept.
+                groups.taken = 0;
+                let column = field_of(column, rows, names, groups.allowance)?;
+                found.push(rows, column);
             }
             found.allowance.take_over(groups.allowance);
             Ok(())
@@ -347,7 +344,7 @@ impl<'de> ColumnOfGroups<'de> {
         }
         let TensorMeta { dtype, shape, .. } = meta;
         let data = Data::Owned(Rc::new(data));
-        Ok(Some(Tensors { dtype, shape, len, data, shared: None }))
+        Ok(Some(Tensors::new(dtype, shape, len, data, None)))
     }
 
     fn tensor<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
@@ -392,13 +389,13 @@ impl<'de> ColumnOfGroups<'de> {
 impl<'de> de::Deserializer<'de> for ColumnOfGroups<'de> {
     type Error = Error;
 
-    fn deserialize_any<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         if let Some(vec) = self.vec::<V>() {
             return vec;
         }
-        let (left, number, groups) = (self.rows, self.first, self.groups.iter_mut());
-        let mut rows = RowsOfGroups { groups, current: None, number, left };
-        let value = Elements::of_several(&mut rows, &self.allowance).visit(visitor)?;
+        let Self { groups, rows: left, first: next, allowance, .. } = self;
+        let mut rows = RowsOfGroups { groups: groups.into_iter(), first: next, next, left };
+        let value = Elements::of_several(&mut rows, &allowance)?.visit(visitor)?;
         all_taken(rows.left, "an array").map(|()| value)
     }
 
@@ -438,39 +435,30 @@ impl<'de> de::Deserializer<'de> for ColumnOfGroups<'de> {
 }
 
 /// The rows of the groups, one after the other.
-struct RowsOfGroups<'c, 'de> {
-    groups: std::slice::IterMut<'c, (usize, Column<'de>)>,
-    /// A group, and its next row.
-    current: Option<(&'c mut Column<'de>, Range<usize>)>,
-    /// The number of the next row of all, and the number of rows that are left.
-    number: u64,
+struct RowsOfGroups<'de> {
+    groups: std::vec::IntoIter<(usize, Column<'de>)>,
+    /// The number of the first row of the last group, and of the next one.
+    first: u64,
+    next: u64,
+    /// The number of rows in the next groups.
     left: usize,
 }
 
-impl<'de> MoreRows<'de> for RowsOfGroups<'_, 'de> {
-    fn ready(&mut self) -> Result<usize> {
-        while self.current.as_ref().is_none_or(|(_, rows)| rows.is_empty()) {
-            let Some((rows, column)) = self.groups.next() else { return Ok(0) };
-            self.current = Some((column, 0..*rows));
-        }
-        Ok(self.left)
+impl<'de> MoreRows<'de> for RowsOfGroups<'de> {
+    fn next_rows(&mut self) -> Result<Option<(Column<'de>, Range<usize>)>> {
+        let Some((rows, column)) = self.groups.find(|(rows, _)| *rows > 0) else { return Ok(None) };
+        self.left -= rows;
+        self.first = self.next;
+        self.next = self.first.saturating_add(rows as u64);
+        Ok(Some((column, 0..rows)))
     }
 
     fn left(&self) -> usize {
         self.left
     }
 
-    fn next(&mut self) -> Option<(&mut Column<'de>, usize)> {
-        let (column, rows) = self.current.as_mut()?;
-        let row = rows.next()?;
-        self.number = self.number.saturating_add(1);
-        self.left -= 1;
-        Some((column, row))
-    }
-
-    fn in_last_row(&self, error: Error) -> Error {
-        let at = self.current.as_ref().map_or(NOWHERE, |(column, _)| column.at);
-        located(error, at).in_index(self.number.saturating_sub(1))
+    fn in_row(&self, row: usize, error: Error) -> Error {
+        error.in_index(self.first.saturating_add(row as u64))
     }
 }
 
@@ -482,7 +470,7 @@ impl<'de> de::Deserializer<'de> for Rows<'_, '_, 'de, '_> {
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         let allowance = self.0.allowance;
-        Elements::of_several(self.0, allowance).visit(visitor)
+        Elements::of_several(self.0, allowance)?.visit(visitor)
     }
 
     forward_to_deserialize_any! {

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use serde::de::{self, Unexpected, Visitor};
+use serde::de::{self, Deserialize, Unexpected, Visitor};
 
 use super::access::{Elements, Entries, Key, Variant};
 use super::name::{Name, Shown};
@@ -17,6 +17,7 @@ use crate::budget::{Budget, MapRoom, Room};
 use crate::de::Decoder;
 use crate::de::bulk::{self, Fill};
 use crate::de::items::{encoded, visit_bytes};
+use crate::de::whole::WholeTensor;
 use crate::error::{Error, Result};
 use crate::handoff::name;
 use crate::io::source::Bytes;
@@ -28,6 +29,15 @@ use crate::value;
 use crate::wire::columns::{Column, Cuts, Enum, Items, Kind, NumberType, Numbers, TextData};
 use crate::wire::number::Numeric;
 
+/// Reads the row with the decoder if it is an item.
+macro_rules! or_item {
+    ($row:ident, $de:ident => $read:expr) => {
+        if let Some((items, number, allowance)) = $row.items() {
+            return with_item(items, number, allowance, |$de: &mut Decoder<'de, '_>| $read);
+        }
+    };
+}
+
 /// A row of a column.
 pub struct Row<'c, 'de> {
     pub(super) column: &'c mut Column<'de>,
@@ -37,6 +47,8 @@ pub struct Row<'c, 'de> {
     somes: u32,
     /// Whether nobody asks for the row again.
     is_last: bool,
+    /// Whether who reads the row reads it again if the fields of a struct were refused in order.
+    can_repeat: bool,
 }
 
 /// Something with elements or entries.
@@ -58,7 +70,37 @@ enum Found<'c, 'de> {
 impl<'c, 'de> Row<'c, 'de> {
     #[inline(always)]
     pub fn new(column: &'c mut Column<'de>, row: usize, allowance: &'c Budget) -> Self {
-        Self { column, row, allowance, somes: 0, is_last: false }
+        Self { column, row, allowance, somes: 0, is_last: false, can_repeat: false }
+    }
+
+    /// Reads a value. Structs may be given to their visitor as a sequence of fields, which is faster than by names. That a
+    /// visitor takes no sequence is known only after it is gone. So the value is read again then.
+    #[inline(always)]
+    pub(super) fn read<T: Deserialize<'de>>(self) -> Result<T> {
+        let Row { column, row, allowance, is_last, .. } = self;
+        let first =
+            Row { column: &mut *column, row, allowance, somes: 0, is_last, can_repeat: true };
+        match T::deserialize(first) {
+            Ok(value) if !allowance.is_refused() => Ok(value),
+            value => Row::or_again(column, row, allowance, is_last, value),
+        }
+    }
+
+    /// Reads the value again if it was refused. The arguments fit in registers, so that those who do not call it need not write
+    /// a row to memory.
+    #[cold]
+    #[inline(never)]
+    fn or_again<T: Deserialize<'de>>(
+        column: &mut Column<'de>,
+        row: usize,
+        allowance: &Budget,
+        is_last: bool,
+        value: Result<T>,
+    ) -> Result<T> {
+        if !allowance.take_refusal() {
+            return value;
+        }
+        T::deserialize(Row { is_last, ..Row::new(column, row, allowance) })
     }
 
     /// The only row of a column. Nobody asks for it again.
@@ -105,25 +147,62 @@ impl<'c, 'de> Row<'c, 'de> {
     }
 
     #[inline(never)]
-    fn bool(&self, expected: &dyn de::Expected) -> Result<bool> {
-        match &self.column.kind {
-            Kind::Bools(bits) => Ok(bits.get(self.row)),
-            _ => Err(self.wrong(expected)),
+    fn bool(
+        column: &mut Column<'de>,
+        row: usize,
+        allowance: &Budget,
+        expected: &dyn de::Expected,
+    ) -> Result<bool> {
+        let mut row = Row::new(column, row, allowance).inner();
+        or_item!(row, de => de.boolean(expected));
+        match &row.column.kind {
+            Kind::Bools(bits) => Ok(bits.get(row.row)),
+            _ => Err(row.wrong(expected)),
         }
     }
 
+    /// An integer between these bounds.
     #[inline(never)]
-    fn single(&self, expected: &dyn de::Expected) -> Result<f32> {
-        let number = self.number(expected)?;
-        let exact = matches!(&self.column.kind, Kind::Numbers(numbers) if numbers.exact);
-        let single = if exact { number.as_single() } else { number.to_single() };
-        single.ok_or_else(|| self.wrong_number(number, expected))
+    fn integer(
+        column: &mut Column<'de>,
+        row: usize,
+        allowance: &Budget,
+        bounds: &'static (i128, i128),
+        expected: &dyn de::Expected,
+    ) -> Result<i128> {
+        let mut row = Row::new(column, row, allowance).inner();
+        or_item!(row, de => de.integer(*bounds, expected));
+        let number = row.number(expected)?;
+        let value = number.as_int().filter(|value| (bounds.0..=bounds.1).contains(value));
+        value.ok_or_else(|| row.wrong_number(number, expected))
     }
 
     #[inline(never)]
-    fn double(&self, expected: &dyn de::Expected) -> Result<f64> {
-        let number = self.number(expected)?;
-        number.as_double().ok_or_else(|| self.wrong_number(number, expected))
+    fn single(
+        column: &mut Column<'de>,
+        row: usize,
+        allowance: &Budget,
+        expected: &dyn de::Expected,
+    ) -> Result<f32> {
+        let mut row = Row::new(column, row, allowance).inner();
+        or_item!(row, de => de.single(expected));
+        let number = row.number(expected)?;
+        let exact = matches!(&row.column.kind, Kind::Numbers(numbers) if numbers.exact);
+        let single = if exact { number.as_single() } else { number.to_single() };
+        single.ok_or_else(|| row.wrong_number(number, expected))
+    }
+
+    #[inline(never)]
+    fn double(
+        column: &mut Column<'de>,
+        row: usize,
+        allowance: &Budget,
+        expected: &dyn de::Expected,
+    ) -> Result<f64> {
+        let mut row = Row::new(column, row, allowance).inner();
+        or_item!(row, de => de.double(expected));
+        let number = row.number(expected)?;
+        number.as_double().ok_or_else(|| row.wrong_number(number, expected))
     }
 
     /// Reads a unit: null, or an empty array, which some other encoders write.
@@ -245,7 +324,7 @@ impl<'c, 'de> Row<'c, 'de> {
                 Ok(Entries::of_fields(&mut structs.fields, row, at, allowance, room))
             }
             Kind::Maps(maps) => Ok(Entries::of_map(maps, row, at, allowance, room)),
-            Kind::Enums(enums) => match Self::variant_of(enums, row, allowance) {
+            Kind::Enums(enums) => match Self::variant_of(enums, row, allowance, false) {
                 (name, Some(content)) => Ok(Entries::one(name, content, at, allowance)),
                 (_, None) => Err(invalid(Unexpected::Other("text string"), expected).at(at)),
             },
@@ -271,10 +350,11 @@ impl<'c, 'de> Row<'c, 'de> {
         enums: &'c mut Enum<'de>,
         row: usize,
         allowance: &'c Budget,
+        can_repeat: bool,
     ) -> (Shown<'de, 'c>, Option<Self>) {
         let (code, row) = enums.entry(row);
         let content = match enums.columns.get_mut(code) {
-            Some(Some(column)) => Some(Self::new(column, row, allowance)),
+            Some(Some(column)) => Some(Self { can_repeat, ..Self::new(column, row, allowance) }),
             _ => None,
         };
         (enums.names.get(code).map_or(Shown::Borrowed(""), shown), content)
@@ -283,11 +363,11 @@ impl<'c, 'de> Row<'c, 'de> {
     /// An enum.
     #[inline(never)]
     fn variant(self, expected: &dyn de::Expected) -> Result<Variant<'c, 'de>> {
-        let Self { column, row, allowance, .. } = self;
+        let Self { column, row, allowance, can_repeat, .. } = self;
         let at = column.at;
         let (key, content) = match &mut column.kind {
             Kind::Enums(enums) => {
-                let (name, content) = Self::variant_of(enums, row, allowance);
+                let (name, content) = Self::variant_of(enums, row, allowance, can_repeat);
                 (Key::Name(Name::new(name, allowance)), content)
             }
             Kind::Texts(cuts, texts) => {
@@ -319,11 +399,11 @@ impl<'c, 'de> Row<'c, 'de> {
     /// Goes into options up to a value, or to an option that has to be visited as one, because its value begins with another
     /// one. Returns the row, and whether there is such an option.
     fn up_to_option(self) -> (Self, bool) {
-        let Self { mut column, mut row, allowance, somes, is_last } = self;
+        let Self { mut column, mut row, allowance, somes, is_last, can_repeat } = self;
         loop {
             (column, row) = column.distinct(row);
             let Some(inner) = column.some(row) else {
-                return (Self { column, row, allowance, somes, is_last }, false);
+                return (Self { column, row, allowance, somes, is_last, can_repeat }, false);
             };
             (column, row) = (column.inside(), inner);
             if column.needs_some(row) {
@@ -392,18 +472,14 @@ fn wrong_row(kind: &Kind<'_>, row: usize, at: u64, expected: &dyn de::Expected) 
 }
 
 #[cold]
+fn not_the_vector() -> Error {
+    Error::data("expected a vector of numbers")
+}
+
+#[cold]
 fn not_one_entry(found: usize) -> Error {
     let found = format!("map of {found} entries");
     invalid(Unexpected::Other(&found), &"an enum: a map of one entry")
-}
-
-/// Reads the row with the decoder if it is an item.
-macro_rules! or_item {
-    ($row:ident, $de:ident => $read:expr) => {
-        if let Some((items, number, allowance)) = $row.items() {
-            return with_item(items, number, allowance, |$de: &mut Decoder<'de, '_>| $read);
-        }
-    };
 }
 
 macro_rules! integers {
@@ -421,13 +497,11 @@ macro_rules! integers {
                     return visitor.$visit(value);
                 }
             }
-            let mut row = self.inner();
-            or_item!(row, de => de.$method(visitor));
-            let number = row.number(&visitor)?;
-            match number.as_int().map(<$type>::try_from) {
-                Some(Ok(value)) => visitor.$visit(value),
-                _ => Err(row.wrong_number(number, &visitor)),
-            }
+            let bounds = const { &(<$type>::MIN as i128, <$type>::MAX as i128) };
+            let value =
+                Row::integer(self.column, self.row, self.allowance, bounds, &visitor)?;
+            // It is between these bounds.
+            visitor.$visit(value.try_into().unwrap_or_default())
         }
     )*};
 }
@@ -467,9 +541,7 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
         if let Kind::Bools(bits) = &self.column.kind {
             return visitor.visit_bool(bits.get(self.row));
         }
-        let mut row = self.inner();
-        or_item!(row, de => de.deserialize_bool(visitor));
-        let value = row.bool(&visitor)?;
+        let value = Row::bool(self.column, self.row, self.allowance, &visitor)?;
         visitor.visit_bool(value)
     }
 
@@ -511,9 +583,7 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
         {
             return visitor.visit_f32(f32::from_le_bytes(numbers.word(self.row)));
         }
-        let mut row = self.inner();
-        or_item!(row, de => de.deserialize_f32(visitor));
-        let value = row.single(&visitor)?;
+        let value = Row::single(self.column, self.row, self.allowance, &visitor)?;
         visitor.visit_f32(value)
     }
 
@@ -524,9 +594,7 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
         {
             return visitor.visit_f64(f64::from_le_bytes(numbers.word(self.row)));
         }
-        let mut row = self.inner();
-        or_item!(row, de => de.deserialize_f64(visitor));
-        let value = row.double(&visitor)?;
+        let value = Row::double(self.column, self.row, self.allowance, &visitor)?;
         visitor.visit_f64(value)
     }
 
@@ -573,7 +641,14 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
             Kind::Unit => visitor.visit_none(),
             Kind::Optional(_) => match self.column.some(self.row) {
                 Some(inner) => {
-                    visitor.visit_some(Self::new(self.column.inside(), inner, self.allowance))
+                    let column = self.column.inside();
+                    visitor.visit_some(Self {
+                        column,
+                        row: inner,
+                        somes: 0,
+                        is_last: false,
+                        ..self
+                    })
                 }
                 None => visitor.visit_none(),
             },
@@ -657,7 +732,12 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
     ) -> Result<V::Value> {
         if let Kind::Structs(structs) = &mut self.column.kind {
             self.allowance.charge_box::<V::Value>()?;
-            let (fields, at) = (&mut structs.fields, self.column.at);
+            let at = self.column.at;
+            if self.can_repeat && structs.is_in_order(fields) {
+                let fields = Elements::of_struct(structs, self.row, at, self.allowance);
+                return fields.visit(visitor);
+            }
+            let fields = &mut structs.fields;
             return Entries::of_fields(fields, self.row, at, self.allowance, MapRoom::INSIDE)
                 .visit(visitor);
         }
@@ -715,23 +795,32 @@ impl<'c, 'de> Row<'c, 'de> {
     }
 
     #[inline]
-    fn sequence<V: Visitor<'de>>(self, room: Room, visitor: V) -> Result<V::Value> {
-        if bulk::fills::<V>().is_none()
-            && let Kind::Lists(lists) = &mut self.column.kind
+    fn sequence<V: Visitor<'de>>(mut self, room: Room, visitor: V) -> Result<V::Value> {
+        let fill = bulk::fills::<V>();
+        if let Kind::Lists(_) = self.column.kind
+            && let Some(vec) = fill.and_then(|fill| self.filled(fill))
         {
+            return vec?.into().ok_or_else(not_the_vector);
+        }
+        if let Kind::Lists(lists) = &mut self.column.kind {
             let (cuts, column) = &mut **lists;
             let (rows, at) = (cuts.range(self.row), self.column.at);
             return Elements::of_list(column, rows, at, self.allowance, room).visit(visitor);
         }
-        self.other_sequence(room, visitor)
+        self.other_sequence(fill, room, visitor)
     }
 
     #[inline(never)]
-    fn other_sequence<V: Visitor<'de>>(self, room: Room, visitor: V) -> Result<V::Value> {
+    fn other_sequence<V: Visitor<'de>>(
+        self,
+        fill: Option<Fill>,
+        room: Room,
+        visitor: V,
+    ) -> Result<V::Value> {
         let mut row = self.inner();
         or_item!(row, de => de.sequence(room, visitor));
-        if let Some(vec) = bulk::fills::<V>().and_then(|fill| row.filled(fill)) {
-            return vec?.into().ok_or_else(|| Error::data("expected a vector of numbers"));
+        if let Some(vec) = fill.and_then(|fill| row.filled(fill)) {
+            return vec?.into().ok_or_else(not_the_vector);
         }
         row.elements(room, &visitor)?.visit(visitor)
     }
@@ -753,6 +842,12 @@ impl<'c, 'de> Row<'c, 'de> {
 
     /// Passes the row to this crate's own visitor of tensors.
     pub(super) fn tensor<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        if let Kind::Tensors(tensors) = &self.column.kind
+            && let Some((meta, bytes)) = tensors.usual_row(self.row)
+        {
+            let made = visitor.visit_enum(WholeTensor::new(meta, bytes));
+            return made.map_err(|error| located(error, self.column.at));
+        }
         let mut row = self.inner();
         or_item!(row, de => de.tensor(visitor));
         let at = row.column.at;

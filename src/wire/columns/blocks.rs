@@ -97,7 +97,7 @@ impl<'de> Reader<'de, '_> {
             let what = format!("a bool is stored as the byte {byte}; it must be 0 or 1");
             return Err(Error::data(what));
         }
-        Ok(Kind::Tensors(Box::new(Tensors { dtype, shape, len, data, shared })))
+        Ok(Kind::Tensors(Box::new(Tensors::new(dtype, shape, len, data, shared))))
     }
 
     /// Part of the payload of a typed array or tensor. `None` is the whole payload.

@@ -123,8 +123,7 @@ impl<'de> Numbers<'de> {
     /// The bytes of a row. The length of the data was checked before, so they are there.
     #[inline(always)]
     pub fn word<const N: usize>(&self, row: usize) -> [u8; N] {
-        let bytes = self.data.as_slice().get(row * N..).and_then(<[u8]>::first_chunk);
-        bytes.copied().unwrap_or([0; N])
+        self.data.as_slice().as_chunks().0.get(row).copied().unwrap_or([0; N])
     }
 
     /// The bytes of several rows.

@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::io::input::Input;
 use crate::io::source::Bytes;
 use crate::mem::shared_bytes::SharedBytes;
+use crate::meta::UsualMeta;
 use crate::options::Limits;
 use crate::shape::Shape;
 use crate::wire::encoded;
@@ -420,9 +421,31 @@ pub struct Tensors<'de> {
     pub data: Data<'de>,
     /// Keeps the data alive, if it is a whole buffer that can be shared.
     pub shared: Option<SharedBytes>,
+    /// The metadata of each row, if the rows are of the usual form.
+    usual: Option<UsualMeta>,
 }
 
 impl<'de> Tensors<'de> {
+    pub fn new(
+        dtype: DType,
+        shape: Shape,
+        len: usize,
+        data: Data<'de>,
+        shared: Option<SharedBytes>,
+    ) -> Self {
+        let usual = UsualMeta::of(&dtype, &shape);
+        Self { dtype, shape, len, data, shared, usual }
+    }
+
+    /// A row of the usual form, if it can be borrowed and need not be shared.
+    #[inline]
+    pub fn usual_row(&self, row: usize) -> Option<(UsualMeta, &'de [u8])> {
+        match (self.usual, &self.data, &self.shared) {
+            (Some(meta), Data::Borrowed(bytes), None) => Some((meta, bytes.get(self.range(row))?)),
+            _ => None,
+        }
+    }
+
     fn range(&self, row: usize) -> Range<usize> {
         row * self.len..(row + 1) * self.len
     }

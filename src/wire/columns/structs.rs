@@ -1,17 +1,60 @@
 //! Structs, whose fields are columns.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 
 use super::{Column, Marks};
 
 /// Structs.
 pub struct Structs<'de> {
     pub fields: Vec<Field<'de>>,
+    order: Cell<Order>,
 }
+
+/// What is known of the order in which fields are asked for.
+#[derive(Clone, Copy)]
+enum Order {
+    /// Nobody has asked.
+    Unknown,
+    /// The names that were asked for last, and whether they are those of the fields, in this order.
+    Known(Names, bool),
+    /// A visitor did not take the fields in order.
+    Refused,
+}
+
+/// The names of the fields of a type, which serde's derived code has in one place for all its values.
+pub type Names = &'static [&'static str];
 
 impl<'de> Structs<'de> {
     pub fn new(fields: Vec<Field<'de>>) -> Self {
-        Self { fields }
+        Self { fields, order: Cell::new(Order::Unknown) }
+    }
+
+    /// Whether the fields have these names, in this order, and all rows have all fields.
+    #[inline(always)]
+    pub fn is_in_order(&self, names: Names) -> bool {
+        match self.order.get() {
+            Order::Known(last, is_in_order) if std::ptr::eq(last, names) => is_in_order,
+            Order::Refused => false,
+            _ => self.compare(names),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn compare(&self, names: Names) -> bool {
+        let fields = self.fields.iter();
+        let is_in_order = self.fields.len() == names.len()
+            && fields
+                .zip(names)
+                .all(|(field, name)| field.present.is_none() && field.name == *name);
+        self.order.set(Order::Known(names, is_in_order));
+        is_in_order
+    }
+
+    /// Notes that who asked last did not take the fields in order.
+    pub fn refuse_order(&self) {
+        self.order.set(Order::Refused);
     }
 }
 
