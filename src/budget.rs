@@ -38,6 +38,7 @@ pub struct Budget {
 
 impl Budget {
     /// The budget for input of which nothing was read yet.
+    #[inline]
     pub fn new(limits: Limits) -> Self {
         let given = limits.memory(0, 0);
         Self {
@@ -65,6 +66,7 @@ impl Budget {
     }
 
     /// Adds what the input allows: `allowed` bytes so far.
+    #[inline]
     pub fn allow(&self, allowed: u64) {
         let more = allowed.saturating_sub(self.allowed.get());
         if more > 0 && self.limits.max_alloc().is_none() {

@@ -307,6 +307,7 @@ impl Limits {
     pub(crate) const PACKED_FACTOR: u64 = 1024;
 
     /// The budget of memory for input of `plain` bytes and compressed buffers that are stored in `packed` bytes.
+    #[inline]
     pub(crate) fn memory(&self, plain: u64, packed: u64) -> u64 {
         const FREE: u64 = 64 << 20;
         let default = || FREE.saturating_add(Self::allowed(plain, packed));
@@ -314,6 +315,7 @@ impl Limits {
     }
 
     /// The part of the default budget that the input allows.
+    #[inline]
     pub(crate) fn allowed(plain: u64, packed: u64) -> u64 {
         let packed = packed.saturating_mul(Self::PACKED_FACTOR);
         plain.saturating_mul(Self::FACTOR).saturating_add(packed)

@@ -22,6 +22,7 @@ pub struct Decoder<'de, 'b> {
 }
 
 impl<'de, 'b> Decoder<'de, 'b> {
+    #[inline]
     pub fn new(input: Input<'de, 'b>, options: DecodeOptions) -> Self {
         Self::of(Reader::new(input, options.limits))
     }
@@ -31,6 +32,7 @@ impl<'de, 'b> Decoder<'de, 'b> {
         Self::of(Reader::inside(input, budget.limits.max_depth, budget))
     }
 
+    #[inline]
     pub(super) fn of(wire: Reader<'de, 'b>) -> Self {
         Self { wire, some_at: u64::MAX, some_count: 0 }
     }
@@ -41,7 +43,13 @@ impl<'de, 'b> Decoder<'de, 'b> {
     }
 
     /// Checks that the input has ended.
+    #[inline]
     pub fn end(&mut self) -> Result<()> {
+        if self.wire.src.remaining() == Some(0) { Ok(()) } else { self.check_end() }
+    }
+
+    #[inline(never)]
+    fn check_end(&mut self) -> Result<()> {
         match self.wire.peek()? {
             None => Ok(()),
             Some(byte) => {

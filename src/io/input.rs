@@ -62,6 +62,7 @@ impl fmt::Debug for Input<'_, '_> {
 
 impl<'de, 'b> Input<'de, 'b> {
     /// The window starts at offset `base`.
+    #[inline]
     fn of(
         window: Window<'de, 'b, IoRead<dyn io::Read + 'b>>,
         base: u64,
@@ -72,6 +73,7 @@ impl<'de, 'b> Input<'de, 'b> {
     }
 
     /// A message in memory, or another item without buffers.
+    #[inline]
     pub fn slice(bytes: &'de [u8]) -> Self {
         Self::of(Window::lent(bytes), 0, InputKind::Message)
     }
@@ -177,12 +179,14 @@ impl<'de, 'b> Input<'de, 'b> {
     }
 
     /// Whether the input is the metadata of a segment.
+    #[inline]
     pub fn is_metadata(&self) -> bool {
         matches!(self.kind, InputKind::Metadata(_))
     }
 
     /// The number of bytes of memory that the input allows so far: see [`Limits::memory`]. Of a stream, bytes that were
     /// received and not yet read do not count: what is refused must not depend on how they arrive.
+    #[inline]
     pub fn allowed(&self) -> u64 {
         if self.window.has_source() {
             return Limits::allowed(self.offset(), 0);

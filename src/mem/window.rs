@@ -32,6 +32,7 @@ pub struct Window<'de, 'b, S: Buffered + ?Sized> {
 
 impl<'de, 'b, S: Buffered + ?Sized> Window<'de, 'b, S> {
     /// Bytes that values can borrow.
+    #[inline]
     pub fn lent(bytes: &'de [u8]) -> Self {
         // SAFETY: the slice lives for `'de`.
         Self { is_lent: true, ..unsafe { Self::new(bytes, None) } }
@@ -53,6 +54,7 @@ impl<'de, 'b, S: Buffered + ?Sized> Window<'de, 'b, S> {
     /// # Safety
     ///
     /// The bytes must live for `'de` or `'b`, or be those that the source has buffered.
+    #[inline]
     unsafe fn new(bytes: &[u8], source: Option<NonNull<S>>) -> Self {
         let start = NonNull::from(bytes).cast();
         Self { start, len: bytes.len(), first: start, is_lent: false, source, lives: PhantomData }
@@ -104,6 +106,7 @@ impl<'de, 'b, S: Buffered + ?Sized> Window<'de, 'b, S> {
 
     /// All bytes of the slice, or all that the source had buffered when it was used last. The last ones are
     /// [`bytes`](Self::bytes), and those before them were passed.
+    #[inline]
     pub fn whole(&self) -> &[u8] {
         // SAFETY: as in `bytes`.
         unsafe { slice::from_raw_parts(self.first.as_ptr(), self.whole_len()) }
@@ -116,6 +119,7 @@ impl<'de, 'b, S: Buffered + ?Sized> Window<'de, 'b, S> {
         self.is_lent.then(whole)
     }
 
+    #[inline]
     fn whole_len(&self) -> usize {
         self.start.addr().get() - self.first.addr().get() + self.len
     }

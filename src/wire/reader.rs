@@ -105,6 +105,7 @@ impl Left {
 }
 
 impl<'de, 'b> Reader<'de, 'b> {
+    #[inline]
     pub fn new(src: Input<'de, 'b>, limits: Limits) -> Self {
         let budget = Budget::new(limits);
         budget.allow(src.allowed());
