@@ -88,7 +88,7 @@ impl<'c, 'de> Elements<'c, 'de> {
     }
 
     /// The fields of a struct, in order. All are in all rows.
-    #[inline(always)]
+    #[inline]
     pub fn of_struct(
         structs: &'c mut Structs<'de>,
         row: usize,
@@ -120,7 +120,7 @@ impl<'c, 'de> Elements<'c, 'de> {
         value
     }
 
-    #[inline(always)]
+    #[inline]
     fn is_at_end(&self) -> bool {
         match &self.source {
             Source::List(_, rows) => rows.is_empty(),
@@ -130,8 +130,8 @@ impl<'c, 'de> Elements<'c, 'de> {
         }
     }
 
-    /// Whether the visitor took the fields of a struct in order. One that takes no sequence fails before it asks for an
-    /// element. One with aliases asks for fewer.
+    /// Asks for another reading by names, unless the visitor took the fields of a struct in order. A visitor that takes no
+    /// sequence fails before it asks for an element. That of a type with aliases asks for too few.
     #[cold]
     fn check_order(&self, is_ok: bool) {
         if let Source::Struct(structs, _) = &self.source
@@ -242,6 +242,8 @@ impl Several<'_, '_> {
     #[inline(never)]
     fn next_column(&mut self) -> Result<bool> {
         let Some(more) = &mut self.more else { return Ok(false) };
+        // The budget has the memory of this column again as soon as the next one is read. So it goes first.
+        self.column = Column::new(NOWHERE, Kind::Unit);
         let Some(next) = more.next_rows()? else { return Ok(false) };
         (self.column, self.rows) = next;
         Ok(true)
