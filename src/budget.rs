@@ -174,7 +174,7 @@ impl Budget {
     }
 
     /// Whether an order was refused, and the struct was not read again yet.
-    #[inline(always)]
+    #[inline]
     pub fn is_refused(&self) -> bool {
         self.refused.get()
     }

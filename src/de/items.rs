@@ -81,33 +81,27 @@ impl<'de> Decoder<'de, '_> {
         }
     }
 
-    /// Reads an integer between these bounds.
-    #[cold]
-    pub(super) fn integer(
+    /// Reads a number as `convert` returns it. It returns `None` if the number does not fit.
+    pub(super) fn number_as<A>(
         &mut self,
-        (least, most): (i128, i128),
         expected: &dyn de::Expected,
-    ) -> Result<i128> {
+        convert: impl FnOnce(Numeric) -> Option<A>,
+    ) -> Result<A> {
         let at = self.wire.offset();
         let number = self.number(expected)?;
-        let value = number.as_int().filter(|value| (least..=most).contains(value));
-        value.ok_or_else(|| wrong_number(number, expected).at(at))
+        convert(number).ok_or_else(|| wrong_number(number, expected).at(at))
     }
 
     /// Reads an `f32`, also from a float of another width, or from an integer.
     #[inline(never)]
     pub(super) fn single(&mut self, expected: &dyn de::Expected) -> Result<f32> {
-        let at = self.wire.offset();
-        let number = self.number(expected)?;
-        number.to_single().ok_or_else(|| wrong_number(number, expected).at(at))
+        self.number_as(expected, Numeric::to_single)
     }
 
     /// Reads an `f64`, also from a float of another width, or from an integer.
     #[inline(never)]
     pub(super) fn double(&mut self, expected: &dyn de::Expected) -> Result<f64> {
-        let at = self.wire.offset();
-        let number = self.number(expected)?;
-        number.as_double().ok_or_else(|| wrong_number(number, expected).at(at))
+        self.number_as(expected, Numeric::as_double)
     }
 
     /// Reads a bool.

@@ -47,7 +47,7 @@ pub struct Row<'c, 'de> {
     somes: u32,
     /// Whether nobody asks for the row again.
     is_last: bool,
-    /// Whether who reads the row reads it again if the fields of a struct were refused in order.
+    /// Whether the row is read by [`read`](Self::read), which reads it again if a visitor takes no sequence of fields.
     can_repeat: bool,
 }
 
@@ -73,9 +73,9 @@ impl<'c, 'de> Row<'c, 'de> {
         Self { column, row, allowance, somes: 0, is_last: false, can_repeat: false }
     }
 
-    /// Reads a value. Structs may be given to their visitor as a sequence of fields, which is faster than by names. That a
-    /// visitor takes no sequence is known only after it is gone. So the value is read again then.
-    #[inline(always)]
+    /// Reads a value. A struct may be given to its visitor as a sequence of fields, which is faster than a map. If the
+    /// visitor turns out to take no sequence, it is used up, so the whole value is read again with maps.
+    #[inline]
     pub(super) fn read<T: Deserialize<'de>>(self) -> Result<T> {
         let Row { column, row, allowance, is_last, .. } = self;
         let first =
@@ -86,8 +86,8 @@ impl<'c, 'de> Row<'c, 'de> {
         }
     }
 
-    /// Reads the value again if it was refused. The arguments fit in registers, so that those who do not call it need not write
-    /// a row to memory.
+    /// Reads the value again if a visitor took no sequence of fields. The parts of the row are passed in registers: a row would be
+    /// written to memory for each value, also for those that are not read again.
     #[cold]
     #[inline(never)]
     fn or_again<T: Deserialize<'de>>(
@@ -161,20 +161,44 @@ impl<'c, 'de> Row<'c, 'de> {
         }
     }
 
+    /// A number as `convert` returns it, which is told whether only exact conversions are allowed. It returns `None` if the
+    /// number does not fit.
+    fn number_as<A>(
+        column: &mut Column<'de>,
+        row: usize,
+        allowance: &Budget,
+        expected: &dyn de::Expected,
+        convert: impl Fn(Numeric, bool) -> Option<A>,
+    ) -> Result<A> {
+        let mut row = Row::new(column, row, allowance).inner();
+        or_item!(row, de => de.number_as(expected, |number| convert(number, false)));
+        let number = row.number(expected)?;
+        let exact = matches!(&row.column.kind, Kind::Numbers(numbers) if numbers.exact);
+        convert(number, exact).ok_or_else(|| row.wrong_number(number, expected))
+    }
+
     /// An integer between these bounds.
     #[inline(never)]
     fn integer(
         column: &mut Column<'de>,
         row: usize,
         allowance: &Budget,
-        bounds: &'static (i128, i128),
+        (least, most): &'static (i128, i128),
         expected: &dyn de::Expected,
     ) -> Result<i128> {
-        let mut row = Row::new(column, row, allowance).inner();
-        or_item!(row, de => de.integer(*bounds, expected));
-        let number = row.number(expected)?;
-        let value = number.as_int().filter(|value| (bounds.0..=bounds.1).contains(value));
-        value.ok_or_else(|| row.wrong_number(number, expected))
+        Row::number_as(column, row, allowance, expected, |number, _| {
+            number.as_int().filter(|value| (least..=most).contains(&value))
+        })
+    }
+
+    #[inline(never)]
+    fn unsigned(
+        column: &mut Column<'de>,
+        row: usize,
+        allowance: &Budget,
+        expected: &dyn de::Expected,
+    ) -> Result<u128> {
+        Row::number_as(column, row, allowance, expected, |number, _| number.as_unsigned())
     }
 
     #[inline(never)]
@@ -184,12 +208,9 @@ impl<'c, 'de> Row<'c, 'de> {
         allowance: &Budget,
         expected: &dyn de::Expected,
     ) -> Result<f32> {
-        let mut row = Row::new(column, row, allowance).inner();
-        or_item!(row, de => de.single(expected));
-        let number = row.number(expected)?;
-        let exact = matches!(&row.column.kind, Kind::Numbers(numbers) if numbers.exact);
-        let single = if exact { number.as_single() } else { number.to_single() };
-        single.ok_or_else(|| row.wrong_number(number, expected))
+        Row::number_as(column, row, allowance, expected, |number, exact| {
+            if exact { number.as_single() } else { number.to_single() }
+        })
     }
 
     #[inline(never)]
@@ -199,10 +220,7 @@ impl<'c, 'de> Row<'c, 'de> {
         allowance: &Budget,
         expected: &dyn de::Expected,
     ) -> Result<f64> {
-        let mut row = Row::new(column, row, allowance).inner();
-        or_item!(row, de => de.double(expected));
-        let number = row.number(expected)?;
-        number.as_double().ok_or_else(|| row.wrong_number(number, expected))
+        Row::number_as(column, row, allowance, expected, |number, _| number.as_double())
     }
 
     /// Reads a unit: null, or an empty array, which some other encoders write.
@@ -557,23 +575,14 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
     }
 
     fn deserialize_i128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        let mut row = self.inner();
-        or_item!(row, de => de.deserialize_i128(visitor));
-        let number = row.number(&visitor)?;
-        match number.as_int() {
-            Some(value) => visitor.visit_i128(value),
-            None => Err(row.wrong_number(number, &visitor)),
-        }
+        let bounds = const { &(i128::MIN, i128::MAX) };
+        let value = Row::integer(self.column, self.row, self.allowance, bounds, &visitor)?;
+        visitor.visit_i128(value)
     }
 
     fn deserialize_u128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        let mut row = self.inner();
-        or_item!(row, de => de.deserialize_u128(visitor));
-        let number = row.number(&visitor)?;
-        match number.as_unsigned() {
-            Some(value) => visitor.visit_u128(value),
-            None => Err(row.wrong_number(number, &visitor)),
-        }
+        let value = Row::unsigned(self.column, self.row, self.allowance, &visitor)?;
+        visitor.visit_u128(value)
     }
 
     #[inline]

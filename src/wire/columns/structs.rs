@@ -31,7 +31,7 @@ impl<'de> Structs<'de> {
     }
 
     /// Whether the fields have these names, in this order, and all rows have all fields.
-    #[inline(always)]
+    #[inline]
     pub fn is_in_order(&self, names: Names) -> bool {
         match self.order.get() {
             Order::Known(last, is_in_order) if std::ptr::eq(last, names) => is_in_order,
