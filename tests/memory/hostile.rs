@@ -12,6 +12,7 @@ use tenarc::value::RawValue;
 use tenarc::{Archive, DynTensor, IArchive, OArchive, Result, Tensor, Value};
 use tenarc_test_support::alloc::peak_of;
 use tenarc_test_support::builder::{array, bytes, head, map, own, tag, text, unsigned};
+use tenarc_test_support::effort::stride;
 use tenarc_test_support::unhex;
 
 const MIB: usize = 1 << 20;
@@ -233,42 +234,38 @@ impl tenarc::io::ReadAt for At<'_> {
     }
 }
 
-/// Reads a message from every kind of source as one type.
-fn message<T: DeserializeOwned>(name: &str, message: &[u8]) {
+/// Reads a message from kinds of sources as one type: in a short run one kind, by `turn`.
+fn message<T: DeserializeOwned>(name: &str, message: &[u8], turn: usize) {
     let mut out = OArchive::new(Vec::new()).unwrap();
     let Ok(raw) = RawValue::from_bytes(message) else { return };
     out.save(raw).unwrap();
     let archive = out.finish().unwrap();
     let strict = DecodeOptions::default().with_limits(Limits::strict());
-    for (limits, options) in [("default", DecodeOptions::default()), ("strict", strict)] {
-        let budget = |len: usize| match limits {
-            "default" => 64 * MIB + 64 * len,
-            // What is copied in one piece from input in memory is not counted.
-            _ => 64 * MIB + len,
-        };
-        let what = |way: &str| format!("{name} as {} {way}, {limits}", std::any::type_name::<T>());
-        // Every source with one of the limits: the time is that of making many values.
-        if limits == "default" {
-            bounded(&what("from a slice"), budget(message.len()), &|| {
-                tenarc::de::from_slice_with::<T>(message, options).map(drop)
-            });
-            bounded(&what("from an archive"), budget(archive.len()), &|| {
-                Archive::new(At(&archive))?.with_options(options).load::<T>().map(drop)
-            });
-        } else {
-            bounded(&what("from a reader"), budget(message.len()), &|| {
-                tenarc::de::from_reader_with::<_, T>(message, options).map(drop)
-            });
-            bounded(&what("from a stream of archives"), budget(archive.len()), &|| {
-                IArchive::with_options(&archive[..], options)?.load::<T>().map(drop)
-            });
-        }
+    // What is copied in one piece from input in memory is not counted with a strict limit.
+    let (by_default, strictly) = (|len: usize| 64 * MIB + 64 * len, |len: usize| 64 * MIB + len);
+    // Every source with one of the limits: the time is that of making many values.
+    let ways: [(&str, usize, &dyn Fn() -> Result<()>); 4] = [
+        ("from a slice", by_default(message.len()), &|| tenarc::from_slice::<T>(message).map(drop)),
+        ("from an archive", by_default(archive.len()), &|| {
+            Archive::new(At(&archive))?.load::<T>().map(drop)
+        }),
+        ("from a reader, strict", strictly(message.len()), &|| {
+            tenarc::de::from_reader_with::<_, T>(message, strict).map(drop)
+        }),
+        ("from a stream of archives, strict", strictly(archive.len()), &|| {
+            IArchive::with_options(&archive[..], strict)?.load::<T>().map(drop)
+        }),
+    ];
+    let step = stride(ways.len());
+    for (way, budget, read) in ways.into_iter().skip(turn % step).step_by(step) {
+        bounded(&format!("{name} as {} {way}", std::any::type_name::<T>()), budget, read);
     }
 }
 
 fn every_message<T: DeserializeOwned>() {
-    for (name, bytes) in messages() {
-        message::<T>(name, &bytes);
+    let type_ = std::any::type_name::<T>().len();
+    for (number, (name, bytes)) in messages().into_iter().enumerate() {
+        message::<T>(name, &bytes, number + type_);
     }
 }
 

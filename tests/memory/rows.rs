@@ -26,8 +26,8 @@ const LABEL: usize = 16;
 const GROUP: usize = 1 << 16;
 /// The columns of a group and its rows, and half of that while a `Vec` grows.
 const GROUP_AND_ROWS: usize = (STORED + IN_MEMORY) * GROUP / 2 * 3;
-/// About 40 MiB.
-const GROUPS: usize = 6;
+/// About 27 MiB.
+const GROUPS: usize = 4;
 
 #[allow(clippy::cast_precision_loss)] // The numbers are only samples.
 fn row(id: u64) -> Row {

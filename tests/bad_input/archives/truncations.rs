@@ -7,6 +7,7 @@ use tenarc::{Archive, IArchive};
 use super::samples::{self, Model, ModelView, model};
 use super::support::{At, Dir, values, verify, verify_torn};
 use tenarc_test_support::OneByte;
+use tenarc_test_support::effort::stride;
 
 /// What becomes of an archive that is cut where a reader cannot expect it.
 const CUT: [Category; 3] = [Category::Torn, Category::Eof, Category::Syntax];
@@ -145,7 +146,7 @@ fn directories_cut_at_many_bytes() {
     let behind = Archive::new(&bytes).unwrap().segment(64).unwrap().offset() as usize;
     let whole = Whole::of(&bytes, &[behind], &[]);
     let block = whole.ends[63]..behind;
-    cut(&bytes, &truth, &whole, 97);
+    cut(&bytes, &truth, &whole, 97 * stride(3));
     // And all around the block.
     for len in block.start - 2..=block.end + 2 {
         let short = &bytes[..len];

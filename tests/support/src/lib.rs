@@ -5,6 +5,7 @@
 //! - [`alloc`]: how much memory a piece of code allocates.
 //! - [`builder`]: archives built by hand from the specification, with any lie in them.
 //! - [`child`]: tests that go on in another process.
+//! - [`effort`]: how many of its cases a long test tries.
 //! - [`lines`]: how much two programs differ.
 //! - [`Meeting`]: threads that wait for each other.
 //! - [`needed`]: what happens where a tool that a test needs is missing.
@@ -16,6 +17,7 @@
 pub mod alloc;
 pub mod builder;
 pub mod child;
+pub mod effort;
 mod every_way;
 mod hex;
 pub mod lines;
