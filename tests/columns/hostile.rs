@@ -410,6 +410,18 @@ fn dicts() {
     refused_at("0.0", u8s(&[1, 0]), 2, "code 1 of a dict occurs before code 0");
     refused_at("0.0", u8s(&[0, 0]), 0, "a dict with 0 rows has no row 0");
     refused_at("0", u8s(&[0, 0]), 2, "row 1 of a dict with 2 rows does not occur");
+    // Behind the first row in which all of them have occurred.
+    let behind = |codes: Vec<u8>, count: u64, column: Vec<u8>, row: &str, code| {
+        let what = format!("a dict with {count} rows has no row {code}");
+        refused(&one(300, dict(codes, count, column)), row, &what);
+    };
+    let narrow = |last| u8s(&[&[0, 1][..], &[1; 297], &[last]].concat());
+    assert_eq!(decode::<Vec<String>>(&one(300, dict(narrow(0), 2, two())))[299], "a");
+    behind(narrow(2), 2, two(), "0.299", 2);
+    let wide = |last| u16s(&(0..257).chain([0; 42]).chain([last]).collect::<Vec<_>>());
+    let many = || u16s(&(0..257).collect::<Vec<_>>());
+    assert_eq!(decode::<Vec<u16>>(&one(300, dict(wide(256), 257, many())))[299], 256);
+    behind(wide(257), 257, many(), "0.299", 257);
     refused_at("0", u16s(&[0, 1]), 2, "the codes of a dict with 2 rows must have the type u8");
     refused_at("0", u8s(&[0, 1]), 257, "the codes of a dict with 257 rows must have the type u16");
     refused_at("0", u8s(&[0, 1]), 1 << 17, "expected at most 65536 rows in a dict, found 131072");

@@ -33,6 +33,19 @@ impl Codes<'_> {
         }
     }
 
+    /// The greatest code of these rows, or 0.
+    fn greatest(&self, rows: Range<usize>) -> usize {
+        let bytes = self.data.as_slice();
+        // Not by `Iterator::max`, for which the compiler takes one number at a time.
+        if self.is_wide {
+            let (codes, _) =
+                bytes.get(rows.start * 2..rows.end * 2).unwrap_or_default().as_chunks();
+            codes.iter().map(|code| u16::from_le_bytes(*code)).fold(0, u16::max).into()
+        } else {
+            bytes.get(rows).unwrap_or_default().iter().copied().fold(0, u8::max).into()
+        }
+    }
+
     /// The codes, if they are bytes.
     pub fn bytes(&self) -> Option<&[u8]> {
         (!self.is_wide).then(|| self.data.as_slice())
@@ -113,23 +126,32 @@ impl<'de> Reader<'de, '_> {
 
 /// Checks that the codes are numbered in the order of their first occurrence, and that each of `count` occurs.
 fn check_codes(codes: &Codes<'_>, rows: usize, count: usize) -> Result<()> {
-    let mut next = 0;
-    for row in 0..rows {
+    let none = |code, row| {
+        let what = format!("a dict with {count} rows has no row {code}");
+        Err(Error::data(what).in_index(row as u64))
+    };
+    let (mut next, mut row) = (0, 0);
+    while next < count && row < rows {
         let code = codes.get(row);
         if code >= count {
-            let what = format!("a dict with {count} rows has no row {code}");
-            return Err(Error::data(what).in_index(row as u64));
+            return none(code, row);
         }
         if code > next {
             let what = format!("code {code} of a dict occurs before code {next}");
             return Err(Error::data(what).in_index(row as u64));
         }
         next += usize::from(code == next);
+        row += 1;
     }
     if next < count {
         return Err(Error::data(format!("row {next} of a dict with {count} rows does not occur")));
     }
-    Ok(())
+    // All have occurred, often in few rows. The rest is looked at many at once.
+    if codes.greatest(row..rows) < count {
+        return Ok(());
+    }
+    let beyond = (row..rows).map(|row| (codes.get(row), row)).find(|(code, _)| *code >= count);
+    beyond.map_or(Ok(()), |(code, row)| none(code, row))
 }
 
 impl Column<'_> {
