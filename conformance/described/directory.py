@@ -54,6 +54,14 @@ def trees(files: Files) -> None:
     made = many(130)
     made.end()
     files.archive("directory-130", made, "An archive of 130 segments: two blocks, and two segments in the end mark.", "directory block-compare rising")
+    # The JSON says nothing of each segment: it would be longer than the file.
+    made, count = Archive(), 64 * 64 + 65
+    for at in range(count):
+        made.segment("n", array(integer(at)), rows=1)
+    made.end()
+    about = f"An archive of {count} segments, of which the end mark lists a block of level 1, a block of level 0, and a segment."
+    rows = [["n", list(range(count))]]
+    files.bad(f"directory-{count}", made, about, "directory block-compare rising", True, open=OK, read=OK, verify=OK, reads=made.reads(), digest=made.digest(), tables=rows)
     made = many(60)
     made.end()
     for at in range(60, 70):

@@ -234,6 +234,9 @@ impl tenarc::io::ReadAt for At<'_> {
     }
 }
 
+/// What it is, how much memory it may take, and the reading.
+type Way<'a> = (&'a str, usize, &'a dyn Fn() -> Result<()>);
+
 /// Reads a message from kinds of sources as one type: in a short run one kind, by `turn`.
 fn message<T: DeserializeOwned>(name: &str, message: &[u8], turn: usize) {
     let mut out = OArchive::new(Vec::new()).unwrap();
@@ -244,7 +247,7 @@ fn message<T: DeserializeOwned>(name: &str, message: &[u8], turn: usize) {
     // What is copied in one piece from input in memory is not counted with a strict limit.
     let (by_default, strictly) = (|len: usize| 64 * MIB + 64 * len, |len: usize| 64 * MIB + len);
     // Every source with one of the limits: the time is that of making many values.
-    let ways: [(&str, usize, &dyn Fn() -> Result<()>); 4] = [
+    let ways: [Way<'_>; 4] = [
         ("from a slice", by_default(message.len()), &|| tenarc::from_slice::<T>(message).map(drop)),
         ("from an archive", by_default(archive.len()), &|| {
             Archive::new(At(&archive))?.load::<T>().map(drop)
