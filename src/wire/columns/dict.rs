@@ -36,7 +36,7 @@ impl Codes<'_> {
     /// The greatest code of these rows, or 0.
     fn greatest(&self, rows: Range<usize>) -> usize {
         let bytes = self.data.as_slice();
-        // Not by `Iterator::max`, for which the compiler takes one number at a time.
+        // `Iterator::max` would compare one code at a time.
         if self.is_wide {
             let (codes, _) =
                 bytes.get(rows.start * 2..rows.end * 2).unwrap_or_default().as_chunks();
@@ -126,32 +126,29 @@ impl<'de> Reader<'de, '_> {
 
 /// Checks that the codes are numbered in the order of their first occurrence, and that each of `count` occurs.
 fn check_codes(codes: &Codes<'_>, rows: usize, count: usize) -> Result<()> {
-    let none = |code, row| {
-        let what = format!("a dict with {count} rows has no row {code}");
-        Err(Error::data(what).in_index(row as u64))
-    };
-    let (mut next, mut row) = (0, 0);
-    while next < count && row < rows {
+    let mut next = 0;
+    for row in 0..rows {
         let code = codes.get(row);
         if code >= count {
-            return none(code, row);
+            let what = format!("a dict with {count} rows has no row {code}");
+            return Err(Error::data(what).in_index(row as u64));
         }
         if code > next {
             let what = format!("code {code} of a dict occurs before code {next}");
             return Err(Error::data(what).in_index(row as u64));
         }
-        next += usize::from(code == next);
-        row += 1;
+        if code == next {
+            next += 1;
+            // The rest must only exist, which is checked many at once. Most often, all codes occur in the first rows.
+            if next == count && codes.greatest(row + 1..rows) < count {
+                return Ok(());
+            }
+        }
     }
     if next < count {
         return Err(Error::data(format!("row {next} of a dict with {count} rows does not occur")));
     }
-    // All have occurred, often in few rows. The rest is looked at many at once.
-    if codes.greatest(row..rows) < count {
-        return Ok(());
-    }
-    let beyond = (row..rows).map(|row| (codes.get(row), row)).find(|(code, _)| *code >= count);
-    beyond.map_or(Ok(()), |(code, row)| none(code, row))
+    Ok(())
 }
 
 impl Column<'_> {
