@@ -9,7 +9,7 @@ use tenarc::error::Category;
 use tenarc::{DynTensor, Tensor, Value};
 use tenarc_test_support::alloc::{Counting, refusing_above};
 use tenarc_test_support::builder::{array, bytes, head, map, own, raw_text, tag, text, unsigned};
-use tenarc_test_support::effort::stride;
+use tenarc_test_support::effort::some_of;
 use tenarc_test_support::{decode, everywhere, hex, refuse};
 
 use crate::build::{Style, Writer, columns, f32s, kind, null, one, tensor, texts, u8s, u16s, u64s};
@@ -701,8 +701,7 @@ fn every_flipped_bit_is_no_danger() {
     for document in samples() {
         let mut damaged = document.clone();
         for at in 0..document.len() {
-            let some = stride(3);
-            for bit in (at % some..8).step_by(some) {
+            for bit in some_of(0..8, 3, at) {
                 damaged[at] = document[at] ^ 1 << bit;
                 // A megabyte for documents of less than a kilobyte.
                 refusing_above(1 << 20, || try_all(&damaged));

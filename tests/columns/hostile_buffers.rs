@@ -3,7 +3,7 @@
 use tenarc::{Archive, DynTensor, Tensor, Value};
 use tenarc_test_support::alloc::refusing_above;
 use tenarc_test_support::builder::{Seg, archive, map, numbers_ref, tensor_ref, unsigned};
-use tenarc_test_support::effort::stride;
+use tenarc_test_support::effort::some_of;
 
 use crate::build::{Style, Writer, kind, one};
 use crate::hostile::rows;
@@ -99,8 +99,7 @@ fn flipped_bits_in_buffers_are_no_danger() {
         for number in 0..buffers.len() {
             for at in 0..buffers[number].len() {
                 // The lowest, the highest, and each of the others at some of the bytes.
-                let some = stride(3);
-                for bit in [0, 7, 1 + at % 6].into_iter().skip(at % some).step_by(some) {
+                for bit in some_of([0, 7, 1 + at % 6], 3, at) {
                     buffers[number][at] ^= 1 << bit;
                     let damaged = made(&buffers);
                     refusing_above(1 << 20, || try_table(&damaged, &paths));

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use tenarc::archive::SaveOptions;
 use tenarc::ser::EncodeOptions;
 use tenarc::{Archive, IArchive, OArchive, Value};
-use tenarc_test_support::effort::stride;
+use tenarc_test_support::effort::some_of;
 
 use crate::kinds::*;
 
@@ -87,15 +87,13 @@ fn comes_back<T: Serialize + DeserializeOwned>(value: &T, what: &str) {
     };
     as_value(tenarc::to_value(value), "to_value");
     let turn: usize = what.bytes().map(usize::from).sum();
-    let some = stride(2);
-    for (number, options) in encodings().into_iter().enumerate().skip(turn % some).step_by(some) {
+    for (number, options) in some_of(encodings().into_iter().enumerate(), 2, turn) {
         let bytes = tenarc::ser::to_vec_with(value, options).unwrap();
         same(tenarc::from_slice(&bytes), &format!("message {number}"));
         same(tenarc::from_reader(&bytes[..]), &format!("message {number} from a reader"));
         as_value(tenarc::from_slice(&bytes), &format!("message {number} as a value"));
     }
-    let some = stride(3);
-    for columns in [None, Some(true), Some(false)].into_iter().skip(turn % some).step_by(some) {
+    for columns in some_of([None, Some(true), Some(false)], 3, turn) {
         let options = match columns {
             Some(on) => SaveOptions::default().with_columns(on),
             None => SaveOptions::default(),

@@ -12,7 +12,7 @@ use tenarc::value::RawValue;
 use tenarc::{Archive, DynTensor, IArchive, OArchive, Result, Tensor, Value};
 use tenarc_test_support::alloc::peak_of;
 use tenarc_test_support::builder::{array, bytes, head, map, own, tag, text, unsigned};
-use tenarc_test_support::effort::stride;
+use tenarc_test_support::effort::some_of;
 use tenarc_test_support::unhex;
 
 const MIB: usize = 1 << 20;
@@ -234,10 +234,10 @@ impl tenarc::io::ReadAt for At<'_> {
     }
 }
 
-/// What it is, how much memory it may take, and the reading.
+/// A way to read a message: its name, the bytes of memory that it may take, and what reads.
 type Way<'a> = (&'a str, usize, &'a dyn Fn() -> Result<()>);
 
-/// Reads a message from kinds of sources as one type: in a short run one kind, by `turn`.
+/// Reads a message as one type from every kind of source; in a short run from one of them, which `turn` chooses.
 fn message<T: DeserializeOwned>(name: &str, message: &[u8], turn: usize) {
     let mut out = OArchive::new(Vec::new()).unwrap();
     let Ok(raw) = RawValue::from_bytes(message) else { return };
@@ -259,16 +259,16 @@ fn message<T: DeserializeOwned>(name: &str, message: &[u8], turn: usize) {
             IArchive::with_options(&archive[..], strict)?.load::<T>().map(drop)
         }),
     ];
-    let step = stride(ways.len());
-    for (way, budget, read) in ways.into_iter().skip(turn % step).step_by(step) {
+    for (way, budget, read) in some_of(ways, ways.len(), turn) {
         bounded(&format!("{name} as {} {way}", std::any::type_name::<T>()), budget, read);
     }
 }
 
 fn every_message<T: DeserializeOwned>() {
-    let type_ = std::any::type_name::<T>().len();
+    // Other types read the same message from other sources.
+    let first = std::any::type_name::<T>().len();
     for (number, (name, bytes)) in messages().into_iter().enumerate() {
-        message::<T>(name, &bytes, number + type_);
+        message::<T>(name, &bytes, first + number);
     }
 }
 

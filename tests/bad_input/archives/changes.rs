@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use tenarc::error::Category;
 use tenarc::io::ReadAt;
 use tenarc::{Archive, DynTensor, Error};
-use tenarc_test_support::effort::stride;
+use tenarc_test_support::effort::{some_of, stride};
 
 use super::samples::{self, Model, ModelView, model};
 use super::support::{At, values, verify, verify_torn};
@@ -24,8 +24,7 @@ fn others(byte: u8) -> Vec<u8> {
 fn each_change(bytes: &[u8], step: usize, mut check: impl FnMut(&[u8], usize)) {
     let mut changed = bytes.to_vec();
     for at in (0..bytes.len()).step_by(step) {
-        let some = stride(3);
-        for other in others(bytes[at]).into_iter().skip(at / step % some).step_by(some) {
+        for other in some_of(others(bytes[at]), 3, at / step) {
             changed[at] = other;
             check(&changed, at);
         }
