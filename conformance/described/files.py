@@ -32,8 +32,9 @@ class Files:
         self._add(name, "sequence", content, about, rules, True, {"read": OK, "values": values})
 
     def archive(self, name: str, made: Archive, about: str, rules: str = "", **said: object) -> None:
-        """An archive that is good."""
+        """An archive that is good. What is said to be `...` is left out."""
         said = {"open": OK, "read": OK, "verify": OK, **made.json(), "reads": made.reads(), **said}
+        said = {field: value for field, value in said.items() if value is not ...}
         self._add(name, "archive", made.bytes, about, rules, True, said)
 
     def bad(self, name: str, made: Archive | bytes, about: str, rules: str = "", keeps: bool = False, **said: object) -> None:
