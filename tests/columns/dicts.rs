@@ -82,6 +82,27 @@ fn where_a_dict_saves_too_little_there_is_none() {
     assert_eq!(written(vec!["x".repeat(20_000); 800]), 0);
 }
 
+/// Texts and byte strings of up to 16 bytes are compared as numbers, longer ones by their first 16 bytes and the rest.
+#[test]
+fn rows_that_differ_a_little_are_told_apart() {
+    let zeros = |len: usize| vec![0; len];
+    let ends = |len: usize, last: u8| [zeros(len), vec![last]].concat();
+    // Of each length up to 40: zeros, zeros and a one, zeros and a two.
+    let kinds: Vec<Vec<u8>> = (0..40)
+        .flat_map(|len| [zeros(len), ends(len.saturating_sub(1), 1), ends(len, 2)])
+        .map(|bytes| [bytes, b"behind all that differs in it".to_vec()].concat())
+        .chain((0..40).flat_map(|len| [zeros(len), ends(len, 3)]))
+        .collect();
+    let rows: Vec<_> = (0..5_000)
+        .map(|row| (serde_bytes::ByteBuf::from(&*kinds[row * 7 % kinds.len()]),))
+        .collect();
+    let options = EncodeOptions::default().with_columns(true);
+    let bytes = tenarc::ser::to_vec_with(&rows, options).unwrap();
+    assert_eq!(count(&bytes, b"\x64dict"), 1);
+    assert_eq!(count(&bytes, b"\x02behind all"), 40);
+    assert_eq!(tenarc::from_slice::<Vec<(serde_bytes::ByteBuf,)>>(&bytes).unwrap(), rows);
+}
+
 /// A column of a megabyte is collected in the output.
 #[test]
 fn large_columns_are_dicts_too() {

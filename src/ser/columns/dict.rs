@@ -40,27 +40,25 @@ impl Dict {
             codes: Bytes::default(),
             strings: Strings { is_text: strings.is_text, ..Strings::default() },
         };
-        // The rows that are in the dict.
-        let mut distinct: Vec<&[u8]> = Vec::new();
         let mut rest = &*all;
-        for (row, len) in strings.lengths.iter().enumerate() {
-            let (string, behind) = rest.split_at_checked(len as usize)?;
-            rest = behind;
-            let code = known.code(string, &distinct);
-            if code == distinct.len() {
-                distinct.push(string);
+        strings.lengths.iter().try_for_each(|len| {
+            let string = rest.get(..len as usize)?;
+            let (code, is_new) = known.code(string, rest);
+            rest = rest.get(len as usize..)?;
+            if is_new {
                 dict.strings.push(string, len);
-                if distinct.len() > WIDE || dict.strings.bytes.len() + rows + HEADS > most {
+                let has_many = known.len() > SAMPLE / 4 * 3;
+                let is_sample = rows >= SAMPLE && dict.codes.len() / size_of::<u16>() < SAMPLE;
+                let size = dict.strings.bytes.len() + rows + HEADS;
+                if has_many && is_sample || known.len() > WIDE || size > most {
                     return None;
                 }
             }
             #[allow(clippy::cast_possible_truncation)] // There are at most `WIDE` codes.
             dict.codes.push((code as u16).to_le_bytes());
-            if row + 1 == SAMPLE && distinct.len() > SAMPLE / 4 * 3 {
-                return None;
-            }
-        }
-        let codes = if distinct.len() > 1 << 8 { 2 * rows } else { rows };
+            Some(())
+        })?;
+        let codes = if known.len() > 1 << 8 { 2 * rows } else { rows };
         let after = codes + cost(&dict.strings.lengths) + dict.strings.bytes.len() + HEADS;
         (after <= most && before / REPETITION <= after).then_some(dict)
     }
@@ -76,12 +74,21 @@ fn cost(lengths: &Lengths) -> usize {
     lengths.rows() * size
 }
 
-/// Finds strings by their hashes.
-struct Known {
-    /// The code of a string plus one, or 0, in the place that its hash says, or in the next free one.
-    places: Vec<u32>,
-    count: usize,
-    last: Option<usize>,
+/// The distinct strings so far. The code of a string is the number of strings before it.
+struct Known<'a> {
+    /// The place that the hash of a string says, or the next free one, has the code plus one, and the upper half of the hash.
+    /// A free place has 0. There are at least four times as many places as strings, so that few are next to each other.
+    places: Vec<(u32, u32)>,
+    strings: Vec<(Key, &'a [u8])>,
+    seed: u64,
+}
+
+/// What is compared first.
+#[derive(Clone, Copy)]
+struct Key {
+    /// The first 16 bytes, with zeros behind a shorter string.
+    head: u128,
+    hash: u64,
 }
 
 thread_local! {
@@ -89,58 +96,92 @@ thread_local! {
     static SEED: OnceCell<u64> = const { OnceCell::new() };
 }
 
-impl Known {
+impl Key {
+    /// `from` begins with `string`, and goes on behind it where it can: 16 bytes are then loaded at once.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // The halves of numbers are wanted.
+    fn of(string: &[u8], from: &[u8], seed: u64) -> Self {
+        let len = string.len();
+        let head = if let Some(head) = from.first_chunk() {
+            let beyond = 128 - 8 * len.min(16) as u32;
+            u128::from_le_bytes(*head) & u128::MAX.checked_shr(beyond).unwrap_or(0)
+        } else {
+            let mut head = [0; 16];
+            head.iter_mut().zip(string).for_each(|(to, from)| *to = *from);
+            u128::from_le_bytes(head)
+        };
+        if len > 16 {
+            return Self { head, hash: checksum::of(string, seed) };
+        }
+        // The upper half of a product depends on its lower bits, and the lower half on its upper ones.
+        let low = head as u64 ^ seed ^ len as u64;
+        let high = (head >> 64) as u64 ^ seed.rotate_left(32);
+        let product = u128::from(low) * u128::from(high);
+        Self { head, hash: product as u64 ^ (product >> 64) as u64 }
+    }
+}
+
+impl<'a> Known<'a> {
     fn new() -> Self {
-        Self { places: vec![0; 256], count: 0, last: None }
+        let seed = SEED.try_with(|seed| *seed.get_or_init(|| RandomState::new().hash_one(0)));
+        Self { places: vec![(0, 0); 1024], strings: Vec::new(), seed: seed.unwrap_or_default() }
     }
 
-    /// The code of a string. The number of codes so far, if it is new.
-    fn code(&mut self, string: &[u8], distinct: &[&[u8]]) -> usize {
-        // Rows are often equal to the one before.
-        if let Some(last) = self.last
-            && distinct.get(last) == Some(&string)
-        {
-            return last;
-        }
-        if self.count * 2 >= self.places.len() {
-            self.places = vec![0; self.places.len() * 4];
-            for (code, string) in distinct.iter().enumerate() {
-                let (at, _) = self.place(string, distinct);
-                self.set(at, code);
+    fn len(&self) -> usize {
+        self.strings.len()
+    }
+
+    /// The code of the string with which `from` begins, and whether it is new.
+    fn code(&mut self, string: &'a [u8], from: &[u8]) -> (usize, bool) {
+        let key = Key::of(string, from, self.seed);
+        match self.place(key, string) {
+            (_, Some(code)) => (code, false),
+            (at, None) => {
+                self.strings.push((key, string));
+                self.set(at, key, self.len());
+                if self.len() * 4 > self.places.len() {
+                    self.grow();
+                }
+                (self.len() - 1, true)
             }
         }
-        let (at, found) = self.place(string, distinct);
-        let code = found.unwrap_or(distinct.len());
-        if found.is_none() {
-            self.set(at, code);
-            self.count += 1;
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        self.places = vec![(0, 0); self.places.len() * 4];
+        for number in 1..=self.len() {
+            if let Some(&(key, string)) = self.strings.get(number - 1) {
+                let (at, _) = self.place(key, string);
+                self.set(at, key, number);
+            }
         }
-        self.last = Some(code);
-        code
     }
 
     /// The place of a string, and its code if it is known.
-    fn place(&self, string: &[u8], distinct: &[&[u8]]) -> (usize, Option<usize>) {
-        let seed = SEED.try_with(|seed| *seed.get_or_init(|| RandomState::new().hash_one(0)));
-        let hash = checksum::of(string, seed.unwrap_or_default());
+    #[allow(clippy::cast_possible_truncation)] // Only the lower bits count.
+    fn place(&self, key: Key, string: &[u8]) -> (usize, Option<usize>) {
         let mask = self.places.len() - 1;
-        #[allow(clippy::cast_possible_truncation)] // Only the lower bits count.
-        let mut at = hash as usize & mask;
+        let mut at = key.hash as usize & mask;
         loop {
-            let code = self.places.get(at).map_or(0, |place| *place as usize);
-            if code == 0 {
-                return (at, None);
-            }
-            if distinct.get(code - 1) == Some(&string) {
-                return (at, Some(code - 1));
+            let (number, upper) = self.places.get(at).copied().unwrap_or_default();
+            let Some(code) = (number as usize).checked_sub(1) else { return (at, None) };
+            if u64::from(upper) == key.hash >> 32
+                && let Some((known, other)) = self.strings.get(code)
+                && known.head == key.head
+                && other.len() == string.len()
+                && other.get(16..) == string.get(16..)
+            {
+                return (at, Some(code));
             }
             at = (at + 1) & mask;
         }
     }
 
-    fn set(&mut self, at: usize, code: usize) {
+    #[allow(clippy::cast_possible_truncation)] // The upper half of the hash.
+    fn set(&mut self, at: usize, key: Key, number: usize) {
         if let Some(place) = self.places.get_mut(at) {
-            *place = u32::try_from(code + 1).unwrap_or(0);
+            *place = (u32::try_from(number).unwrap_or(0), (key.hash >> 32) as u32);
         }
     }
 }
