@@ -4,9 +4,7 @@
 //! [`Overflow`] decides what to do: let the vector grow, only count the bytes, or write the contents to
 //! an [`io::Write`]. So the fast path is the same for all destinations: one comparison and a copy.
 
-use std::borrow::{Borrow as _, BorrowMut};
 use std::io;
-use std::marker::PhantomData;
 
 use crate::error::{Error, Result};
 use crate::mem;
@@ -14,9 +12,6 @@ use crate::mem;
 /// Handles bytes that do not fit into the buffer's capacity. `buf` is the buffer, and `base` is the
 /// number of bytes that have left it.
 pub trait Overflow {
-    /// The buffer: a vector, or a reference to one of the caller's.
-    type Buf: BorrowMut<Vec<u8>>;
-
     fn overflow(&mut self, buf: &mut Vec<u8>, base: &mut u64, bytes: &[u8]) -> Result<()>;
 
     /// Makes room in the buffer for `bytes` more bytes, at most [`MAX_ROOM`]. Returns `false` if that is not
@@ -50,38 +45,48 @@ pub trait Overflow {
 /// The most bytes for which [`Overflow::make_room`] makes room.
 pub const MAX_ROOM: usize = 8 << 10;
 
-pub struct Sink<O: Overflow> {
-    buf: O::Buf,
+/// The overflow may be a trait object. Then what is written is compiled once, and not for each destination.
+pub struct Sink<O: Overflow + ?Sized, C = ()> {
+    buf: Vec<u8>,
     /// Bytes that have left `buf`.
     base: u64,
+    /// What else the writer keeps. It is here because behind a trait object, fields are slower to find.
+    pub context: C,
     over: O,
 }
 
 impl<O: Overflow> Sink<O> {
-    pub fn new(buf: O::Buf, over: O) -> Self {
-        Self { buf, base: 0, over }
+    pub fn new(buf: Vec<u8>, over: O) -> Self {
+        Self::with_context(buf, over, ())
+    }
+}
+
+impl<O: Overflow, C> Sink<O, C> {
+    pub fn with_context(buf: Vec<u8>, over: O, context: C) -> Self {
+        Self { buf, base: 0, context, over }
     }
 
-    #[inline(always)]
-    fn buf(&self) -> &Vec<u8> {
-        self.buf.borrow()
+    pub fn into_parts(self) -> (Vec<u8>, u64, O) {
+        (self.buf, self.base, self.over)
     }
+}
 
+impl<O: Overflow + ?Sized, C> Sink<O, C> {
     /// The buffer, the number of bytes that have left it, and the overflow.
     #[inline(always)]
     fn parts(&mut self) -> (&mut Vec<u8>, &mut u64, &mut O) {
-        (self.buf.borrow_mut(), &mut self.base, &mut self.over)
+        (&mut self.buf, &mut self.base, &mut self.over)
     }
 
     /// The number of bytes written so far, including those that were in the buffer at the start.
     #[inline]
     pub fn position(&self) -> u64 {
-        self.base + self.buf().len() as u64
+        self.base + self.buf.len() as u64
     }
 
     #[inline(always)]
     pub fn put<const N: usize>(&mut self, bytes: [u8; N]) -> Result<()> {
-        if mem::append(self.buf.borrow_mut(), bytes, &[]) { Ok(()) } else { self.last_put(bytes) }
+        if mem::append(&mut self.buf, bytes, &[]) { Ok(()) } else { self.last_put(bytes) }
     }
 
     /// Takes the bytes by value: a reference to them would force the caller to keep them in memory.
@@ -94,13 +99,13 @@ impl<O: Overflow> Sink<O> {
 
     #[inline(always)]
     pub fn put_slice(&mut self, bytes: &[u8]) -> Result<()> {
-        if mem::append(self.buf.borrow_mut(), [], bytes) { Ok(()) } else { self.overflow(bytes) }
+        if mem::append(&mut self.buf, [], bytes) { Ok(()) } else { self.overflow(bytes) }
     }
 
     /// Writes the first `len` bytes of a word.
     #[inline(always)]
     pub fn put_first<const N: usize>(&mut self, word: [u8; N], len: usize) -> Result<()> {
-        if mem::append_first(self.buf.borrow_mut(), word, len) {
+        if mem::append_first(&mut self.buf, word, len) {
             return Ok(());
         }
         self.last_first(word, len)
@@ -115,13 +120,13 @@ impl<O: Overflow> Sink<O> {
     /// Like [`Sink::put_slice`], for slices that are usually long.
     #[inline]
     pub fn put_block(&mut self, bytes: &[u8]) -> Result<()> {
-        if mem::append_block(self.buf.borrow_mut(), bytes) { Ok(()) } else { self.overflow(bytes) }
+        if mem::append_block(&mut self.buf, bytes) { Ok(()) } else { self.overflow(bytes) }
     }
 
     /// Writes a head and the bytes that follow it.
     #[inline(always)]
     pub fn put_headed<const N: usize>(&mut self, head: [u8; N], bytes: &[u8]) -> Result<()> {
-        if mem::append(self.buf.borrow_mut(), head, bytes) {
+        if mem::append(&mut self.buf, head, bytes) {
             return Ok(());
         }
         self.overflow(&head)?;
@@ -138,7 +143,7 @@ impl<O: Overflow> Sink<O> {
         initial: u8,
         word: [u8; M],
     ) -> bool {
-        mem::append_word(self.buf.borrow_mut(), head, middle, initial, word)
+        mem::append_word(&mut self.buf, head, middle, initial, word)
     }
 
     /// Like [`mem::append_head`]: `false` if that might not fit into the buffer.
@@ -151,7 +156,7 @@ impl<O: Overflow> Sink<O> {
         major: u8,
         arg: u64,
     ) -> bool {
-        mem::append_head(self.buf.borrow_mut(), head, middle, major, arg)
+        mem::append_head(&mut self.buf, head, middle, major, arg)
     }
 
     /// Like [`mem::append_words`], for at most [`MAX_ROOM`] bytes. `None` if bytes are only counted; then
@@ -165,7 +170,7 @@ impl<O: Overflow> Sink<O> {
         if !self.has_room(max * N)? {
             return Ok(None);
         }
-        Ok(Some(mem::append_words(self.buf.borrow_mut(), max, next)))
+        Ok(Some(mem::append_words(&mut self.buf, max, next)))
     }
 
     /// Like [`mem::append_run`], for at most [`MAX_ROOM`] bytes. `None` if bytes are only counted; then
@@ -180,7 +185,7 @@ impl<O: Overflow> Sink<O> {
         if !self.has_room(max * (1 + N))? {
             return Ok(None);
         }
-        Ok(Some(mem::append_run(self.buf.borrow_mut(), initial, max, next)))
+        Ok(Some(mem::append_run(&mut self.buf, initial, max, next)))
     }
 
     /// Like [`mem::append_heads`], for at most [`MAX_ROOM`] bytes. `None` if bytes are only counted; then
@@ -194,7 +199,7 @@ impl<O: Overflow> Sink<O> {
         if !self.has_room(max * mem::MAX_HEAD)? {
             return Ok(None);
         }
-        Ok(Some(mem::append_heads(self.buf.borrow_mut(), max, next)))
+        Ok(Some(mem::append_heads(&mut self.buf, max, next)))
     }
 
     /// Makes room for this many bytes in memory, if that is where they go. So a large block of bytes is not
@@ -206,11 +211,7 @@ impl<O: Overflow> Sink<O> {
 
     #[inline(always)]
     fn has_room(&mut self, bytes: usize) -> Result<bool> {
-        if self.buf().capacity() - self.buf().len() >= bytes {
-            Ok(true)
-        } else {
-            self.make_room(bytes)
-        }
+        if self.buf.capacity() - self.buf.len() >= bytes { Ok(true) } else { self.make_room(bytes) }
     }
 
     #[cold]
@@ -230,7 +231,7 @@ impl<O: Overflow> Sink<O> {
     /// Lends a buffer to append to. The caller must keep its contents and return it to
     /// [`Sink::give_back`].
     pub fn lend(&mut self) -> Vec<u8> {
-        self.over.lend(self.buf.borrow_mut())
+        self.over.lend(&mut self.buf)
     }
 
     /// Whether [`Sink::lend`] returns everything that was written.
@@ -251,16 +252,12 @@ impl<O: Overflow> Sink<O> {
     /// The bytes that are still in the buffer, and the overflow.
     #[inline(always)]
     pub fn pending(&mut self) -> (&[u8], &mut O) {
-        (self.buf.borrow(), &mut self.over)
-    }
-
-    pub fn into_parts(self) -> (O::Buf, u64, O) {
-        (self.buf, self.base, self.over)
+        (&self.buf, &mut self.over)
     }
 
     /// Discards the bytes in the buffer, and sets the position to `base`.
     pub fn restart_at(&mut self, base: u64) {
-        self.buf.borrow_mut().clear();
+        self.buf.clear();
         self.base = base;
     }
 
@@ -277,31 +274,38 @@ impl<O: Overflow> Sink<O> {
 /// Writes into memory. For small pieces the vector grows as usual. If measuring is on, the first large
 /// block that does not fit turns writing into counting. The caller can then allocate the exact size
 /// once and write the value again.
-pub struct Memory<B> {
+pub struct Memory {
     measure: bool,
     /// Whether an array or map of indefinite length was written.
     pub has_unknown_lengths: bool,
     /// The buffer as it was when counting began.
     stash: Option<Vec<u8>>,
-    buf: PhantomData<B>,
 }
 
 /// For blocks of this size or more, encoding the value twice is cheaper than growing by doubling. For
 /// 200 MB in fresh memory, growing takes a third more time than writing.
 const MEASURE_FROM: usize = 1 << 20;
 
-impl<B> Memory<B> {
+impl Memory {
     pub fn growing() -> Self {
-        Self { measure: false, has_unknown_lengths: false, stash: None, buf: PhantomData }
+        Self { measure: false, has_unknown_lengths: false, stash: None }
     }
 
     pub fn measuring() -> Self {
-        Self { measure: true, has_unknown_lengths: false, stash: None, buf: PhantomData }
+        Self { measure: true, has_unknown_lengths: false, stash: None }
     }
 
-    /// If bytes were only counted: the buffer as it was before that.
+    /// If bytes were only counted: the buffer as it was when counting began.
     pub fn take_stash(&mut self) -> Option<Vec<u8>> {
         self.stash.take()
+    }
+}
+
+impl<C> Sink<Memory, C> {
+    /// Takes the buffer out. If bytes were only counted, it is as it was when counting began.
+    pub fn take_buffer(&mut self) -> Vec<u8> {
+        let stash = self.over.take_stash();
+        stash.unwrap_or_else(|| std::mem::take(&mut self.buf))
     }
 }
 
@@ -311,9 +315,7 @@ pub fn reserve(buf: &mut Vec<u8>, additional: usize) -> Result<()> {
     })
 }
 
-impl<B: BorrowMut<Vec<u8>>> Overflow for Memory<B> {
-    type Buf = B;
-
+impl Overflow for Memory {
     fn overflow(&mut self, buf: &mut Vec<u8>, base: &mut u64, bytes: &[u8]) -> Result<()> {
         if self.stash.is_some() {
             *base += bytes.len() as u64;
@@ -381,13 +383,17 @@ const STAGE: usize = 16 << 10;
 
 impl<W: io::Write> Stage<W> {
     pub fn sink(writer: W) -> Sink<Self> {
-        Self::sink_at(writer, 0)
+        Self::sink_with(writer, ())
+    }
+
+    pub fn sink_with<C>(writer: W, context: C) -> Sink<Self, C> {
+        let over = Self { writer, scratch: Vec::new() };
+        Sink::with_context(Vec::with_capacity(STAGE), over, context)
     }
 
     /// A sink whose position starts at `base`.
     pub fn sink_at(writer: W, base: u64) -> Sink<Self> {
-        let over = Self { writer, scratch: Vec::new() };
-        Sink { buf: Vec::with_capacity(STAGE), base, over }
+        Sink { base, ..Self::sink(writer) }
     }
 
     pub fn get_ref(&self) -> &W {
@@ -450,8 +456,6 @@ pub fn checked(written: usize, given: u64) -> io::Result<usize> {
 }
 
 impl<W: io::Write> Overflow for Stage<W> {
-    type Buf = Vec<u8>;
-
     fn overflow(&mut self, buf: &mut Vec<u8>, base: &mut u64, bytes: &[u8]) -> Result<()> {
         if bytes.len() > buf.capacity() {
             for bytes in bytes.chunks(MAX_SLICE) {

@@ -139,7 +139,7 @@ pub fn head_len(len: u64) -> u64 {
 }
 
 /// Encodes small items into memory.
-pub struct Items(Sink<Memory<Vec<u8>>>);
+pub struct Items(Sink<Memory>);
 
 impl Items {
     pub fn new() -> Self {

@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::io::checksum::{self, Identity};
 use crate::io::chunks::{ChunkHasher, ChunkLen, Hashes};
 use crate::io::packed::{Precompressed, StoredHasher};
-use crate::io::sink::{Overflow, Sink, reserve};
+use crate::io::sink::{Overflow, reserve};
 use crate::meta::{Order, TensorMeta};
 use crate::options::{ColumnChoice, EncodeOptions, Limits};
 use crate::shape::Shape;
@@ -33,7 +33,7 @@ use crate::tensor::TensorInfo;
 use crate::wire::apart::{Apart, Target, Wanted};
 use crate::wire::strict::strict;
 use crate::wire::tensor::Payload;
-use crate::wire::writer::Writer;
+use crate::wire::writer::WriterTo;
 
 /// The result of the first pass: the metadata, and the lengths of the buffers.
 pub struct Plan {
@@ -308,18 +308,18 @@ fn walk<T: Serialize + ?Sized>(
     let options = EncodeOptions::default().with_typed_arrays(true);
     let options = options.with_choice_of_columns(columns).with_tables(true);
     let options = options.for_metadata();
-    let mut encoder = Writer::new(Sink::new(buf, walk), options);
-    let mut result = value.serialize(&mut encoder);
+    let mut encoder = WriterTo::to(buf, walk, options);
+    let mut result = value.serialize(encoder.writer());
     if result.is_ok() {
-        result = encoder.end();
+        result = encoder.writer().end();
     }
-    let len = encoder.sink.position();
+    let len = encoder.position();
     if let (Ok(()), Some(expected)) = (&result, expected)
         && len != expected.len() as u64
     {
         result = Err(changed("its metadata is shorter"));
     }
-    let (metadata, _, Walk { has_unknown_lengths, .. }) = encoder.sink.into_parts();
+    let (metadata, _, Walk { has_unknown_lengths, .. }) = encoder.into_parts();
     (metadata, has_unknown_lengths, result)
 }
 
@@ -347,8 +347,6 @@ impl Walk<'_> {
 }
 
 impl Overflow for Walk<'_> {
-    type Buf = Vec<u8>;
-
     fn overflow(&mut self, buf: &mut Vec<u8>, base: &mut u64, bytes: &[u8]) -> Result<()> {
         if self.expected.is_some() {
             self.flush(buf, base)?;

@@ -7,10 +7,9 @@ use super::columns::{self, Columns};
 use super::delegate::{elements, fields};
 use super::pack::{Grab, Packing, number, plain};
 use crate::error::{Error, Result};
-use crate::io::sink::{MAX_ROOM, Sink};
+use crate::io::sink::MAX_ROOM;
 use crate::mem::MAX_HEAD;
 use crate::value;
-use crate::wire::apart::Target;
 use crate::wire::head;
 use crate::wire::writer::Writer;
 
@@ -21,8 +20,8 @@ const RUN: usize = 512;
 ///
 /// Errors are made by functions that get copies of the fields. If they got a reference to the whole, the
 /// compiler would have to keep it in memory during a loop over the elements.
-pub struct Compound<'a, O: Target> {
-    pub(super) encoder: &'a mut Writer<O>,
+pub struct Compound<'a, 'o> {
+    pub(super) encoder: &'a mut Writer<'o>,
     /// The number of elements or entries that was announced. `None` for an indefinite length.
     total: Option<usize>,
     /// The number of elements or entries still to come. For an indefinite length it starts with
@@ -36,32 +35,36 @@ pub struct Compound<'a, O: Target> {
     keyed: bool,
 }
 
-impl<'a, O: Target> Compound<'a, O> {
+impl<'a, 'o> Compound<'a, 'o> {
     #[inline(always)]
-    pub(super) fn begin(encoder: &'a mut Writer<O>, major: u8, len: Option<usize>) -> Result<Self> {
+    pub(super) fn begin(
+        encoder: &'a mut Writer<'o>,
+        major: u8,
+        len: Option<usize>,
+    ) -> Result<Self> {
         encoder.enter(1)?;
-        encoder.sink.container(major, len)?;
+        encoder.container(major, len)?;
         Ok(Self::unwritten(encoder, len))
     }
 
     /// An array or map whose head is not written yet.
     #[inline(always)]
-    fn unwritten(encoder: &'a mut Writer<O>, len: Option<usize>) -> Self {
+    fn unwritten(encoder: &'a mut Writer<'o>, len: Option<usize>) -> Self {
         let left = len.unwrap_or(usize::MAX);
         Self { encoder, total: len, left, levels: 1, variant: None, keyed: false }
     }
 
     #[inline]
     pub(super) fn begin_variant(
-        encoder: &'a mut Writer<O>,
+        encoder: &'a mut Writer<'o>,
         variant: &'static str,
         major: u8,
         len: usize,
     ) -> Result<Self> {
         encoder.enter(2)?;
-        encoder.sink.head(head::MAP, 1)?;
-        encoder.sink.text(variant)?;
-        encoder.sink.head(major, len as u64)?;
+        encoder.head(head::MAP, 1)?;
+        encoder.text(variant)?;
+        encoder.head(major, len as u64)?;
         Ok(Self { levels: 2, variant: Some(variant), ..Self::unwritten(encoder, Some(len)) })
     }
 
@@ -92,12 +95,12 @@ impl<'a, O: Target> Compound<'a, O> {
     #[inline(always)]
     pub(super) fn run(
         &mut self,
-        mut write: impl FnMut(&mut Sink<O>, usize) -> Result<Option<usize>>,
+        mut write: impl FnMut(&mut Writer<'_>, usize) -> Result<Option<usize>>,
     ) -> Result<()> {
         const { assert!(MAX_HEAD * RUN <= MAX_ROOM) };
         while self.left > 0 {
             let step = self.left.min(RUN);
-            let Some(done) = write(&mut self.encoder.sink, step)? else { return Ok(()) };
+            let Some(done) = write(self.encoder, step)? else { return Ok(()) };
             self.left -= done;
             if done < step {
                 return Ok(());
@@ -111,9 +114,9 @@ impl<'a, O: Target> Compound<'a, O> {
     fn field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<()> {
         self.count()?;
         let result = match plain(value) {
-            Some(plain) => self.encoder.sink.keyed(key, plain),
+            Some(plain) => self.encoder.keyed(key, plain),
             None => {
-                self.encoder.sink.text(key)?;
+                self.encoder.text(key)?;
                 value.serialize(&mut *self.encoder)
             }
         };
@@ -135,15 +138,15 @@ impl<'a, O: Target> Compound<'a, O> {
 
 /// Ends an array or map of indefinite length, or one that has another length than was announced.
 #[inline(never)]
-fn finish_unusual<O: Target>(
-    encoder: &mut Writer<O>,
+fn finish_unusual(
+    encoder: &mut Writer<'_>,
     keyed: bool,
     left: Option<usize>,
     variant: Option<&'static str>,
 ) -> Result<()> {
     match left {
         _ if keyed => Err(locate(unpaired(), variant)),
-        None => encoder.sink.put([head::BREAK]),
+        None => encoder.put([head::BREAK]),
         Some(left) => {
             let error = Error::data(format!("{left} fewer elements than were announced"));
             Err(locate(error, variant))
@@ -191,18 +194,18 @@ pub(super) fn unpaired() -> Error {
 }
 
 elements! {
-    impl[O: Target] for Compound<'_, O>: (), Error;
+    impl[] for Compound<'_, '_>: (), Error;
     SerializeTuple serialize_element,
     SerializeTupleStruct serialize_field,
     SerializeTupleVariant serialize_field
 }
 
 fields! {
-    impl[O: Target] for Compound<'_, O>: (), Error;
+    impl[] for Compound<'_, '_>: (), Error;
     SerializeStruct, SerializeStructVariant
 }
 
-impl<O: Target> ser::SerializeMap for Compound<'_, O> {
+impl ser::SerializeMap for Compound<'_, '_> {
     type Ok = ();
     type Error = Error;
 
@@ -248,8 +251,8 @@ impl<O: Target> ser::SerializeMap for Compound<'_, O> {
 ///
 /// Functions that are not inlined get its parts by value and return them, so that the parts can stay in
 /// registers during a loop over the elements.
-pub struct Sequence<'a, O: Target> {
-    compound: Compound<'a, O>,
+pub struct Sequence<'a, 'o> {
+    compound: Compound<'a, 'o>,
     mode: Mode,
     /// The typed array whose elements are being collected, in [`Mode::Packing`]. Its buffer was lent by
     /// the sink.
@@ -270,7 +273,7 @@ enum Mode {
 }
 
 /// Returns the lent buffer, also if the value's own code stops half-way.
-impl<O: Target> Drop for Sequence<'_, O> {
+impl Drop for Sequence<'_, '_> {
     #[inline(always)]
     fn drop(&mut self) {
         if let Some(packing) = self.packing.take() {
@@ -281,15 +284,15 @@ impl<O: Target> Drop for Sequence<'_, O> {
 
 #[cold]
 #[inline(never)]
-fn abandon<O: Target>(encoder: &mut Writer<O>, packing: Packing) {
+fn abandon(encoder: &mut Writer<'_>, packing: Packing) {
     // An error occurred already, and this writes nothing that could fail.
     let _ = packing.abandon(encoder);
 }
 
-impl<'a, O: Target> Sequence<'a, O> {
+impl<'a, 'o> Sequence<'a, 'o> {
     #[inline(always)]
-    pub(super) fn begin(encoder: &'a mut Writer<O>, len: Option<usize>) -> Result<Self> {
-        let may_pack = encoder.options.typed_arrays && len.is_some();
+    pub(super) fn begin(encoder: &'a mut Writer<'o>, len: Option<usize>) -> Result<Self> {
+        let may_pack = encoder.context.options.typed_arrays && len.is_some();
         let (compound, mode) = if may_pack || columns::are_possible(encoder, len) {
             (Compound::unwritten(encoder, len), Mode::Undecided)
         } else {
@@ -310,8 +313,8 @@ struct Parts {
 
 /// Writes an element in a mode other than [`Mode::Plain`], and changes the mode if needed.
 #[inline(never)]
-fn packed<O: Target, T: Serialize + ?Sized>(
-    encoder: &mut Writer<O>,
+fn packed<T: Serialize + ?Sized>(
+    encoder: &mut Writer<'_>,
     mut parts: Parts,
     value: &T,
 ) -> (Parts, Result<()>) {
@@ -320,8 +323,8 @@ fn packed<O: Target, T: Serialize + ?Sized>(
     (parts, result)
 }
 
-fn decide<O: Target, T: Serialize + ?Sized>(
-    encoder: &mut Writer<O>,
+fn decide<T: Serialize + ?Sized>(
+    encoder: &mut Writer<'_>,
     mode: Mode,
     parts: &mut Parts,
     value: &T,
@@ -330,7 +333,9 @@ fn decide<O: Target, T: Serialize + ?Sized>(
         (Mode::Undecided, _, total)
             if columns::are_possible(encoder, total) && columns::is_record(value) =>
         {
-            if let Some(columns) = Columns::new(encoder.options, total).first(encoder, value)? {
+            if let Some(columns) =
+                Columns::new(encoder.context.options, total).first(encoder, value)?
+            {
                 parts.columns = Some(Box::new(columns));
                 parts.mode = Mode::Columns;
                 return Ok(());
@@ -339,7 +344,9 @@ fn decide<O: Target, T: Serialize + ?Sized>(
         }
         (Mode::Undecided, _, None) => Compound::begin(encoder, head::ARRAY, None)?,
         (Mode::Undecided, _, Some(len)) => match value.serialize(Grab) {
-            Ok(number) if encoder.options.typed_arrays && number.kind().worth_packing(len) => {
+            Ok(number)
+                if encoder.context.options.typed_arrays && number.kind().worth_packing(len) =>
+            {
                 let mut packing = Packing::begin(encoder, number.kind(), len)?;
                 packing.push(encoder, number)?;
                 parts.packing = Some(packing);
@@ -366,7 +373,7 @@ fn decide<O: Target, T: Serialize + ?Sized>(
     result
 }
 
-impl<O: Target> ser::SerializeSeq for Sequence<'_, O> {
+impl ser::SerializeSeq for Sequence<'_, '_> {
     type Ok = ();
     type Error = Error;
 
@@ -408,7 +415,7 @@ impl<O: Target> ser::SerializeSeq for Sequence<'_, O> {
 }
 
 #[inline(never)]
-fn end_packed<O: Target>(encoder: &mut Writer<O>, parts: Parts) -> Result<()> {
+fn end_packed(encoder: &mut Writer<'_>, parts: Parts) -> Result<()> {
     if let Some(columns) = parts.columns {
         return columns.finish(encoder);
     }

@@ -19,18 +19,18 @@ use crate::meta::TensorMeta;
 use crate::options::{ColumnChoice, Limits};
 use crate::serde_model::{Capture, PutWhole, blocks, stored_blocks};
 use crate::value::{self, Value};
-use crate::wire::apart::{Apart, Target, Wanted};
+use crate::wire::apart::{Apart, Wanted};
 use crate::wire::encoded;
 use crate::wire::items::{self, ArrayHead, Plain};
 use crate::wire::reader::{Reader, only_in_messages};
 use crate::wire::writer::Writer;
 use crate::wire::{head, strict, tag};
 
-impl<O: Target> Writer<O> {
+impl Writer<'_> {
     #[inline]
     fn null(&mut self) -> Result<()> {
         self.mark_some()?;
-        self.sink.put([head::NULL])
+        self.put([head::NULL])
     }
 
     /// Writes one of this crate's own types: see [`handoff`].
@@ -56,13 +56,13 @@ impl<O: Target> Writer<O> {
                 let takes = |apart: &mut dyn Apart, written: &[u8]| {
                     meta.dtype.is_packed() && apart.takes_block(written, &meta.dtype, len)
                 };
-                if let Some(apart) = self.sink.apart_if(takes) {
+                if let Some(apart) = self.apart_if(takes) {
                     let number = buffer(apart, len, stored, value)?;
                     self.room(2)?;
-                    return self.sink.numbers_reference(&meta.dtype, number);
+                    return self.numbers_reference(&meta.dtype, number);
                 }
                 self.room(1 + usize::from(meta.dtype.is_complex()))?;
-                self.sink.typed_array_head(&meta.dtype, len)?;
+                self.typed_array_head(&meta.dtype, len)?;
                 self.blocks(len, value)
             }
             (name::SIMPLE, Slot::Number(number)) => {
@@ -75,19 +75,19 @@ impl<O: Target> Writer<O> {
                     }
                     _ => {}
                 }
-                self.sink.head(head::SIMPLE, number)
+                self.head(head::SIMPLE, number)
             }
             (name::RAW, Slot::Raw) => value.serialize(Capture(|item: &[u8]| {
                 if encoded::reads_as_none(item) {
                     self.mark_some()?;
                 }
-                if self.options.metadata {
+                if self.context.options.metadata {
                     return self.raw_in_metadata(item);
                 }
-                if encoded::is_deeper(item, self.depth) {
+                if encoded::is_deeper(item, self.context.depth) {
                     return Err(self.too_deep());
                 }
-                self.sink.put_slice(item)
+                self.put_slice(item)
             })),
             (name::STORED, Slot::Stored { levels }) => {
                 self.room(levels)?;
@@ -97,15 +97,15 @@ impl<O: Target> Writer<O> {
                 let takes = |apart: &mut dyn Apart, written: &[u8]| {
                     apart.takes_block(written, &meta.dtype, len)
                 };
-                if let Some(apart) = self.sink.apart_if(takes) {
+                if let Some(apart) = self.apart_if(takes) {
                     let number = buffer(apart, len, stored, value)?;
                     self.room(2)?;
-                    return self.sink.bytes_reference(number);
+                    return self.bytes_reference(number);
                 }
                 if name == name::TEXT {
-                    return self.sink.text(&text(len, value)?);
+                    return self.text(&text(len, value)?);
                 }
-                self.sink.head(head::BYTES, len as u64)?;
+                self.head(head::BYTES, len as u64)?;
                 self.blocks(len, value)
             }
             _ => value.serialize(self),
@@ -118,22 +118,22 @@ impl<O: Target> Writer<O> {
         if encoded::holds_reference(item) {
             return Err(reserved());
         }
-        if strict::is_strict(item, self.depth) {
-            return self.sink.put_slice(item);
+        if strict::is_strict(item, self.context.depth) {
+            return self.put_slice(item);
         }
-        if encoded::is_deeper(item, self.depth) {
+        if encoded::is_deeper(item, self.context.depth) {
             return Err(self.too_deep());
         }
-        self.sink.put_slice(&strict::strict(item)?)
+        self.put_slice(&strict::strict(item)?)
     }
 
     /// Writes a value in which sequences of records are columns.
     fn with_columns<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
-        let before = self.options;
-        self.options.columns = ColumnChoice::All;
-        self.options.main_depth = Some(self.depth);
+        let before = self.context.options;
+        self.context.options.columns = ColumnChoice::All;
+        self.context.options.main_depth = Some(self.context.depth);
         let result = value.serialize(&mut *self);
-        self.options = before;
+        self.context.options = before;
         result
     }
 
@@ -144,7 +144,7 @@ impl<O: Target> Writer<O> {
         match number {
             tag::SOME => self.mark_some()?,
             tag::BUFFER => return Err(reserved()),
-            _ if self.options.metadata => match number {
+            _ if self.context.options.metadata => match number {
                 tag::COLUMNS => return self.meant(number, value),
                 _ if tag::is_array(number) => return self.meant(number, value),
                 _ if tag::is_only_in_messages(number) => return Err(only_in_messages(number)),
@@ -153,9 +153,9 @@ impl<O: Target> Writer<O> {
             _ => {}
         }
         self.enter(1)?;
-        self.sink.head(head::TAG, number)?;
+        self.head(head::TAG, number)?;
         value.serialize(&mut *self)?;
-        self.depth += 1;
+        self.context.depth += 1;
         Ok(())
     }
 
@@ -177,22 +177,22 @@ impl<O: Target> Writer<O> {
         payload: &T,
     ) -> Result<()> {
         let takes = |apart: &mut dyn Apart, written: &[u8]| apart.takes_tensor(written, meta, len);
-        if let Some(apart) = self.sink.apart_if(takes) {
+        if let Some(apart) = self.apart_if(takes) {
             let number = buffer(apart, len, stored, payload)?;
             // Three levels: tag, array and shape.
             self.room(3)?;
-            return self.sink.tensor_reference(meta, number);
+            return self.tensor_reference(meta, number);
         }
         // Three levels: the tag, the array, and the shape or the tag of the typed array. Complex
         // numbers have one more tag.
         self.room(3 + usize::from(meta.dtype.is_complex()))?;
-        self.sink.tensor_head(&meta.dtype, &meta.shape, meta.order, len)?;
+        self.tensor_head(&meta.dtype, &meta.shape, meta.order, len)?;
         self.blocks(len, payload)
     }
 
     /// Writes a payload of exactly `len` bytes.
     fn blocks<T: Serialize + ?Sized>(&mut self, len: usize, payload: &T) -> Result<()> {
-        blocks(len, payload, |block| self.sink.put_block(block))
+        blocks(len, payload, |block| self.put_block(block))
     }
 
     /// Writes a sequence, as a typed array if all elements are numbers of one type.
@@ -228,14 +228,14 @@ impl<O: Target> Writer<O> {
         let first = iter.next();
         if let Some(first) = &first
             && columns::is_record(first)
-            && let Some(mut columns) = Columns::new(self.options, len).first(self, first)?
+            && let Some(mut columns) = Columns::new(self.context.options, len).first(self, first)?
         {
             columns.push_all(self, iter)?;
             return columns.finish(self);
         }
         let items = first.into_iter().chain(iter);
         match len {
-            Some(len) if self.options.typed_arrays => self.packable(items, len),
+            Some(len) if self.context.options.typed_arrays => self.packable(items, len),
             len => self.plain_seq(len, items),
         }
     }
@@ -354,7 +354,7 @@ macro_rules! signed {
     ($($method:ident $type:ty;)*) => {$(
         #[inline]
         fn $method(self, v: $type) -> Result<()> {
-            self.sink.signed(v.into())
+            self.signed(v.into())
         }
     )*};
 }
@@ -363,25 +363,25 @@ macro_rules! unsigned {
     ($($method:ident $type:ty;)*) => {$(
         #[inline]
         fn $method(self, v: $type) -> Result<()> {
-            self.sink.head(head::UNSIGNED, v.into())
+            self.head(head::UNSIGNED, v.into())
         }
     )*};
 }
 
-impl<'a, O: Target> ser::Serializer for &'a mut Writer<O> {
+impl<'a, 'o> ser::Serializer for &'a mut Writer<'o> {
     type Ok = ();
     type Error = Error;
-    type SerializeSeq = Sequence<'a, O>;
-    type SerializeTuple = Compound<'a, O>;
-    type SerializeTupleStruct = Compound<'a, O>;
-    type SerializeTupleVariant = Compound<'a, O>;
-    type SerializeMap = Compound<'a, O>;
-    type SerializeStruct = Compound<'a, O>;
-    type SerializeStructVariant = Compound<'a, O>;
+    type SerializeSeq = Sequence<'a, 'o>;
+    type SerializeTuple = Compound<'a, 'o>;
+    type SerializeTupleStruct = Compound<'a, 'o>;
+    type SerializeTupleVariant = Compound<'a, 'o>;
+    type SerializeMap = Compound<'a, 'o>;
+    type SerializeStruct = Compound<'a, 'o>;
+    type SerializeStructVariant = Compound<'a, 'o>;
 
     #[inline]
     fn serialize_bool(self, v: bool) -> Result<()> {
-        self.sink.put([items::bool(v)])
+        self.put([items::bool(v)])
     }
 
     signed! {
@@ -409,36 +409,36 @@ impl<'a, O: Target> ser::Serializer for &'a mut Writer<O> {
 
     #[inline]
     fn serialize_f32(self, v: f32) -> Result<()> {
-        self.sink.single(v)
+        self.single(v)
     }
 
     #[inline]
     fn serialize_f64(self, v: f64) -> Result<()> {
-        self.sink.double(v)
+        self.double(v)
     }
 
     fn serialize_char(self, v: char) -> Result<()> {
-        self.sink.text(v.encode_utf8(&mut [0; 4]))
+        self.text(v.encode_utf8(&mut [0; 4]))
     }
 
     #[inline]
     fn serialize_str(self, v: &str) -> Result<()> {
-        self.sink.text(v)
+        self.text(v)
     }
 
     #[inline]
     fn serialize_bytes(self, v: &[u8]) -> Result<()> {
         let takes =
             |apart: &mut dyn Apart, written: &[u8]| apart.takes_block(written, &DType::U8, v.len());
-        if let Some(apart) = self.sink.apart_if(takes) {
+        if let Some(apart) = self.apart_if(takes) {
             if apart.begin(v.len())? {
                 apart.put(v)?;
             }
             let number = apart.end()?;
             self.room(2)?;
-            return self.sink.bytes_reference(number);
+            return self.bytes_reference(number);
         }
-        self.sink.bytes(v)
+        self.bytes(v)
     }
 
     #[inline]
@@ -467,7 +467,7 @@ impl<'a, O: Target> ser::Serializer for &'a mut Writer<O> {
 
     #[inline]
     fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<()> {
-        self.sink.text(variant)
+        self.text(variant)
     }
 
     #[inline]
@@ -478,9 +478,10 @@ impl<'a, O: Target> ser::Serializer for &'a mut Writer<O> {
     ) -> Result<()> {
         match name {
             name if !name::is_ours(name) => value.serialize(self),
-            name::WHOLE_TENSOR if self.sink.apart().is_none() => {
+            name::WHOLE_TENSOR if self.apart().is_some() => value.serialize(self),
+            name::WHOLE_TENSOR => {
                 self.room(ArrayHead::LEVELS)?;
-                value.serialize(PutWhole(&mut self.sink))
+                value.serialize(PutWhole(self))
             }
             name::TAGGED => self.tagged(value),
             name::COLUMNS => self.with_columns(value),
@@ -497,10 +498,10 @@ impl<'a, O: Target> ser::Serializer for &'a mut Writer<O> {
         value: &T,
     ) -> Result<()> {
         self.enter(1)?;
-        self.sink.head(head::MAP, 1)?;
-        self.sink.text(variant)?;
+        self.head(head::MAP, 1)?;
+        self.text(variant)?;
         value.serialize(&mut *self).map_err(|error| error.in_field(variant))?;
-        self.depth += 1;
+        self.context.depth += 1;
         Ok(())
     }
 
@@ -518,7 +519,7 @@ impl<'a, O: Target> ser::Serializer for &'a mut Writer<O> {
             return self.records(iter, len);
         }
         match len {
-            Some(len) if self.options.typed_arrays => self.packable(iter, len),
+            Some(len) if self.context.options.typed_arrays => self.packable(iter, len),
             Some(len) if is_number::<I::Item>() || is_bool::<I::Item>() => {
                 self.plain_primitives(len, iter)
             }
@@ -527,17 +528,17 @@ impl<'a, O: Target> ser::Serializer for &'a mut Writer<O> {
     }
 
     #[inline]
-    fn serialize_seq(self, len: Option<usize>) -> Result<Sequence<'a, O>> {
+    fn serialize_seq(self, len: Option<usize>) -> Result<Sequence<'a, 'o>> {
         Sequence::begin(self, len)
     }
 
     #[inline]
-    fn serialize_tuple(self, len: usize) -> Result<Compound<'a, O>> {
+    fn serialize_tuple(self, len: usize) -> Result<Compound<'a, 'o>> {
         Compound::begin(self, head::ARRAY, Some(len))
     }
 
     #[inline]
-    fn serialize_tuple_struct(self, _: &'static str, len: usize) -> Result<Compound<'a, O>> {
+    fn serialize_tuple_struct(self, _: &'static str, len: usize) -> Result<Compound<'a, 'o>> {
         Compound::begin(self, head::ARRAY, Some(len))
     }
 
@@ -548,17 +549,17 @@ impl<'a, O: Target> ser::Serializer for &'a mut Writer<O> {
         _: u32,
         variant: &'static str,
         len: usize,
-    ) -> Result<Compound<'a, O>> {
+    ) -> Result<Compound<'a, 'o>> {
         Compound::begin_variant(self, variant, head::ARRAY, len)
     }
 
     #[inline]
-    fn serialize_map(self, len: Option<usize>) -> Result<Compound<'a, O>> {
+    fn serialize_map(self, len: Option<usize>) -> Result<Compound<'a, 'o>> {
         Compound::begin(self, head::MAP, len)
     }
 
     #[inline]
-    fn serialize_struct(self, _: &'static str, len: usize) -> Result<Compound<'a, O>> {
+    fn serialize_struct(self, _: &'static str, len: usize) -> Result<Compound<'a, 'o>> {
         Compound::begin(self, head::MAP, Some(len))
     }
 
@@ -569,7 +570,7 @@ impl<'a, O: Target> ser::Serializer for &'a mut Writer<O> {
         _: u32,
         variant: &'static str,
         len: usize,
-    ) -> Result<Compound<'a, O>> {
+    ) -> Result<Compound<'a, 'o>> {
         Compound::begin_variant(self, variant, head::MAP, len)
     }
 

@@ -17,8 +17,8 @@ pub use crate::soft::SoftFail;
 
 use self::compound::{Compound, Sequence};
 use crate::error::{Error, Result};
-use crate::io::sink::{Memory, Sink, Stage};
-use crate::wire::writer::Writer;
+use crate::io::sink::{Memory, Stage};
+use crate::wire::writer::{Context, Writer, WriterTo};
 
 /// Encodes a value into a new vector.
 ///
@@ -64,60 +64,60 @@ pub fn append_to_with<T: Serialize + ?Sized>(
     value: &T,
     options: EncodeOptions,
 ) -> Result<()> {
-    let start = buffer.len();
-    let mut undo = Undo { buffer, start, is_done: false };
-    let buffer = &mut *undo.buffer;
-    let mut first = Writer::new(Sink::new(buffer, Memory::measuring()), options);
-    let mut result = value.serialize(&mut first);
-    let (buffer, end, mut memory) = first.sink.into_parts();
-    if let Some(stash) = memory.take_stash() {
-        *buffer = stash;
-        buffer.truncate(start);
-        if result.is_ok() {
-            result = write_measured(buffer, end, value, options);
+    let mut out = Appending::new(buffer, options);
+    value.serialize(out.to.writer())?;
+    if let Some(end) = out.measured()? {
+        value.serialize(out.to.writer())?;
+        let found = out.to.position();
+        if found != end {
+            return Err(Error::data(format!(
+                "the value changed between the two passes: it took {end} bytes first and {found} bytes then"
+            )));
         }
     }
-    undo.is_done = result.is_ok();
-    result
+    out.is_done = true;
+    Ok(())
 }
 
-/// Removes what was appended to a buffer, unless the value was written completely.
-struct Undo<'a> {
+/// A value that is being appended to a buffer. What was appended is removed again, unless the value was written completely.
+struct Appending<'a> {
     buffer: &'a mut Vec<u8>,
+    /// It has the content of the buffer.
+    to: WriterTo<Memory>,
     start: usize,
     is_done: bool,
 }
 
-impl Drop for Undo<'_> {
+impl<'a> Appending<'a> {
+    fn new(buffer: &'a mut Vec<u8>, options: EncodeOptions) -> Self {
+        let start = buffer.len();
+        let to = WriterTo::to(std::mem::take(buffer), Memory::measuring(), options);
+        Self { buffer, to, start, is_done: false }
+    }
+
+    /// If the first pass has only counted, prepares the second pass, and returns the position at which that has to end.
+    fn measured(&mut self) -> Result<Option<u64>> {
+        let Some(mut buffer) = self.to.overflow_mut().take_stash() else { return Ok(None) };
+        buffer.truncate(self.start);
+        let end = self.to.position();
+        let len = usize::try_from(end).unwrap_or(usize::MAX) - self.start;
+        let has_room = buffer.try_reserve_exact(len).is_ok();
+        self.to = WriterTo::to(buffer, Memory::growing(), self.to.context.options);
+        if has_room {
+            return Ok(Some(end));
+        }
+        Err(Error::limit(format!("out of memory: cannot allocate {len} bytes to write")))
+    }
+}
+
+impl Drop for Appending<'_> {
     #[inline]
     fn drop(&mut self) {
+        *self.buffer = self.to.take_buffer();
         if !self.is_done {
             self.buffer.truncate(self.start);
         }
     }
-}
-
-/// The second pass: writes a value for which the first pass has counted that it ends at `end`.
-fn write_measured<T: Serialize + ?Sized>(
-    out: &mut Vec<u8>,
-    end: u64,
-    value: &T,
-    options: EncodeOptions,
-) -> Result<()> {
-    let len = usize::try_from(end).unwrap_or(usize::MAX) - out.len();
-    if out.try_reserve_exact(len).is_err() {
-        let what = format!("out of memory: cannot allocate {len} bytes to write");
-        return Err(Error::limit(what));
-    }
-    let mut second = Writer::new(Sink::new(&mut *out, Memory::growing()), options);
-    value.serialize(&mut second)?;
-    let found = out.len() as u64;
-    if found == end {
-        return Ok(());
-    }
-    Err(Error::data(format!(
-        "the value changed between the two passes: it took {end} bytes first and {found} bytes then"
-    )))
 }
 
 /// Encodes a value into a writer.
@@ -145,18 +145,16 @@ pub fn to_writer_with<W: io::Write, T: Serialize + ?Sized>(
     value: &T,
     options: EncodeOptions,
 ) -> Result<()> {
-    // A trait object, so that the encoder is compiled once and not for each type of writer.
-    let writer: &mut dyn io::Write = &mut writer;
-    let mut encoder = Writer::new(Stage::sink(writer), options);
-    value.serialize(&mut encoder)?;
-    encoder.sink.flush()
+    let mut encoder = Stage::sink_with(&mut writer, Context::new(options));
+    value.serialize(encoder.writer())?;
+    encoder.flush()
 }
 
 /// Encodes values one after the other into a writer, as a CBOR sequence (RFC 8742).
 ///
 /// When a call returns, all bytes of its value have been passed to the writer.
 pub struct Serializer<W: io::Write> {
-    encoder: Writer<Stage<W>>,
+    encoder: WriterTo<Stage<W>>,
     broken: bool,
 }
 
@@ -174,38 +172,37 @@ impl<W: io::Write> Serializer<W> {
 
     /// A serializer that writes to `writer`, with options.
     pub fn with_options(writer: W, options: EncodeOptions) -> Self {
-        Self { encoder: Writer::new(Stage::sink(writer), options), broken: false }
+        Self { encoder: Stage::sink_with(writer, Context::new(options)), broken: false }
     }
 
     /// The writer.
     pub fn get_ref(&self) -> &W {
-        self.encoder.sink.overflow_ref().get_ref()
+        self.encoder.overflow_ref().get_ref()
     }
 
     /// The writer. Bytes that you write to it directly appear between two values.
     pub fn get_mut(&mut self) -> &mut W {
-        self.encoder.sink.overflow_mut().get_mut()
+        self.encoder.overflow_mut().get_mut()
     }
 
     /// The writer.
     pub fn into_inner(self) -> W {
-        self.encoder.sink.into_parts().2.into_inner()
+        self.encoder.into_parts().2.into_inner()
     }
 
     /// Starts a value. An error if an earlier value was written only partly.
-    fn begin(&mut self) -> Result<&mut Writer<Stage<W>>> {
-        if self.broken || !self.encoder.at_top() {
+    fn begin(&mut self) -> Result<&mut Writer<'_>> {
+        if self.broken || !self.encoder.context.at_top() {
             return Err(Error::data("an earlier value failed part-way, so the stream is broken"));
         }
-        Ok(&mut self.encoder)
+        Ok(self.encoder.writer())
     }
 
-    fn whole(&mut self, write: impl FnOnce(&mut Writer<Stage<W>>) -> Result<()>) -> Result<()> {
+    fn whole(&mut self, write: impl FnOnce(&mut Writer<'_>) -> Result<()>) -> Result<()> {
         self.begin()?;
         // Stays true if the value's code panics.
         self.broken = true;
-        let encoder = &mut self.encoder;
-        let result = write(encoder).and_then(|()| encoder.sink.flush());
+        let result = write(self.encoder.writer()).and_then(|()| self.encoder.flush());
         self.broken = result.is_err();
         result
     }
@@ -222,13 +219,13 @@ macro_rules! whole {
 impl<'a, W: io::Write> ser::Serializer for &'a mut Serializer<W> {
     type Ok = ();
     type Error = Error;
-    type SerializeSeq = Sequence<'a, Stage<W>>;
-    type SerializeTuple = Compound<'a, Stage<W>>;
-    type SerializeTupleStruct = Compound<'a, Stage<W>>;
-    type SerializeTupleVariant = Compound<'a, Stage<W>>;
-    type SerializeMap = Compound<'a, Stage<W>>;
-    type SerializeStruct = Compound<'a, Stage<W>>;
-    type SerializeStructVariant = Compound<'a, Stage<W>>;
+    type SerializeSeq = Sequence<'a, 'a>;
+    type SerializeTuple = Compound<'a, 'a>;
+    type SerializeTupleStruct = Compound<'a, 'a>;
+    type SerializeTupleVariant = Compound<'a, 'a>;
+    type SerializeMap = Compound<'a, 'a>;
+    type SerializeStruct = Compound<'a, 'a>;
+    type SerializeStructVariant = Compound<'a, 'a>;
 
     whole! {
         serialize_bool(v: bool);
@@ -285,19 +282,15 @@ impl<'a, W: io::Write> ser::Serializer for &'a mut Serializer<W> {
 
     // When the outermost compound ends, it flushes everything to the writer.
 
-    fn serialize_seq(self, len: Option<usize>) -> Result<Sequence<'a, Stage<W>>> {
+    fn serialize_seq(self, len: Option<usize>) -> Result<Sequence<'a, 'a>> {
         self.begin()?.serialize_seq(len)
     }
 
-    fn serialize_tuple(self, len: usize) -> Result<Compound<'a, Stage<W>>> {
+    fn serialize_tuple(self, len: usize) -> Result<Compound<'a, 'a>> {
         self.begin()?.serialize_tuple(len)
     }
 
-    fn serialize_tuple_struct(
-        self,
-        name: &'static str,
-        len: usize,
-    ) -> Result<Compound<'a, Stage<W>>> {
+    fn serialize_tuple_struct(self, name: &'static str, len: usize) -> Result<Compound<'a, 'a>> {
         self.begin()?.serialize_tuple_struct(name, len)
     }
 
@@ -307,15 +300,15 @@ impl<'a, W: io::Write> ser::Serializer for &'a mut Serializer<W> {
         index: u32,
         variant: &'static str,
         len: usize,
-    ) -> Result<Compound<'a, Stage<W>>> {
+    ) -> Result<Compound<'a, 'a>> {
         self.begin()?.serialize_tuple_variant(name, index, variant, len)
     }
 
-    fn serialize_map(self, len: Option<usize>) -> Result<Compound<'a, Stage<W>>> {
+    fn serialize_map(self, len: Option<usize>) -> Result<Compound<'a, 'a>> {
         self.begin()?.serialize_map(len)
     }
 
-    fn serialize_struct(self, name: &'static str, len: usize) -> Result<Compound<'a, Stage<W>>> {
+    fn serialize_struct(self, name: &'static str, len: usize) -> Result<Compound<'a, 'a>> {
         self.begin()?.serialize_struct(name, len)
     }
 
@@ -325,7 +318,7 @@ impl<'a, W: io::Write> ser::Serializer for &'a mut Serializer<W> {
         index: u32,
         variant: &'static str,
         len: usize,
-    ) -> Result<Compound<'a, Stage<W>>> {
+    ) -> Result<Compound<'a, 'a>> {
         self.begin()?.serialize_struct_variant(name, index, variant, len)
     }
 

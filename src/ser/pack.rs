@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::io::sink::{Memory, Sink};
 use crate::mem;
 use crate::serde_model::{for_each_number, refuse};
-use crate::wire::apart::{Apart, Target};
+use crate::wire::apart::Apart;
 use crate::wire::head;
 use crate::wire::items::{Plain, signed};
 use crate::wire::writer::Writer;
@@ -80,7 +80,7 @@ enum Place {
 const WINDOW: usize = 64 << 10;
 
 impl Packing {
-    pub fn begin<O: Target>(encoder: &mut Writer<O>, kind: Kind, len: usize) -> Result<Self> {
+    pub fn begin(encoder: &mut Writer<'_>, kind: Kind, len: usize) -> Result<Self> {
         // No real sequence has a length that overflows.
         let bytes = len.saturating_mul(kind.size());
         let mut number = None;
@@ -88,14 +88,14 @@ impl Packing {
             number = apart.takes_sequence(written, &kind.dtype(), bytes);
             number.is_some()
         };
-        let taken = encoder.sink.apart_if(asks).is_some();
+        let taken = encoder.apart_if(asks).is_some();
         if let Some(sequence) = number.filter(|_| taken) {
             let place = Place::Apart { sequence, started: false, wanted: true };
             let buf = Vec::with_capacity(WINDOW.min(bytes));
             return Ok(Self { kind, buf, place, count: 0, len });
         }
         encoder.room(1)?;
-        let lent = encoder.sink.lend();
+        let lent = encoder.lend();
         let before = lent.len();
         let mut sink = Sink::new(lent, Memory::growing());
         sink.typed_array_head(&kind.dtype(), bytes)?;
@@ -108,28 +108,28 @@ impl Packing {
         self.count == self.len
     }
 
-    pub fn finish<O: Target>(mut self, encoder: &mut Writer<O>) -> Result<()> {
+    pub fn finish(mut self, encoder: &mut Writer<'_>) -> Result<()> {
         if let Place::Apart { .. } = self.place {
             self.hand_on(encoder)?;
-            let number = match encoder.sink.apart() {
+            let number = match encoder.apart() {
                 Some(apart) => apart.end()?,
                 None => 0,
             };
             encoder.room(2)?;
-            return encoder.sink.numbers_reference(&self.kind.dtype(), number);
+            return encoder.numbers_reference(&self.kind.dtype(), number);
         }
         // If a call below fails, the level stays entered, which marks the value as incomplete.
         encoder.enter(1)?;
-        encoder.sink.give_back(self.buf)?;
+        encoder.give_back(self.buf)?;
         encoder.leave(1)
     }
 
     /// Returns the lent buffer without the elements.
-    pub fn abandon<O: Target>(mut self, encoder: &mut Writer<O>) -> Result<()> {
+    pub fn abandon(mut self, encoder: &mut Writer<'_>) -> Result<()> {
         match self.place {
             Place::Here { before, .. } => {
                 self.buf.truncate(before);
-                encoder.sink.give_back(self.buf)
+                encoder.give_back(self.buf)
             }
             // Elements that were passed on cannot be taken back. The receiver notices that the
             // buffer is incomplete.
@@ -139,16 +139,16 @@ impl Packing {
 
     /// Stops packing: writes the collected elements as a plain array, to which the rest can be added.
     #[cold]
-    pub fn unpack<O: Target>(mut self, encoder: &mut Writer<O>) -> Result<Compound<'_, O>> {
+    pub fn unpack<'a, 'o>(mut self, encoder: &'a mut Writer<'o>) -> Result<Compound<'a, 'o>> {
         let packed = match self.place {
             Place::Here { before, start } => {
                 let packed = self.buf.split_off(start);
                 self.buf.truncate(before);
-                encoder.sink.give_back(self.buf)?;
+                encoder.give_back(self.buf)?;
                 packed
             }
             Place::Apart { sequence, started, .. } => {
-                if let Some(apart) = encoder.sink.apart() {
+                if let Some(apart) = encoder.apart() {
                     apart.mixed(sequence);
                 }
                 if started {
@@ -165,9 +165,9 @@ impl Packing {
     }
 
     /// If the elements go to a buffer of an archive, passes on those that were collected.
-    fn hand_on<O: Target>(&mut self, encoder: &mut Writer<O>) -> Result<()> {
+    fn hand_on(&mut self, encoder: &mut Writer<'_>) -> Result<()> {
         let Place::Apart { started, wanted, .. } = &mut self.place else { return Ok(()) };
-        let Some(apart) = encoder.sink.apart() else { return Ok(()) };
+        let Some(apart) = encoder.apart() else { return Ok(()) };
         if !*started {
             *wanted = apart.begin(self.len.saturating_mul(self.kind.size()))?;
             *started = true;
@@ -192,7 +192,7 @@ impl Packing {
     }
 
     /// Like [`Packing::push_here`], but makes room if the buffer is full.
-    pub fn push<O: Target>(&mut self, encoder: &mut Writer<O>, number: Primitive) -> Result<bool> {
+    pub fn push(&mut self, encoder: &mut Writer<'_>, number: Primitive) -> Result<bool> {
         let size = self.kind.size();
         if self.buf.capacity() - self.buf.len() < size {
             self.hand_on(encoder)?;
@@ -202,13 +202,12 @@ impl Packing {
     }
 
     /// Appends items as long as they are numbers of this type, up to the announced length. Returns the first other item.
-    fn run<O, I, const N: usize>(
+    fn run<I, const N: usize>(
         &mut self,
-        encoder: &mut Writer<O>,
+        encoder: &mut Writer<'_>,
         items: &mut I,
     ) -> Result<Option<I::Item>>
     where
-        O: Target,
         I: Iterator,
         I::Item: Serialize,
     {
@@ -344,7 +343,7 @@ macro_rules! numbers {
                 }
             }
 
-            fn write_plain<O: Target>(self, packed: &[u8], seq: &mut Compound<'_, O>) -> Result<()> {
+            fn write_plain(self, packed: &[u8], seq: &mut Compound<'_, '_>) -> Result<()> {
                 match self {
                     $(Self::$kind => packed.as_chunks().0.iter().try_for_each(|bytes| {
                         seq.element(&<$type>::from_le_bytes(*bytes))
@@ -384,21 +383,20 @@ macro_rules! numbers {
             /// Appends numbers as long as they have the type of this array, up to the announced
             /// length. Returns the first item of another type.
             #[inline]
-            pub fn fill<O, I>(
+            pub fn fill<I>(
                 &mut self,
-                encoder: &mut Writer<O>,
+                encoder: &mut Writer<'_>,
                 items: &mut I,
             ) -> Result<Option<I::Item>>
             where
-                O: Target,
                 I: Iterator,
                 I::Item: Serialize,
             {
                 match self.kind.size() {
-                    1 => self.run::<O, I, 1>(encoder, items),
-                    2 => self.run::<O, I, 2>(encoder, items),
-                    4 => self.run::<O, I, 4>(encoder, items),
-                    _ => self.run::<O, I, 8>(encoder, items),
+                    1 => self.run::<I, 1>(encoder, items),
+                    2 => self.run::<I, 2>(encoder, items),
+                    4 => self.run::<I, 4>(encoder, items),
+                    _ => self.run::<I, 8>(encoder, items),
                 }
             }
         }

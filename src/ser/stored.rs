@@ -7,19 +7,18 @@ use serde::ser::{SerializeSeq, Serializer};
 
 use crate::error::{Error, Result};
 use crate::serde_model::refuse;
-use crate::wire::apart::Target;
 use crate::wire::encoded;
 use crate::wire::writer::Writer;
 
 /// Accepts the pieces of one item. The caller has checked that there is room for the levels of nesting.
-pub struct Pieces<'a, O: Target>(pub &'a mut Writer<O>);
+pub struct Pieces<'a, 'o>(pub &'a mut Writer<'o>);
 
 #[cold]
 fn no_piece() -> Error {
     Error::data("only pieces of an encoded item can be written here")
 }
 
-impl<O: Target> Serializer for Pieces<'_, O> {
+impl Serializer for Pieces<'_, '_> {
     type Ok = ();
     type Error = Error;
     type SerializeSeq = Self;
@@ -29,7 +28,7 @@ impl<O: Target> Serializer for Pieces<'_, O> {
         if encoded::reads_as_none(piece) {
             self.0.mark_some()?;
         }
-        self.0.sink.put_slice(piece)
+        self.0.put_slice(piece)
     }
 
     fn serialize_newtype_struct<T: Serialize + ?Sized>(
@@ -47,7 +46,7 @@ impl<O: Target> Serializer for Pieces<'_, O> {
     refuse!(no_piece(); bool scalars numbers other_wrappers compounds);
 }
 
-impl<O: Target> SerializeSeq for Pieces<'_, O> {
+impl SerializeSeq for Pieces<'_, '_> {
     type Ok = ();
     type Error = Error;
 

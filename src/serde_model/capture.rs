@@ -9,7 +9,7 @@ use serde_bytes::Bytes;
 
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
-use crate::io::sink::{Overflow, Sink};
+use crate::wire::writer::Writer;
 
 /// Defines serializer methods that always return `$error`.
 macro_rules! refuse {
@@ -317,11 +317,11 @@ fn blocks_of<T: Serialize + ?Sized>(
 /// Slices from this length on are appended as blocks.
 const LONG: usize = 1 << 20;
 
-/// A serializer that appends a tensor to a sink. It accepts a sequence of two elements: the bytes before the payload,
+/// A serializer that writes a tensor. It accepts a sequence of two elements: the bytes before the payload,
 /// as an [`ArrayHead`](crate::wire::items::ArrayHead) that is packed into an integer, and the payload.
-pub struct PutWhole<'a, O: Overflow>(pub &'a mut Sink<O>);
+pub struct PutWhole<'a, 'o>(pub &'a mut Writer<'o>);
 
-impl<O: Overflow> Serializer for PutWhole<'_, O> {
+impl Serializer for PutWhole<'_, '_> {
     type Ok = ();
     type Error = Error;
     type SerializeSeq = Self;
@@ -345,7 +345,7 @@ impl<O: Overflow> Serializer for PutWhole<'_, O> {
     refuse!(not_bytes(); bool most_scalars numbers wrappers compounds);
 }
 
-impl<O: Overflow> ser::SerializeSeq for PutWhole<'_, O> {
+impl ser::SerializeSeq for PutWhole<'_, '_> {
     type Ok = ();
     type Error = Error;
 

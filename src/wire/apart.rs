@@ -4,25 +4,22 @@
 //! their own, and the metadata refers to these buffers by number. A [`Target`] can have an [`Apart`]
 //! that decides which payloads go to a buffer, and that receives their bytes.
 
-use std::borrow::BorrowMut;
-
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::io::packed::Precompressed;
-use crate::io::sink::{Memory, Overflow, Sink, Stage};
+use crate::io::sink::{Memory, Overflow, Stage};
 use crate::meta::TensorMeta;
 
 /// The destination of an encoded value.
 pub trait Target: Overflow {
     /// The receiver of payloads that go to separate buffers. `None` if everything goes into the same
     /// stream of bytes, as in a message.
-    #[inline(always)]
     fn apart(&mut self) -> Option<&mut dyn Apart> {
         None
     }
 }
 
-impl<B: BorrowMut<Vec<u8>>> Target for Memory<B> {}
+impl Target for Memory {}
 
 impl<W: std::io::Write> Target for Stage<W> {}
 
@@ -77,24 +74,4 @@ pub trait Apart {
 
     /// Ends the current buffer and returns its number.
     fn end(&mut self) -> Result<u64>;
-}
-
-impl<T: Target> Sink<T> {
-    /// The receiver of payloads that go to separate buffers, if there is one.
-    #[inline(always)]
-    pub fn apart(&mut self) -> Option<&mut dyn Apart> {
-        self.overflow_mut().apart()
-    }
-
-    /// The receiver of payloads, if there is one and `takes` returns true. `takes` gets the receiver
-    /// and the bytes written so far.
-    #[inline(always)]
-    pub fn apart_if(
-        &mut self,
-        takes: impl FnOnce(&mut dyn Apart, &[u8]) -> bool,
-    ) -> Option<&mut dyn Apart> {
-        let (written, target) = self.pending();
-        let apart = target.apart()?;
-        if takes(apart, written) { Some(apart) } else { None }
-    }
 }

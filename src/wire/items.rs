@@ -104,7 +104,7 @@ fn push((bytes, len): &mut (u128, usize), major: u8, arg: u32) -> Option<()> {
     Some(())
 }
 
-impl<O: Overflow> Sink<O> {
+impl<O: Overflow + ?Sized, C> Sink<O, C> {
     /// Writes a head of major type `major`, with its argument in the fewest bytes.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)]
@@ -192,7 +192,7 @@ impl<O: Overflow> Sink<O> {
 
     /// Writes an integer of up to 128 bits: as a plain integer if its argument fits in 64 bits, otherwise
     /// as a bignum. The value is `arg`, or `-1 - arg` if `negative`.
-    pub fn wide(&mut self, negative: bool, arg: u128) -> Result<()> {
+    pub fn wide_integer(&mut self, negative: bool, arg: u128) -> Result<()> {
         if let Ok(arg) = u64::try_from(arg) {
             return self.head(if negative { head::NEGATIVE } else { head::UNSIGNED }, arg);
         }

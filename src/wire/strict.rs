@@ -110,7 +110,7 @@ fn typed(wire: &mut Reader<'_, '_>, tag: u64, edits: &mut Edits, start: usize) -
 struct Edits {
     list: Vec<Edit>,
     /// The bytes that the changes put in.
-    new: Sink<Memory<Vec<u8>>>,
+    new: Sink<Memory>,
 }
 
 struct Edit {
@@ -131,7 +131,7 @@ impl Edits {
     fn set(
         &mut self,
         edit: usize,
-        write: impl FnOnce(&mut Sink<Memory<Vec<u8>>>) -> Result<()>,
+        write: impl FnOnce(&mut Sink<Memory>) -> Result<()>,
     ) -> Result<()> {
         let start = self.len();
         write(&mut self.new)?;

@@ -1,17 +1,22 @@
 //! [`Writer`]: writes items to a sink, and keeps track of nesting.
 
 use std::any::TypeId;
-use std::io;
 
-use super::apart::Target;
+use super::apart::{Apart, Target};
 use super::{head, tag};
 use crate::error::{Error, Result};
-use crate::io::sink::{Memory, Overflow, Sink, Stage};
+use crate::io::sink::Sink;
 use crate::options::EncodeOptions;
 
-/// Writes items to a sink. serde's `Serializer` for it is in [`crate::ser`].
-pub struct Writer<O: Overflow> {
-    pub sink: Sink<O>,
+/// Writes items to any destination. serde's `Serializer` for it is in [`crate::ser`]. There is one type for all destinations,
+/// so that the type of a user is compiled once.
+pub type Writer<'o> = Sink<dyn Target + 'o, Context>;
+
+/// A writer to this destination.
+pub type WriterTo<O> = Sink<O, Context>;
+
+/// The options of a writer, and where in the value it is.
+pub struct Context {
     pub options: EncodeOptions,
     /// The number of further levels of nesting that may be entered.
     pub depth: usize,
@@ -21,28 +26,68 @@ pub struct Writer<O: Overflow> {
     some_count: usize,
 }
 
-impl<O: Target> Writer<O> {
-    pub fn new(sink: Sink<O>, options: EncodeOptions) -> Self {
-        Self { sink, options, depth: options.max_depth, some_at: u64::MAX, some_count: 0 }
+impl Context {
+    pub fn new(options: EncodeOptions) -> Self {
+        Self { options, depth: options.max_depth, some_at: u64::MAX, some_count: 0 }
+    }
+
+    /// Whether no array or map was begun that is not complete.
+    pub fn at_top(&self) -> bool {
+        self.depth == self.options.max_depth
+    }
+}
+
+impl<O: Target> WriterTo<O> {
+    pub fn to(buf: Vec<u8>, over: O, options: EncodeOptions) -> Self {
+        Self::with_context(buf, over, Context::new(options))
+    }
+
+    /// The type that values are serialized with.
+    #[inline]
+    pub fn writer<'a>(&'a mut self) -> &'a mut Writer<'a>
+    where
+        O: 'a,
+    {
+        self
+    }
+}
+
+impl Writer<'_> {
+    /// The receiver of payloads that go to separate buffers, if there is one.
+    #[inline(always)]
+    pub fn apart(&mut self) -> Option<&mut dyn Apart> {
+        // Only metadata has buffers.
+        if self.context.options.metadata { self.overflow_mut().apart() } else { None }
+    }
+
+    /// The receiver of payloads, if there is one and `takes` returns true. `takes` gets the receiver
+    /// and the bytes written so far.
+    #[inline(always)]
+    pub fn apart_if(
+        &mut self,
+        takes: impl FnOnce(&mut dyn Apart, &[u8]) -> bool,
+    ) -> Option<&mut dyn Apart> {
+        if !self.context.options.metadata {
+            return None;
+        }
+        let (written, target) = self.pending();
+        let apart = target.apart()?;
+        if takes(apart, written) { Some(apart) } else { None }
     }
 
     /// Checks that the value is complete, and flushes everything to the writer.
     pub fn end(&mut self) -> Result<()> {
-        if !self.at_top() {
+        if !self.context.at_top() {
             return Err(Error::data("the value left an array or map unfinished"));
         }
-        self.sink.flush()
-    }
-
-    pub fn at_top(&self) -> bool {
-        self.depth == self.options.max_depth
+        self.flush()
     }
 
     #[inline(always)]
     pub fn enter(&mut self, levels: usize) -> Result<()> {
-        match self.depth.checked_sub(levels) {
+        match self.context.depth.checked_sub(levels) {
             Some(depth) => {
-                self.depth = depth;
+                self.context.depth = depth;
                 Ok(())
             }
             None => Err(self.too_deep()),
@@ -52,21 +97,21 @@ impl<O: Target> Writer<O> {
     /// Checks that this many more levels may be entered.
     #[inline]
     pub fn room(&self, levels: usize) -> Result<()> {
-        if self.depth < levels { Err(self.too_deep()) } else { Ok(()) }
+        if self.context.depth < levels { Err(self.too_deep()) } else { Ok(()) }
     }
 
-    /// Writes an integer of up to 128 bits: see [`Sink::wide`].
+    /// Writes an integer of up to 128 bits: see [`Sink::wide_integer`].
     pub fn wide(&mut self, negative: bool, arg: u128) -> Result<()> {
         if u64::try_from(arg).is_err() {
             // A bignum has a tag, which is one level.
             self.room(1)?;
         }
-        self.sink.wide(negative, arg)
+        self.wide_integer(negative, arg)
     }
 
     #[cold]
     pub fn too_deep(&self) -> Error {
-        let max = self.options.max_depth;
+        let max = self.context.options.max_depth;
         Error::limit(format!("the value is nested deeper than {max} levels"))
     }
 
@@ -74,28 +119,28 @@ impl<O: Target> Writer<O> {
     /// writer.
     #[inline(always)]
     pub fn leave(&mut self, levels: usize) -> Result<()> {
-        let depth = self.depth + levels;
-        if depth == self.options.max_depth {
+        let depth = self.context.depth + levels;
+        if depth == self.context.options.max_depth {
             // If this fails, the depth stays, so that `Serializer::begin` rejects further values.
-            self.sink.flush()?;
+            self.flush()?;
         }
-        self.depth = depth;
+        self.context.depth = depth;
         Ok(())
     }
 
     /// Remembers that the next item is in a `Some`.
     #[inline]
     pub fn some(&mut self) -> Result<()> {
-        let at = self.sink.position();
-        if self.some_at == at {
-            self.some_count += 1;
+        let at = self.position();
+        if self.context.some_at == at {
+            self.context.some_count += 1;
             // Each `Some` uses stack, although nothing is written yet.
-            if self.some_count > self.options.max_depth {
+            if self.context.some_count > self.context.options.max_depth {
                 return Err(self.too_deep());
             }
         } else {
-            self.some_at = at;
-            self.some_count = 1;
+            self.context.some_at = at;
+            self.context.some_count = 1;
         }
         Ok(())
     }
@@ -104,24 +149,22 @@ impl<O: Target> Writer<O> {
     /// around the item, because otherwise `Some(None)` would be read as `None`.
     #[inline]
     pub fn mark_some(&mut self) -> Result<()> {
-        if self.some_at == self.sink.position() { self.write_somes() } else { Ok(()) }
+        if self.context.some_at == self.position() { self.write_somes() } else { Ok(()) }
     }
 
     #[cold]
     #[inline(never)]
     fn write_somes(&mut self) -> Result<()> {
-        self.room(self.some_count)?;
-        for _ in 0..self.some_count {
-            self.sink.head(head::TAG, tag::SOME)?;
+        self.room(self.context.some_count)?;
+        for _ in 0..self.context.some_count {
+            self.head(head::TAG, tag::SOME)?;
         }
         Ok(())
     }
 }
 
-/// Whether `S` is an encoder that writes tensors in place, and not to buffers of an archive.
+/// Whether `S` is this crate's encoder.
 #[inline(always)]
-pub fn writes_in_place<S>() -> bool {
-    typeid::of::<S>() == TypeId::of::<&'static mut Writer<Memory<&'static mut Vec<u8>>>>()
-        || typeid::of::<S>()
-            == TypeId::of::<&'static mut Writer<Stage<&'static mut dyn io::Write>>>()
+pub fn is_writer<S>() -> bool {
+    typeid::of::<S>() == TypeId::of::<&'static mut Writer<'static>>()
 }

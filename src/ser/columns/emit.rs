@@ -12,14 +12,14 @@ use crate::error::Result;
 use crate::meta::{Order, TensorMeta};
 use crate::ser::pack::Kind;
 use crate::shape::Shape;
-use crate::wire::apart::{Apart, Target};
+use crate::wire::apart::Apart;
 use crate::wire::columns::{NumberType, Uniform, cast};
 use crate::wire::encoded::is_deeper;
 use crate::wire::head;
 use crate::wire::writer::Writer;
 
 /// Writes a column of `rows` rows.
-pub fn column<O: Target>(writer: &mut Writer<O>, node: &Node, rows: usize) -> Result<()> {
+pub fn column(writer: &mut Writer<'_>, node: &Node, rows: usize) -> Result<()> {
     if node.rows() != rows {
         return Err(inconsistent());
     }
@@ -32,9 +32,9 @@ pub fn column<O: Target>(writer: &mut Writer<O>, node: &Node, rows: usize) -> Re
         Node::Misfit(node) => return column(writer, node, rows),
         Node::Struct(columns) => {
             writer.enter(1)?;
-            writer.sink.head(head::MAP, columns.fields.len() as u64)?;
+            writer.head(head::MAP, columns.fields.len() as u64)?;
             for field in &columns.fields {
-                writer.sink.text(field.key)?;
+                writer.text(field.key)?;
                 column(writer, &field.node, rows)?;
             }
         }
@@ -73,21 +73,21 @@ pub fn column<O: Target>(writer: &mut Writer<O>, node: &Node, rows: usize) -> Re
 }
 
 /// Begins a column: an array of the name of its kind and `more` items.
-fn kind<O: Target>(writer: &mut Writer<O>, kind: &str, more: u64) -> Result<()> {
+fn kind(writer: &mut Writer<'_>, kind: &str, more: u64) -> Result<()> {
     writer.enter(1)?;
-    writer.sink.head(head::ARRAY, 1 + more)?;
-    writer.sink.text(kind)
+    writer.head(head::ARRAY, 1 + more)?;
+    writer.text(kind)
 }
 
-fn column_of_bools<O: Target>(writer: &mut Writer<O>, found: &Bytes) -> Result<()> {
+fn column_of_bools(writer: &mut Writer<'_>, found: &Bytes) -> Result<()> {
     kind(writer, "bool", 1)?;
     bits(writer, found)?;
     writer.leave(1)
 }
 
-fn column_of_numbers<O: Target>(writer: &mut Writer<O>, of: Kind, bytes: &Bytes) -> Result<()> {
+fn column_of_numbers(writer: &mut Writer<'_>, of: Kind, bytes: &Bytes) -> Result<()> {
     // In an archive, a column keeps the type that it has in Rust.
-    if writer.sink.apart().is_none()
+    if writer.apart().is_none()
         && let Some((kind, bytes)) = narrowed(of, bytes)
     {
         return typed(writer, &kind.dtype(), &bytes);
@@ -96,29 +96,29 @@ fn column_of_numbers<O: Target>(writer: &mut Writer<O>, of: Kind, bytes: &Bytes)
 }
 
 /// Writes a typed array, or a reference to one.
-fn typed<O: Target>(writer: &mut Writer<O>, dtype: &DType, bytes: &Bytes) -> Result<()> {
+fn typed(writer: &mut Writer<'_>, dtype: &DType, bytes: &Bytes) -> Result<()> {
     if let Some(number) = apart(writer, dtype, bytes)? {
-        return writer.sink.numbers_reference(dtype, number);
+        return writer.numbers_reference(dtype, number);
     }
     writer.room(1)?;
-    writer.sink.typed_array_head(dtype, bytes.len())?;
+    writer.typed_array_head(dtype, bytes.len())?;
     put(writer, bytes)
 }
 
 /// Writes a text or byte string, or a reference to one.
-fn string<O: Target>(writer: &mut Writer<O>, major: u8, bytes: &Bytes) -> Result<()> {
+fn string(writer: &mut Writer<'_>, major: u8, bytes: &Bytes) -> Result<()> {
     if let Some(number) = apart(writer, &DType::U8, bytes)? {
-        return writer.sink.bytes_reference(number);
+        return writer.bytes_reference(number);
     }
-    writer.sink.head(major, bytes.len() as u64)?;
+    writer.head(major, bytes.len() as u64)?;
     put(writer, bytes)
 }
 
 /// Writes bytes to a buffer of their own, if they should be in one. Returns the number of the buffer.
-fn apart<O: Target>(writer: &mut Writer<O>, dtype: &DType, bytes: &Bytes) -> Result<Option<u64>> {
+fn apart(writer: &mut Writer<'_>, dtype: &DType, bytes: &Bytes) -> Result<Option<u64>> {
     let takes =
         |apart: &mut dyn Apart, written: &[u8]| apart.takes_block(written, dtype, bytes.len());
-    let Some(apart) = writer.sink.apart_if(takes) else { return Ok(None) };
+    let Some(apart) = writer.apart_if(takes) else { return Ok(None) };
     if apart.begin(bytes.len())? {
         bytes.pieces().try_for_each(|piece| apart.put(piece))?;
     }
@@ -127,14 +127,14 @@ fn apart<O: Target>(writer: &mut Writer<O>, dtype: &DType, bytes: &Bytes) -> Res
     Ok(Some(number))
 }
 
-fn put<O: Target>(writer: &mut Writer<O>, bytes: &Bytes) -> Result<()> {
-    if bytes.skip_at(writer.sink.position()) {
+fn put(writer: &mut Writer<'_>, bytes: &Bytes) -> Result<()> {
+    if bytes.skip_at(writer.position()) {
         return Ok(());
     }
-    bytes.pieces().try_for_each(|piece| writer.sink.put_block(piece))
+    bytes.pieces().try_for_each(|piece| writer.put_block(piece))
 }
 
-fn column_of_tensors<O: Target>(writer: &mut Writer<O>, tensors: &Tensors) -> Result<()> {
+fn column_of_tensors(writer: &mut Writer<'_>, tensors: &Tensors) -> Result<()> {
     let shape =
         [tensors.rows].into_iter().chain(tensors.meta.shape.iter().copied()).collect::<Shape>();
     let meta = TensorMeta::new(tensors.meta.dtype.clone(), shape, Order::C);
@@ -143,38 +143,38 @@ fn column_of_tensors<O: Target>(writer: &mut Writer<O>, tensors: &Tensors) -> Re
     writer.room(3 + usize::from(meta.dtype.is_complex()))?;
     let takes =
         |apart: &mut dyn Apart, written: &[u8]| apart.takes_tensor(written, &meta, bytes.len());
-    if let Some(apart) = writer.sink.apart_if(takes) {
+    if let Some(apart) = writer.apart_if(takes) {
         if apart.begin(bytes.len())? {
             bytes.pieces().try_for_each(|piece| apart.put(piece))?;
         }
         let number = apart.end()?;
-        return writer.sink.tensor_reference(&meta, number);
+        return writer.tensor_reference(&meta, number);
     }
-    writer.sink.tensor_head(&meta.dtype, &meta.shape, meta.order, bytes.len())?;
+    writer.tensor_head(&meta.dtype, &meta.shape, meta.order, bytes.len())?;
     put(writer, bytes)
 }
 
-fn column_of_strings<O: Target>(writer: &mut Writer<O>, strings: &Strings) -> Result<()> {
+fn column_of_strings(writer: &mut Writer<'_>, strings: &Strings) -> Result<()> {
     // A column that is in the output was found not to be a dict.
     let dict = if strings.bytes.is_placed() { None } else { Dict::of(strings) };
     let Some(Dict { codes, strings }) = dict else { return plain_strings(writer, strings) };
     let count = strings.lengths.rows();
     kind(writer, "dict", 3)?;
     column_of_codes(writer, &codes, count)?;
-    writer.sink.head(head::UNSIGNED, count as u64)?;
+    writer.head(head::UNSIGNED, count as u64)?;
     plain_strings(writer, &strings)?;
     writer.leave(1)
 }
 
 /// Writes numbers below `count` in the least type that holds them.
-fn column_of_codes<O: Target>(writer: &mut Writer<O>, codes: &Bytes, count: usize) -> Result<()> {
+fn column_of_codes(writer: &mut Writer<'_>, codes: &Bytes, count: usize) -> Result<()> {
     if count <= 1 << 8 {
         return typed(writer, &DType::U8, &converted(codes, |[low, _]: [u8; 2]| [low]));
     }
     typed(writer, &DType::U16, codes)
 }
 
-fn plain_strings<O: Target>(writer: &mut Writer<O>, strings: &Strings) -> Result<()> {
+fn plain_strings(writer: &mut Writer<'_>, strings: &Strings) -> Result<()> {
     let (name, major) = if strings.is_text { ("text", head::TEXT) } else { ("bytes", head::BYTES) };
     kind(writer, name, 2)?;
     lengths(writer, &strings.lengths)?;
@@ -182,7 +182,7 @@ fn plain_strings<O: Target>(writer: &mut Writer<O>, strings: &Strings) -> Result
     writer.leave(1)
 }
 
-fn column_of_tuples<O: Target>(writer: &mut Writer<O>, tuple: &Tuple, rows: usize) -> Result<()> {
+fn column_of_tuples(writer: &mut Writer<'_>, tuple: &Tuple, rows: usize) -> Result<()> {
     let elements = match &*tuple.nodes {
         [] => Some(&Node::Empty),
         [node] if tuple.is_array => Some(node),
@@ -191,7 +191,7 @@ fn column_of_tuples<O: Target>(writer: &mut Writer<O>, tuple: &Tuple, rows: usiz
     if let Some(elements) = elements {
         return column_of_arrays(writer, tuple.len, elements, rows);
     }
-    let narrow = writer.sink.apart().is_none();
+    let narrow = writer.apart().is_none();
     if let Some(Uniform { of, dims }) = uniform_tuple(tuple, rows, narrow) {
         let of = of.and_then(|of| Kind::of(&of.dtype()));
         let bytes = elements_of_tuple(tuple, rows, &dims, of);
@@ -206,14 +206,14 @@ fn column_of_tuples<O: Target>(writer: &mut Writer<O>, tuple: &Tuple, rows: usiz
     }
     kind(writer, "tuple", 1)?;
     writer.enter(1)?;
-    writer.sink.head(head::ARRAY, tuple.nodes.len() as u64)?;
+    writer.head(head::ARRAY, tuple.nodes.len() as u64)?;
     tuple.nodes.iter().try_for_each(|node| column(writer, node, rows))?;
     writer.leave(2)
 }
 
 /// Writes a column whose rows are arrays of `len` elements.
-fn column_of_arrays<O: Target>(
-    writer: &mut Writer<O>,
+fn column_of_arrays(
+    writer: &mut Writer<'_>,
     len: usize,
     elements: &Node,
     rows: usize,
@@ -224,9 +224,9 @@ fn column_of_arrays<O: Target>(
 }
 
 /// Begins a column whose rows are arrays of `len` elements.
-fn array<O: Target>(writer: &mut Writer<O>, len: usize) -> Result<()> {
+fn array(writer: &mut Writer<'_>, len: usize) -> Result<()> {
     kind(writer, "array", 2)?;
-    writer.sink.head(head::UNSIGNED, len as u64)
+    writer.head(head::UNSIGNED, len as u64)
 }
 
 /// What the rows of a column are, if they are numbers, bools, or arrays of them. `narrow` says whether integers are
@@ -294,19 +294,19 @@ fn elements_of_tuple(tuple: &Tuple, rows: usize, dims: &[usize], to: Option<Kind
     bytes
 }
 
-fn column_of_enums<O: Target>(writer: &mut Writer<O>, columns: &Enum) -> Result<()> {
+fn column_of_enums(writer: &mut Writer<'_>, columns: &Enum) -> Result<()> {
     let variants = &columns.variants;
     let has_content = variants.iter().any(|variant| variant.form != node::Form::Unit);
     kind(writer, "enum", 2 + u64::from(has_content))?;
     column_of_codes(writer, &columns.codes, variants.len())?;
     writer.enter(1)?;
-    writer.sink.head(head::ARRAY, variants.len() as u64)?;
-    variants.iter().try_for_each(|variant| writer.sink.text(variant.name))?;
+    writer.head(head::ARRAY, variants.len() as u64)?;
+    variants.iter().try_for_each(|variant| writer.text(variant.name))?;
     if has_content {
-        writer.sink.head(head::ARRAY, variants.len() as u64)?;
+        writer.head(head::ARRAY, variants.len() as u64)?;
         for (variant, rows) in variants.iter().zip(columns.counts()) {
             match variant.form {
-                node::Form::Unit => writer.sink.put([head::NULL])?,
+                node::Form::Unit => writer.put([head::NULL])?,
                 _ => column(writer, &variant.node, rows)?,
             }
         }
@@ -314,25 +314,25 @@ fn column_of_enums<O: Target>(writer: &mut Writer<O>, columns: &Enum) -> Result<
     writer.leave(1)
 }
 
-fn column_of_items<O: Target>(writer: &mut Writer<O>, items: &Items) -> Result<()> {
+fn column_of_items(writer: &mut Writer<'_>, items: &Items) -> Result<()> {
     kind(writer, "rows", 1)?;
     writer.enter(1)?;
     // When the items were encoded, it was not known how deep the column is.
-    if items.iter().any(|item| is_deeper(item, writer.depth)) {
+    if items.iter().any(|item| is_deeper(item, writer.context.depth)) {
         return Err(writer.too_deep());
     }
     if items.have_unknown_lengths {
-        writer.sink.overflow_mut().unknown_length();
+        writer.overflow_mut().unknown_length();
     }
-    writer.sink.head(head::ARRAY, items.ends.len() as u64)?;
-    writer.sink.put_block(&items.bytes)?;
+    writer.head(head::ARRAY, items.ends.len() as u64)?;
+    writer.put_block(&items.bytes)?;
     writer.leave(1)
 }
 
 /// Writes the lengths of rows: one number if they are equal.
-fn lengths<O: Target>(writer: &mut Writer<O>, lengths: &Lengths) -> Result<()> {
+fn lengths(writer: &mut Writer<'_>, lengths: &Lengths) -> Result<()> {
     if let Some(len) = lengths.same() {
-        return writer.sink.head(head::UNSIGNED, u64::from(len));
+        return writer.head(head::UNSIGNED, u64::from(len));
     }
     match narrowed(Kind::U32, &lengths.0) {
         Some((kind, bytes)) => typed(writer, &kind.dtype(), &bytes),
@@ -341,7 +341,7 @@ fn lengths<O: Target>(writer: &mut Writer<O>, lengths: &Lengths) -> Result<()> {
 }
 
 /// Writes bits, from one byte for each.
-fn bits<O: Target>(writer: &mut Writer<O>, found: &Bytes) -> Result<()> {
+fn bits(writer: &mut Writer<'_>, found: &Bytes) -> Result<()> {
     let found = found.joined();
     let (whole, rest) = found.as_chunks();
     let mut bytes = Bytes::default();

@@ -12,12 +12,12 @@ use self::serializer::Fill;
 use super::bytes::Bytes;
 use super::node::{Items, Node, Numbers, Strings, Tensors};
 use crate::error::{Error, Result};
-use crate::io::sink::{Memory, Sink};
+use crate::io::sink::Memory;
 use crate::meta::{Order, TensorMeta};
 use crate::options::EncodeOptions;
 use crate::ser::pack::{GrabBool, Primitive, is_bool, is_text, number};
 use crate::serde_model::blocks;
-use crate::wire::writer::Writer;
+use crate::wire::writer::WriterTo;
 
 /// A column that is nested in more columns than this becomes a column of items. Without this limit, a recursive type
 /// would make columns without end.
@@ -186,11 +186,12 @@ fn plain<T: Serialize + ?Sized>(value: &T) -> Option<Leaf> {
 
 impl Items {
     fn put<T: Serialize + ?Sized>(&mut self, value: &T, options: &EncodeOptions) -> Result<()> {
-        let sink = Sink::new(&mut self.bytes, Memory::growing());
-        let mut writer = Writer::new(sink, options.of_part());
-        value.serialize(&mut writer)?;
-        writer.end()?;
-        self.have_unknown_lengths |= writer.sink.overflow_ref().has_unknown_lengths;
+        let bytes = std::mem::take(&mut self.bytes);
+        let mut to = WriterTo::to(bytes, Memory::growing(), options.of_part());
+        let result = value.serialize(to.writer()).and_then(|()| to.writer().end());
+        self.bytes = to.take_buffer();
+        result?;
+        self.have_unknown_lengths |= to.overflow_ref().has_unknown_lengths;
         self.ends.push(self.bytes.len());
         Ok(())
     }

@@ -20,11 +20,11 @@ use self::fill::At;
 use self::node::Node;
 use self::place::{Placed, Prediction};
 use crate::error::{Error, Result};
-use crate::io::sink::{Memory, Sink};
+use crate::io::sink::Memory;
 use crate::mem;
 use crate::options::{ColumnChoice, EncodeOptions};
-use crate::wire::apart::Target;
-use crate::wire::writer::Writer;
+use crate::wire::apart::Apart;
+use crate::wire::writer::{Writer, WriterTo};
 use crate::wire::{head, tag};
 
 pub use self::bytes::Bytes;
@@ -54,31 +54,32 @@ const SMALL_TENSOR: usize = 16 << 10;
 
 /// Whether a sequence of this length, which is written next, may be written as columns.
 #[inline(always)]
-pub fn are_possible<O: Target>(writer: &mut Writer<O>, len: Option<usize>) -> bool {
-    writer.options.columns != ColumnChoice::None
+pub fn are_possible(writer: &mut Writer<'_>, len: Option<usize>) -> bool {
+    writer.context.options.columns != ColumnChoice::None
         && (len.is_none_or(|len| len >= MIN_INNER_ROWS || len >= MIN_ROWS && is_wanted(writer))
             || len != Some(0) && is_table(writer))
-        && (writer.options.columns == ColumnChoice::All || is_chosen(writer))
+        && (writer.context.options.columns == ColumnChoice::All || is_chosen(writer))
 }
 
 #[inline(never)]
-fn is_chosen<O: Target>(writer: &mut Writer<O>) -> bool {
-    let position = writer.sink.position();
-    let (written, target) = writer.sink.pending();
-    target.apart().is_none_or(|apart| apart.takes_columns(written, position))
+fn is_chosen(writer: &mut Writer<'_>) -> bool {
+    let position = writer.position();
+    let takes = |apart: &mut dyn Apart, written: &[u8]| apart.takes_columns(written, position);
+    writer.apart().is_none() || writer.apart_if(takes).is_some()
 }
 
 /// Whether a sequence is the whole value, or a field that asks for columns, or in an archive whose options ask for them: then
 /// each column has a path.
 #[inline(always)]
-fn is_wanted<O: Target>(writer: &Writer<O>) -> bool {
-    let EncodeOptions { main_depth, max_depth, tables, columns, .. } = writer.options;
-    writer.depth == main_depth.unwrap_or(max_depth) || tables && columns == ColumnChoice::All
+fn is_wanted(writer: &Writer<'_>) -> bool {
+    let EncodeOptions { main_depth, max_depth, tables, columns, .. } = writer.context.options;
+    writer.context.depth == main_depth.unwrap_or(max_depth)
+        || tables && columns == ColumnChoice::All
 }
 
 #[inline(never)]
-fn is_table<O: Target>(writer: &Writer<O>) -> bool {
-    writer.options.tables && writer.sink.position() == 0
+fn is_table(writer: &Writer<'_>) -> bool {
+    writer.context.options.tables && writer.position() == 0
 }
 
 /// A sequence that is written as columns.
@@ -124,9 +125,9 @@ impl Columns {
     }
 
     /// Adds the first element. `None` if it is so large that the sequence should be written as rows.
-    pub fn first<O: Target, T: Serialize + ?Sized>(
+    pub fn first<T: Serialize + ?Sized>(
         mut self,
-        writer: &mut Writer<O>,
+        writer: &mut Writer<'_>,
         value: &T,
     ) -> Result<Option<Self>> {
         let result = self.node.put(value, At { level: 0, options: &self.options });
@@ -145,9 +146,9 @@ impl Columns {
 
     /// Adds an element.
     #[inline(always)]
-    pub fn push<O: Target, T: Serialize + ?Sized>(
+    pub fn push<T: Serialize + ?Sized>(
         &mut self,
-        writer: &mut Writer<O>,
+        writer: &mut Writer<'_>,
         value: &T,
     ) -> Result<()> {
         match self.node.put(value, At { level: 0, options: &self.options }) {
@@ -165,7 +166,7 @@ impl Columns {
     /// A column may be collected in the output only during this call. Between two other calls, the value's own code
     /// could end with an error, and the output would not be given back.
     #[inline(always)]
-    pub fn push_all<O: Target, I>(&mut self, writer: &mut Writer<O>, items: I) -> Result<()>
+    pub fn push_all<I>(&mut self, writer: &mut Writer<'_>, items: I) -> Result<()>
     where
         I: Iterator,
         I::Item: Serialize,
@@ -183,7 +184,7 @@ impl Columns {
     /// Ends the group if it is large enough.
     #[cold]
     #[inline(never)]
-    fn check<O: Target>(&mut self, writer: &mut Writer<O>) -> Result<()> {
+    fn check(&mut self, writer: &mut Writer<'_>) -> Result<()> {
         if self.total.is_some_and(|total| self.written + self.rows > total) {
             let index = self.total.unwrap_or(usize::MAX) as u64;
             return Err(Error::data("more elements than were announced").in_index(index));
@@ -206,9 +207,9 @@ impl Columns {
     /// Adds an element that did not fit into the columns.
     #[cold]
     #[inline(never)]
-    fn add_misfit<O: Target, T: Serialize + ?Sized>(
+    fn add_misfit<T: Serialize + ?Sized>(
         &mut self,
-        writer: &mut Writer<O>,
+        writer: &mut Writer<'_>,
         value: &T,
         mut error: Error,
     ) -> Result<()> {
@@ -231,11 +232,11 @@ impl Columns {
     }
 
     /// Writes the rows of this group, and removes them.
-    fn end_group<O: Target>(&mut self, writer: &mut Writer<O>, is_last: bool) -> Result<()> {
+    fn end_group(&mut self, writer: &mut Writer<'_>, is_last: bool) -> Result<()> {
         let before = self.head;
         self.head = if is_last { self.head.of_last() } else { Head::Many };
         if self.node.may_have_tensors()
-            && let Some(apart) = writer.sink.apart()
+            && let Some(apart) = writer.apart()
         {
             apart.columns_with_tensors();
         }
@@ -245,7 +246,7 @@ impl Columns {
         if self.placed.is_some() {
             self.end_placed(writer, before)?;
         } else {
-            writer.sink.reserve(self.node.size())?;
+            writer.reserve(self.node.size())?;
             head_of_group(writer, before, self.head, self.rows)?;
             emit::column(writer, &self.node, self.rows)?;
         }
@@ -259,10 +260,10 @@ impl Columns {
     /// If most bytes are in the largest column, collects it in the output from now on. See [`place`].
     #[cold]
     #[inline(never)]
-    fn place_largest<O: Target>(&mut self, writer: &mut Writer<O>) {
+    fn place_largest(&mut self, writer: &mut Writer<'_>) {
         let (rows, size) = (self.rows, self.node.size().max(1));
-        let Some(total) = self.total.filter(|_| writer.sink.holds_all()) else { return };
-        if self.placed.is_some() || writer.options.metadata {
+        let Some(total) = self.total.filter(|_| writer.holds_all()) else { return };
+        if self.placed.is_some() || writer.context.options.metadata {
             return;
         }
         let left = total.saturating_sub(self.written).clamp(rows, MAX_ROWS);
@@ -279,10 +280,10 @@ impl Columns {
             0
         };
         let gap = Prediction::of_largest(&mut self.node, rows, then, heads);
-        let mut output = writer.sink.lend();
+        let mut output = writer.lend();
         if output.try_reserve(gap + expected + ROOM).is_err() {
             // The group may end up smaller than expected. If not, the error comes at its end.
-            let _ = writer.sink.give_back(output);
+            let _ = writer.give_back(output);
             return;
         }
         self.placed = Some(output.len());
@@ -294,32 +295,32 @@ impl Columns {
 
     /// Writes the rows of a group if one of its columns is already in the output. The other columns are written
     /// elsewhere, and moved to their places.
-    fn end_placed<O: Target>(&mut self, writer: &mut Writer<O>, before: Head) -> Result<()> {
-        let mut rest = Writer::new(Sink::new(Vec::new(), Memory::growing()), writer.options);
-        rest.depth = writer.depth;
-        head_of_group(&mut rest, before, self.head, self.rows)?;
-        emit::column(&mut rest, &self.node, self.rows)?;
+    fn end_placed(&mut self, writer: &mut Writer<'_>, before: Head) -> Result<()> {
+        let mut rest = WriterTo::to(Vec::new(), Memory::growing(), writer.context.options);
+        rest.context.depth = writer.context.depth;
+        head_of_group(rest.writer(), before, self.head, self.rows)?;
+        emit::column(rest.writer(), &self.node, self.rows)?;
         if before == Head::Unwritten {
             writer.enter(2)?;
         }
-        let (written, ..) = rest.sink.into_parts();
+        let (written, ..) = rest.into_parts();
         let Some((placed, skipped)) = self.take_placed() else { return Err(inconsistent()) };
         let skipped = skipped.and_then(|at| usize::try_from(at).ok());
         let Some((before, behind)) = skipped.and_then(|at| written.split_at_checked(at)) else {
-            writer.sink.give_back(placed.undo())?;
+            writer.give_back(placed.undo())?;
             return Err(inconsistent());
         };
-        writer.sink.give_back(placed.join(before, behind))
+        writer.give_back(placed.join(before, behind))
     }
 
     /// Collects the column that is in the output elsewhere again, because it is going to be written in another form.
     #[cold]
-    fn unplace<O: Target>(&mut self, writer: &mut Writer<O>) -> Result<()> {
+    fn unplace(&mut self, writer: &mut Writer<'_>) -> Result<()> {
         let Some(before) = self.placed.take() else { return Ok(()) };
         let Some(largest) = self.node.largest() else { return Ok(()) };
         let Some((output, start, _)) = largest.take_placed() else { return Ok(()) };
         largest.push_slice(output.get(start..).unwrap_or_default());
-        writer.sink.give_back(Placed { output, before, start }.undo())
+        writer.give_back(Placed { output, before, start }.undo())
     }
 
     fn take_placed(&mut self) -> Option<(Placed, Option<u64>)> {
@@ -329,21 +330,21 @@ impl Columns {
     }
 
     /// If there was an error, and a column is collected in the output, gives the output back.
-    fn checked<O: Target, T>(&mut self, writer: &mut Writer<O>, result: Result<T>) -> Result<T> {
+    fn checked<T>(&mut self, writer: &mut Writer<'_>, result: Result<T>) -> Result<T> {
         if result.is_err()
             && let Some((placed, _)) = self.take_placed()
         {
-            writer.sink.give_back(placed.undo())?;
+            writer.give_back(placed.undo())?;
         }
         result
     }
 
-    pub fn finish<O: Target>(mut self, writer: &mut Writer<O>) -> Result<()> {
+    pub fn finish(mut self, writer: &mut Writer<'_>) -> Result<()> {
         let result = self.end(writer);
         self.checked(writer, result)
     }
 
-    fn end<O: Target>(&mut self, writer: &mut Writer<O>) -> Result<()> {
+    fn end(&mut self, writer: &mut Writer<'_>) -> Result<()> {
         let left = self.total.map_or(0, |total| total.saturating_sub(self.written + self.rows));
         if left != 0 {
             return Err(Error::data(format!("{left} fewer elements than were announced")));
@@ -352,7 +353,7 @@ impl Columns {
             self.end_group(writer, true)?;
         }
         if self.head == Head::Many {
-            writer.sink.put([head::BREAK])?;
+            writer.put([head::BREAK])?;
         }
         writer.leave(2)
     }
@@ -367,19 +368,14 @@ impl Head {
 
 /// Writes everything before the column of a group. `before` says which head was written so far, and `after` which one
 /// is needed.
-fn head_of_group<O: Target>(
-    writer: &mut Writer<O>,
-    before: Head,
-    after: Head,
-    rows: usize,
-) -> Result<()> {
+fn head_of_group(writer: &mut Writer<'_>, before: Head, after: Head, rows: usize) -> Result<()> {
     if before == Head::Unwritten {
         // The levels of the tag and the array.
         writer.enter(2)?;
-        writer.sink.head(head::TAG, tag::COLUMNS)?;
-        writer.sink.container(head::ARRAY, (after == Head::One).then_some(2))?;
+        writer.head(head::TAG, tag::COLUMNS)?;
+        writer.container(head::ARRAY, (after == Head::One).then_some(2))?;
     }
-    writer.sink.head(head::UNSIGNED, rows as u64)
+    writer.head(head::UNSIGNED, rows as u64)
 }
 
 /// The error for columns that have different numbers of rows.

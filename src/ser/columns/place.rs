@@ -261,12 +261,12 @@ mod tests {
     use serde::Serialize;
 
     use super::*;
-    use crate::io::sink::{Memory, Sink};
+    use crate::io::sink::Memory;
     use crate::options::EncodeOptions;
     use crate::ser::columns::emit;
     use crate::ser::columns::fill::At;
     use crate::wire::head;
-    use crate::wire::writer::Writer;
+    use crate::wire::writer::WriterTo;
 
     fn node<T: Serialize>(row: &T, rows: usize) -> Node {
         let mut node = Node::Empty;
@@ -281,11 +281,9 @@ mod tests {
         for (now, then) in [(1, 1), (16, 16), (16, 23), (16, 24), (16, 5000), (17, 65536)] {
             let mut many = node(row, then);
             many.largest().unwrap().place(Vec::new());
-            let mut bytes = Vec::new();
-            let mut writer =
-                Writer::new(Sink::new(&mut bytes, Memory::growing()), EncodeOptions::default());
-            writer.sink.head(head::UNSIGNED, then as u64).unwrap();
-            emit::column(&mut writer, &many, then).unwrap();
+            let mut writer = WriterTo::to(Vec::new(), Memory::growing(), EncodeOptions::default());
+            writer.head(head::UNSIGNED, then as u64).unwrap();
+            emit::column(writer.writer(), &many, then).unwrap();
             let (.., written) = many.largest().unwrap().take_placed().unwrap();
             let predicted = Prediction::of_largest(&mut node(row, now), now, then, 0);
             assert_eq!(Some(predicted as u64), written, "{now} rows, then {then}");
