@@ -118,8 +118,8 @@ impl Budget {
     /// Makes room for one more element: see [`Room::grow`].
     #[cold]
     #[inline(never)]
-    pub fn element(&self, room: &mut Room, kind: &Kind, left: usize) -> Result<()> {
-        self.grow(room.grow(kind, left))
+    pub fn element(&self, room: &mut Room, element: &ElementSize, left: usize) -> Result<()> {
+        self.grow(room.grow(element, left))
     }
 
     /// Takes the bytes of a block that grows. While it is copied, there are both.
@@ -143,9 +143,9 @@ impl Budget {
 
     /// Notes that memory was taken for a value of this type, which is read next.
     #[inline(always)]
-    pub fn place(&self, kind: &Kind) {
-        if kind.size > SMALL {
-            self.place.set(kind.size);
+    pub fn place(&self, element: &ElementSize) {
+        if element.size > SMALL {
+            self.place.set(element.size);
         }
     }
 
@@ -247,7 +247,7 @@ impl Growth {
 
 /// What a [`Room`] has to know of the type of its elements.
 #[derive(Clone, Copy, Debug)]
-pub struct Kind {
+pub struct ElementSize {
     pub size: usize,
     /// The most elements for which serde reserves memory at once.
     reserved: usize,
@@ -255,7 +255,7 @@ pub struct Kind {
     least: usize,
 }
 
-impl Kind {
+impl ElementSize {
     pub const fn of<T>() -> Self {
         let size = size_of::<T>();
         let least = match size {
@@ -287,8 +287,8 @@ impl Room {
     /// Takes the room of one more element. Returns false if there is none, and [`grow`](Self::grow) has to make it. Elements
     /// without size need none: some visitors pass over others with them.
     #[inline(always)]
-    pub fn take(&mut self, kind: &Kind) -> bool {
-        if kind.size == 0 {
+    pub fn take(&mut self, element: &ElementSize) -> bool {
+        if element.size == 0 {
             return true;
         }
         let free = self.free.checked_sub(1);
@@ -298,8 +298,8 @@ impl Room {
 
     /// Makes room for some more elements, as a `Vec` does, and takes that of one. Before the first one, serde has reserved
     /// memory for `left` elements, but not for many.
-    pub fn grow(&mut self, kind: &Kind, left: usize) -> Growth {
-        let Kind { size, reserved, least } = *kind;
+    pub fn grow(&mut self, element: &ElementSize, left: usize) -> Growth {
+        let ElementSize { size, reserved, least } = *element;
         let (old, first) = (self.all, left.min(reserved));
         self.all = if old == 0 && first > 0 { first } else { old.saturating_mul(2).max(least) };
         self.free = self.all - old - 1;
@@ -375,8 +375,8 @@ mod tests {
             let told = told.min(RESERVED / size_of::<T>());
             let (mut values, mut room) = (Vec::with_capacity(told), Room::NONE);
             for index in 0..count {
-                if !room.take(&Kind::of::<T>()) {
-                    room.grow(&Kind::of::<T>(), told);
+                if !room.take(&ElementSize::of::<T>()) {
+                    room.grow(&ElementSize::of::<T>(), told);
                 }
                 values.push(element.clone());
                 assert_eq!(values.capacity(), room.all, "{} {told} {index}", size_of::<T>());

@@ -151,11 +151,11 @@ impl Notation<'_, '_, '_> {
         if head.major() == head::TEXT {
             let text = self.wire.text(head)?;
             // Writing to a string cannot fail.
-            let _ = write!(self.text, "{}", Text(text.as_str()));
+            let _ = write!(self.text, "{}", QuotedText(text.as_str()));
         } else {
             let bytes = self.wire.string(head)?;
             // Writing to a string cannot fail.
-            let _ = write!(self.text, "{}", Bytes(bytes.as_slice()));
+            let _ = write!(self.text, "{}", HexBytes(bytes.as_slice()));
         }
         Ok(())
     }
@@ -186,9 +186,9 @@ impl Notation<'_, '_, '_> {
 }
 
 /// A text in quotes.
-pub(crate) struct Text<'a>(pub &'a str);
+pub(crate) struct QuotedText<'a>(pub &'a str);
 
-impl fmt::Display for Text<'_> {
+impl fmt::Display for QuotedText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_char('"')?;
         for c in self.0.chars() {
@@ -204,9 +204,9 @@ impl fmt::Display for Text<'_> {
 }
 
 /// A byte string, in hexadecimal.
-pub(crate) struct Bytes<'a>(pub &'a [u8]);
+pub(crate) struct HexBytes<'a>(pub &'a [u8]);
 
-impl fmt::Display for Bytes<'_> {
+impl fmt::Display for HexBytes<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("h'")?;
         for byte in self.0 {

@@ -16,15 +16,15 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub struct Error(Box<Inner>);
 
 struct Inner {
-    kind: Kind,
+    kind: Reason,
     offset: Option<u64>,
     /// The parts of the path, innermost first, because the path is built while the error is returned outwards.
-    path: Vec<Segment>,
+    path: Vec<PathPart>,
     /// The source of the error, unless it is an I/O error.
     cause: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-enum Kind {
+enum Reason {
     Io(io::Error),
     /// An I/O error with a description of what failed, including the file.
     IoAt(Box<str>, io::Error),
@@ -35,7 +35,7 @@ enum Kind {
 const MAX_NAME: usize = 256;
 
 /// A part of a path.
-enum Segment {
+enum PathPart {
     Field(Box<str>),
     Index(u64),
 }
@@ -78,7 +78,7 @@ impl Error {
     /// ```
     #[cold]
     pub fn new(category: Category, message: impl Into<String>) -> Self {
-        let kind = Kind::Other(category, message.into().into_boxed_str());
+        let kind = Reason::Other(category, message.into().into_boxed_str());
         Self::of(kind)
     }
 
@@ -122,17 +122,17 @@ impl Error {
     /// An error of [`Category::Io`]. The same as `Error::from`.
     #[cold]
     pub fn io(error: io::Error) -> Self {
-        Self::of(Kind::Io(error))
+        Self::of(Reason::Io(error))
     }
 
     /// An I/O error for a file. `attempt` says what failed, for example `cannot open`.
     #[cold]
     pub fn io_at(error: io::Error, attempt: &str, file: &Path) -> Self {
         let attempt = format!("{attempt} {}", shown(file)).into_boxed_str();
-        Self::of(Kind::IoAt(attempt, error))
+        Self::of(Reason::IoAt(attempt, error))
     }
 
-    fn of(kind: Kind) -> Self {
+    fn of(kind: Reason) -> Self {
         Self(Box::new(Inner { kind, offset: None, path: Vec::new(), cause: None }))
     }
 
@@ -160,13 +160,13 @@ impl Error {
     #[cold]
     #[must_use]
     pub fn in_file(mut self, file: &Path) -> Self {
-        let kind = std::mem::replace(&mut self.0.kind, Kind::Other(Category::Io, "".into()));
+        let kind = std::mem::replace(&mut self.0.kind, Reason::Other(Category::Io, "".into()));
         self.0.kind = match kind {
-            Kind::Io(error) => Kind::IoAt(format!("cannot read {}", shown(file)).into(), error),
-            Kind::Other(category, message) => {
-                Kind::Other(category, format!("{}: {message}", shown(file)).into())
+            Reason::Io(error) => Reason::IoAt(format!("cannot read {}", shown(file)).into(), error),
+            Reason::Other(category, message) => {
+                Reason::Other(category, format!("{}: {message}", shown(file)).into())
             }
-            named @ Kind::IoAt(..) => named,
+            named @ Reason::IoAt(..) => named,
         };
         self
     }
@@ -174,7 +174,7 @@ impl Error {
     /// Puts an explanation in front of the message. I/O errors stay unchanged.
     #[cold]
     pub(crate) fn meaning(mut self, what: &str) -> Self {
-        if let Kind::Other(_, message) = &mut self.0.kind {
+        if let Reason::Other(_, message) = &mut self.0.kind {
             *message = format!("{what}: {message}").into();
         }
         self
@@ -183,7 +183,7 @@ impl Error {
     /// Changes the category to [`Category::Torn`]. I/O errors stay unchanged.
     #[cold]
     pub(crate) fn into_torn(mut self) -> Self {
-        if let Kind::Other(category, _) = &mut self.0.kind {
+        if let Reason::Other(category, _) = &mut self.0.kind {
             *category = Category::Torn;
         }
         self
@@ -199,9 +199,9 @@ impl Error {
     /// The message without path and offset.
     pub fn message(&self) -> String {
         match &self.0.kind {
-            Kind::Io(error) => error.to_string(),
-            Kind::IoAt(attempt, error) => format!("{attempt}: {error}"),
-            Kind::Other(_, message) => message.to_string(),
+            Reason::Io(error) => error.to_string(),
+            Reason::IoAt(attempt, error) => format!("{attempt}: {error}"),
+            Reason::Other(_, message) => message.to_string(),
         }
     }
 
@@ -235,7 +235,7 @@ impl Error {
             name.truncate(end.unwrap_or(0));
             name.push('…');
         }
-        self.0.path.push(Segment::Field(name.into_boxed_str()));
+        self.0.path.push(PathPart::Field(name.into_boxed_str()));
         self
     }
 
@@ -249,15 +249,15 @@ impl Error {
     #[cold]
     #[must_use]
     pub fn in_index(mut self, index: u64) -> Self {
-        self.0.path.push(Segment::Index(index));
+        self.0.path.push(PathPart::Index(index));
         self
     }
 
     /// The type of the failure.
     pub fn category(&self) -> Category {
         match &self.0.kind {
-            Kind::Io(_) | Kind::IoAt(..) => Category::Io,
-            Kind::Other(category, _) => *category,
+            Reason::Io(_) | Reason::IoAt(..) => Category::Io,
+            Reason::Other(category, _) => *category,
         }
     }
 
@@ -276,8 +276,8 @@ impl Error {
                 path.push('.');
             }
             match segment {
-                Segment::Field(name) => path.push_str(name),
-                Segment::Index(index) => path.push_str(&index.to_string()),
+                PathPart::Field(name) => path.push_str(name),
+                PathPart::Index(index) => path.push_str(&index.to_string()),
             }
         }
         path
@@ -322,8 +322,8 @@ impl fmt::Debug for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.0.kind {
-            Kind::Io(error) | Kind::IoAt(_, error) => Some(error),
-            Kind::Other(..) => match &self.0.cause {
+            Reason::Io(error) | Reason::IoAt(_, error) => Some(error),
+            Reason::Other(..) => match &self.0.cause {
                 Some(cause) => Some(&**cause),
                 None => None,
             },
@@ -340,9 +340,9 @@ impl From<io::Error> for Error {
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let kind = match &error.0.kind {
-            Kind::Io(inner) | Kind::IoAt(_, inner) => inner.kind(),
-            Kind::Other(Category::Eof | Category::Torn, _) => io::ErrorKind::UnexpectedEof,
-            Kind::Other(..) => io::ErrorKind::InvalidData,
+            Reason::Io(inner) | Reason::IoAt(_, inner) => inner.kind(),
+            Reason::Other(Category::Eof | Category::Torn, _) => io::ErrorKind::UnexpectedEof,
+            Reason::Other(..) => io::ErrorKind::InvalidData,
         };
         io::Error::new(kind, error)
     }

@@ -27,7 +27,7 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::error::{Error, Result};
-use crate::io::buffers::Lengths;
+use crate::io::buffers::BufferLengths;
 use crate::io::input::Input;
 use crate::meta::TensorMeta;
 use crate::options::Limits;
@@ -36,7 +36,7 @@ use crate::segment::spelling::{self, Ambiguous, Of, Written};
 use crate::wire::head::{self, Head};
 use crate::wire::reader::Reader;
 use crate::wire::tag;
-use crate::wire::tensor::{Kind, Payload as Place, TensorItem};
+use crate::wire::tensor::{ItemPayload, Kind, TensorItem};
 use crate::wire::walk::{Event as Found, Walk};
 
 /// The tag for `Some` around a value that would otherwise be read as `None`, such as `Some(())`.
@@ -293,7 +293,7 @@ impl<'a> Items<'a> {
     fn step(&mut self) -> Result<Option<Item<'a>>> {
         let from = self.offset();
         let rest = self.bytes.get(self.at..).unwrap_or_default();
-        let mut lengths = Lengths(self.buffers);
+        let mut lengths = BufferLengths(self.buffers);
         let source = Input::segment(rest, from, &mut lengths);
         let mut wire = Reader::new(source, self.limits).with_strict(self.strict);
         let walk = &mut self.walk;
@@ -389,7 +389,7 @@ impl Payload {
             Kind::Bytes => Form::Bytes,
         };
         let buffer = match item.payload {
-            Place::Buffer { number, .. } => Some(number),
+            ItemPayload::Buffer { number, .. } => Some(number),
             _ => None,
         };
         Self { form, byte_len: item.payload.len() as u64, buffer, meta: item.meta }

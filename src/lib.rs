@@ -173,7 +173,7 @@ struct Encodings;
 
 #[cfg(doctest)]
 #[doc = include_str!("../docs/compression.md")]
-struct Compression;
+struct CompressionGuide;
 
 #[cfg(doctest)]
 #[doc = include_str!("../docs/from-bincode.md")]

@@ -102,14 +102,14 @@ impl TensorMeta {
 /// The usual form is a little-endian typed array of real numbers in row-major order. It has up to four dimensions, of
 /// which none is 0 and each is below 2^32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UsualMeta {
+pub struct CompactMeta {
     /// The tag of the typed array, and the number of dimensions times 256.
     pub head: u16,
     /// The dimensions, each in 32 bits. The first one is the lowest.
     pub dims: u128,
 }
 
-impl UsualMeta {
+impl CompactMeta {
     /// The highest number of dimensions.
     pub const MAX_RANK: u8 = 4;
 
@@ -197,8 +197,8 @@ impl UsualMeta {
 mod tests {
     use super::*;
 
-    fn usual(tag: u8, rank: u8, dims: u128) -> UsualMeta {
-        UsualMeta { head: u16::from_le_bytes([tag, rank]), dims }
+    fn usual(tag: u8, rank: u8, dims: u128) -> CompactMeta {
+        CompactMeta { head: u16::from_le_bytes([tag, rank]), dims }
     }
 
     #[test]
@@ -206,7 +206,7 @@ mod tests {
         let three = usual(85, 3, 2 | 3 << 32 | 5 << 64);
         assert_eq!(three.general().ok(), Some(TensorMeta::new(DType::F32, [2, 3, 5], Order::C)));
         assert_eq!((three.rank(), three.byte_len()), (3, Some(120)));
-        assert_eq!(UsualMeta::of(&DType::F32, &[2, 3, 5]), Some(three));
+        assert_eq!(CompactMeta::of(&DType::F32, &[2, 3, 5]), Some(three));
         let mut dims = [0; 3];
         assert!(three.dims_into(&mut dims) && !three.dims_into(&mut dims[..2]));
         assert_eq!(dims, [2, 3, 5]);
@@ -220,14 +220,14 @@ mod tests {
         let len = |tag, rank, dims| usual(tag, rank, dims).byte_len();
         assert_eq!(len(85, 5, u128::MAX), None);
         assert_eq!(usual(85, 5, 1).general().ok(), None);
-        assert_eq!(UsualMeta::of(&DType::F32, &[1; 5]), None);
-        assert_eq!(UsualMeta::of(&DType::F32, &[2, 0]), None);
+        assert_eq!(CompactMeta::of(&DType::F32, &[1; 5]), None);
+        assert_eq!(CompactMeta::of(&DType::F32, &[2, 0]), None);
         // With pointers of 32 bits, no dimension is that large.
         if let Ok(large) = usize::try_from(1_u64 << 32) {
-            assert_eq!(UsualMeta::of(&DType::F32, &[large]), None);
+            assert_eq!(CompactMeta::of(&DType::F32, &[large]), None);
         }
-        assert_eq!(UsualMeta::of(&DType::C64, &[1]), None);
-        assert_eq!(UsualMeta::of(&DType::BF16, &[1]), None);
+        assert_eq!(CompactMeta::of(&DType::C64, &[1]), None);
+        assert_eq!(CompactMeta::of(&DType::BF16, &[1]), None);
         // Big-endian, reserved, and no typed array.
         assert_eq!((len(81, 1, 1), len(76, 1, 1), len(40, 1, 1)), (None, None, None));
         assert_eq!((len(64, 2, 1), len(64, 1, 0)), (None, None));

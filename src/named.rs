@@ -103,7 +103,7 @@ impl<R: io::Read> IArchive<R> {
     pub fn load_multi(&mut self) -> Result<Vec<(String, DynTensor)>> {
         let mut tensors = Vec::new();
         let mut names = HashSet::new();
-        self.load_seed(Entries {
+        self.load_seed(WantedEntries {
             wants: &|_| true,
             put: &mut |name, tensor| {
                 if !names.insert(name.clone()) {
@@ -133,7 +133,7 @@ impl<R: io::Read> IArchive<R> {
             by_name.insert((*name).as_ref().to_owned(), variable);
         }
         let names: HashSet<String> = by_name.keys().cloned().collect();
-        self.load_seed(Entries {
+        self.load_seed(WantedEntries {
             wants: &|name| names.contains(name),
             put: &mut |name, tensor| match by_name.remove(&name) {
                 Some(variable) => {
@@ -292,12 +292,12 @@ fn two(name: &str) -> Error {
 }
 
 /// Reads the wanted entries of a map as tensors, and skips the others.
-struct Entries<'f> {
+struct WantedEntries<'f> {
     wants: &'f dyn Fn(&str) -> bool,
     put: &'f mut dyn FnMut(String, DynTensor) -> Result<()>,
 }
 
-impl<'de> DeserializeSeed<'de> for Entries<'_> {
+impl<'de> DeserializeSeed<'de> for WantedEntries<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -305,7 +305,7 @@ impl<'de> DeserializeSeed<'de> for Entries<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Entries<'_> {
+impl<'de> Visitor<'de> for WantedEntries<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -99,28 +99,28 @@ impl<'a> Steps<'a> {
     }
 
     /// The next step, to be compared with the keys of a map.
-    pub fn next(self) -> Next<'a> {
+    pub fn next(self) -> NextStep<'a> {
         match self {
-            Self::Dotted(path) => Next::Dotted(path),
+            Self::Dotted(path) => NextStep::Dotted(path),
             Self::Pointer(path) => {
                 let rest = path.strip_prefix('/').unwrap_or(path);
                 let (step, rest) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
                 let written = step.len();
-                Next::Pointer { step: unescape_step(step), written, rest }
+                NextStep::Pointer { step: unescape_step(step), written, rest }
             }
         }
     }
 }
 
 /// A step into a map whose keys are not known yet.
-pub enum Next<'a> {
+pub enum NextStep<'a> {
     /// Matches every key that is a prefix of the path and is followed by a dot or the end of the path.
     Dotted(&'a str),
     /// The next key, the number of bytes that it takes in the path, and the rest of the path.
     Pointer { step: Cow<'a, str>, written: usize, rest: &'a str },
 }
 
-impl<'a> Next<'a> {
+impl<'a> NextStep<'a> {
     /// The rest of the path after a step into `key`, or `None` if the path does not go through that key.
     #[inline]
     pub fn after(&self, key: &[u8]) -> Option<Steps<'a>> {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io;
 use std::ops::Range;
 
-use super::unpack::{Chunks, Unpacking};
+use super::unpack::{PackedChunks, Unpacking};
 use crate::budget::Budget;
 use crate::error::{Category, Error, Result};
 use crate::io::buffers::{Buffers, Contents, ReadBuffer};
@@ -12,11 +12,11 @@ use crate::io::checksum;
 use crate::io::chunks::{ChunkHasher, Hashes};
 use crate::io::source::{IoRead, STEP};
 use crate::options::{DecodeOptions, Limits};
-use crate::segment::buffers::{Stored, check_unpacked, chunk_memory, no_such};
-use crate::segment::format::{PackedPlace, Place};
+use crate::segment::buffers::{StoredHashes, check_unpacked, chunk_memory, no_such};
+use crate::segment::format::{BufferPlace, PackedPlace};
 use crate::segment::header::Header;
 use crate::segment::path;
-use crate::wire::tensor::Payload;
+use crate::wire::tensor::ItemPayload;
 
 /// The number of bytes received so far. The sender pays for this many bytes, so that we may allocate
 /// as many.
@@ -71,7 +71,7 @@ pub fn last_uses(metadata: &[u8], header: &Header, limits: Limits) -> Result<Vec
         return Ok(uses);
     }
     path::valid_references(metadata, header, limits, &mut |at, item| {
-        if let Payload::Buffer { number, .. } = item.payload
+        if let ItemPayload::Buffer { number, .. } = item.payload
             && let Some(last) = usize::try_from(number).ok().and_then(|number| uses.get_mut(number))
         {
             *last = at;
@@ -83,7 +83,7 @@ pub fn last_uses(metadata: &[u8], header: &Header, limits: Limits) -> Result<Vec
 /// The body of a segment, which is read from front to end.
 ///
 /// A buffer that is needed later, or again, is kept in memory.
-pub struct Body<'a, R> {
+pub struct StreamBuffers<'a, R> {
     read: &'a mut IoRead<R>,
     header: &'a Header,
     uses: Vec<u64>,
@@ -92,7 +92,7 @@ pub struct Body<'a, R> {
     /// The number of the next buffer in the stream.
     next: usize,
     /// Buffers that were read and are needed later.
-    kept: Kept,
+    kept: KeptBuffers,
     /// Bytes that were charged and are free again. They are not charged again.
     freed: u64,
     /// The memory for a chunk of the current buffer, if it is compressed and its chunks are long.
@@ -105,7 +105,7 @@ pub struct Body<'a, R> {
     unpacked: u64,
     input: (u64, u64),
     /// The buffer that is being read by the decoder.
-    current: Option<Source<'a>>,
+    current: Option<PayloadSource<'a>>,
     computed: Vec<Computed>,
     budget: Budget,
 }
@@ -120,7 +120,7 @@ pub struct Computed {
 impl Computed {
     /// Compares the hash with the stored one.
     pub fn check(&self, header: &Header, stored: &Hashes) -> Result<()> {
-        Stored::new(header, self.buffer, stored)?.check(self.chunk, self.hash)
+        StoredHashes::new(header, self.buffer, stored)?.check(self.chunk, self.hash)
     }
 
     /// Hashes the next bytes of a buffer.
@@ -129,7 +129,7 @@ impl Computed {
     }
 }
 
-enum Source<'a> {
+enum PayloadSource<'a> {
     Stream {
         number: u64,
         hasher: Option<Box<ChunkHasher>>,
@@ -156,9 +156,9 @@ struct KeptPacked {
 
 /// The kept buffers, indexed by their numbers. A small segment can have very many buffers and refer to them in
 /// any order, so that a search through them would take quadratic time.
-struct Kept(Vec<Option<Vec<u8>>>);
+struct KeptBuffers(Vec<Option<Vec<u8>>>);
 
-impl Kept {
+impl KeptBuffers {
     fn new(count: usize) -> Self {
         Self(vec![None; count])
     }
@@ -184,14 +184,14 @@ impl Kept {
     }
 }
 
-impl<'a, R: io::Read> Body<'a, R> {
+impl<'a, R: io::Read> StreamBuffers<'a, R> {
     pub fn new(
         read: &'a mut IoRead<R>,
         header: &'a Header,
         uses: Vec<u64>,
         options: DecodeOptions,
     ) -> Self {
-        let (kept, computed) = (Kept::new(header.count()), Vec::new());
+        let (kept, computed) = (KeptBuffers::new(header.count()), Vec::new());
         let checksums = options.checksums && header.is_checked();
         let budget = Budget::new(options.limits);
         let input = (header.layout.body_start.saturating_sub(header.offset), 0);
@@ -232,18 +232,18 @@ impl<'a, R: io::Read> Body<'a, R> {
     }
 
     fn unpacking(&self, number: u64, place: PackedPlace<'a>) -> Result<Box<Unpacking<'a>>> {
-        let chunks = Chunks::new(self.header, number, place, self.options, self.input)?;
+        let chunks = PackedChunks::new(self.header, number, place, self.options, self.input)?;
         Ok(Box::new(Unpacking::new(chunks)))
     }
 
     /// Skips to the start of buffer `number`.
     fn go_to(&mut self, number: usize) -> Result<()> {
-        let start = self.header.buffer(number as u64).map_or(0, Place::start);
+        let start = self.header.buffer(number as u64).map_or(0, BufferPlace::start);
         let gap = start.saturating_sub(self.read.offset());
         discard(self.read, gap)
     }
 
-    fn place(&self, number: u64) -> Result<Place<'a>> {
+    fn place(&self, number: u64) -> Result<BufferPlace<'a>> {
         self.header.buffer(number).ok_or_else(|| no_such(number))
     }
 
@@ -256,11 +256,11 @@ impl<'a, R: io::Read> Body<'a, R> {
         let bytes = take(self.read, super::source::in_memory(len, at)?, "a tensor")?;
         if self.checksums {
             match place {
-                Place::Plain { .. } => {
+                BufferPlace::Plain { .. } => {
                     let mut hasher = ChunkHasher::new(self.header.chunk_len, len);
                     Computed::add(&mut self.computed, &mut hasher, number, &bytes);
                 }
-                Place::Packed(PackedPlace { how, .. }) => {
+                BufferPlace::Packed(PackedPlace { how, .. }) => {
                     for chunk in 0..how.chunks() {
                         let hash = checksum::of(part(&bytes, how.stored(chunk)), 0);
                         self.computed.push(Computed { buffer: number, chunk, hash });
@@ -281,7 +281,7 @@ impl<'a, R: io::Read> Body<'a, R> {
     }
 }
 
-impl<'de, R: io::Read> Buffers<'de> for Body<'_, R> {
+impl<'de, R: io::Read> Buffers<'de> for StreamBuffers<'_, R> {
     fn places(&self) -> &[(u64, u64)] {
         &self.header.layout.buffers
     }
@@ -294,7 +294,7 @@ impl<'de, R: io::Read> Buffers<'de> for Body<'_, R> {
         let kept = kept.filter_map(|(number, _)| self.header.buffer(number));
         let kept = kept.fold(0u64, |sum, place| sum.saturating_add(place.stored_len()));
         self.chunk = match self.header.buffer(number) {
-            Some(Place::Packed(place)) => chunk_memory(place.len, self.header.chunk_len),
+            Some(BufferPlace::Packed(place)) => chunk_memory(place.len, self.header.chunk_len),
             _ => 0,
         };
         let cost = len.saturating_add(kept).saturating_add(self.chunk);
@@ -316,12 +316,12 @@ impl<'de, R: io::Read> Buffers<'de> for Body<'_, R> {
     }
 }
 
-impl<R: io::Read> ReadBuffer for Body<'_, R> {
+impl<R: io::Read> ReadBuffer for StreamBuffers<'_, R> {
     fn proven(&self) -> usize {
         match &self.current {
             // What is decompressed does not grow with what arrives. Its length is within the budget for the stored bytes that
             // the header announces, but only what was received proves that they are there.
-            Some(Source::Packed { .. }) => {
+            Some(PayloadSource::Packed { .. }) => {
                 usize::try_from(self.options.limits.memory(0, self.received()))
                     .unwrap_or(usize::MAX)
             }
@@ -347,16 +347,16 @@ impl<R: io::Read> ReadBuffer for Body<'_, R> {
             self.go_to(wanted)?;
             self.next += 1;
             let len = match self.place(number)? {
-                Place::Plain { len, .. } => len,
-                Place::Packed(place) => {
+                BufferPlace::Plain { len, .. } => len,
+                BufferPlace::Packed(place) => {
                     let unpacking = self.unpacking(number, place)?;
-                    self.current = Some(Source::Packed { number, unpacking, kept: None });
+                    self.current = Some(PayloadSource::Packed { number, unpacking, kept: None });
                     return Ok(());
                 }
             };
             let hasher = ChunkHasher::new(self.header.chunk_len, len);
             let hasher = self.checksums.then(|| Box::new(hasher));
-            self.current = Some(Source::Stream { number, hasher });
+            self.current = Some(PayloadSource::Stream { number, hasher });
             return Ok(());
         }
         if self.kept.get(wanted).is_none() {
@@ -366,10 +366,10 @@ impl<R: io::Read> ReadBuffer for Body<'_, R> {
         }
         let last = !used_again;
         self.current = Some(match self.place(number)? {
-            Place::Plain { .. } => Source::Kept { number: wanted, position: 0, last },
-            Place::Packed(place) => {
+            BufferPlace::Plain { .. } => PayloadSource::Kept { number: wanted, position: 0, last },
+            BufferPlace::Packed(place) => {
                 let kept = Some(KeptPacked { start: place.start, last });
-                Source::Packed { number, unpacking: self.unpacking(number, place)?, kept }
+                PayloadSource::Packed { number, unpacking: self.unpacking(number, place)?, kept }
             }
         });
         Ok(())
@@ -378,7 +378,7 @@ impl<R: io::Read> ReadBuffer for Body<'_, R> {
     fn read(&mut self, out: &mut [u8]) -> Result<()> {
         let received = self.received();
         match &mut self.current {
-            Some(Source::Stream { number, hasher }) => {
+            Some(PayloadSource::Stream { number, hasher }) => {
                 // Small steps: the bytes are still in the cache when they are hashed.
                 for step in out.chunks_mut(STEP) {
                     self.read.read_exact(step, "a tensor").map_err(cut)?;
@@ -387,21 +387,25 @@ impl<R: io::Read> ReadBuffer for Body<'_, R> {
                     }
                 }
             }
-            Some(Source::Kept { number, position, .. }) => {
+            Some(PayloadSource::Kept { number, position, .. }) => {
                 let kept = self.kept.get(*number).unwrap_or_default();
                 let from = kept.get(*position..).and_then(|rest| rest.get(..out.len()));
                 let from = from.ok_or_else(|| Error::data("read past the end of a buffer"))?;
                 out.copy_from_slice(from);
                 *position += out.len();
             }
-            Some(Source::Packed { number, unpacking, kept: Some(KeptPacked { start, .. }) }) => {
+            Some(PayloadSource::Packed {
+                number,
+                unpacking,
+                kept: Some(KeptPacked { start, .. }),
+            }) => {
                 let index = usize::try_from(*number).unwrap_or(usize::MAX);
                 let bytes = self.kept.get(index).unwrap_or_default();
                 unpacking.read(out, |_, Range { start: from, end }| {
                     Ok(Cow::Borrowed(part(bytes, from - *start..end - *start)))
                 })?;
             }
-            Some(Source::Packed { number, unpacking, kept: None }) => {
+            Some(PayloadSource::Packed { number, unpacking, kept: None }) => {
                 check_unpacked(self.unpacked, self.options.limits, (0, received))?;
                 self.unpacked = self.unpacked.saturating_add(out.len() as u64);
                 let mut computed = self.checksums.then_some(&mut self.computed);
@@ -417,10 +421,12 @@ impl<R: io::Read> ReadBuffer for Body<'_, R> {
 
     fn finish(&mut self) -> Result<()> {
         let last = match self.current.take() {
-            Some(Source::Kept { number, last: true, .. }) => Some(number),
-            Some(Source::Packed { number, kept: Some(KeptPacked { last: true, .. }), .. }) => {
-                usize::try_from(number).ok()
-            }
+            Some(PayloadSource::Kept { number, last: true, .. }) => Some(number),
+            Some(PayloadSource::Packed {
+                number,
+                kept: Some(KeptPacked { last: true, .. }),
+                ..
+            }) => usize::try_from(number).ok(),
             _ => None,
         };
         if let Some(number) = last {
@@ -461,8 +467,8 @@ mod tests {
     use crate::archive::{IArchive, OArchive};
     use crate::io::chunks::ChunkLen;
     use crate::segment::ext::Ext;
-    use crate::segment::format::{Check, Items};
-    use crate::segment::header::Content;
+    use crate::segment::format::{Check, ItemEncoder};
+    use crate::segment::header::HeaderContent;
     use crate::segment::packed::PackedBuffers;
     use crate::wire::{head, tag};
 
@@ -480,14 +486,14 @@ mod tests {
     #[cfg_attr(miri, ignore = "takes minutes when interpreted")]
     fn buffers_referred_to_in_reverse_are_found_without_looking_at_others() {
         const COUNT: u16 = 2000;
-        let mut items = Items::new();
+        let mut items = ItemEncoder::new();
         items.head(head::ARRAY, COUNT.into()).unwrap();
         for number in (0..COUNT).rev() {
             items.head(head::TAG, tag::BUFFER).unwrap();
             items.head(head::ARRAY, 1).unwrap().head(head::UNSIGNED, number.into()).unwrap();
         }
         let metadata = items.into_bytes();
-        let content = Content {
+        let content = HeaderContent {
             name: None,
             alignment: 8,
             check: &Check::None,

@@ -9,8 +9,8 @@ use crate::io::checksum::{self, Hasher};
 use crate::io::chunks::ChunkLen;
 use crate::io::parallel::{Spare, in_parallel, one_a_core};
 use crate::options::DecodeOptions;
-use crate::segment::buffers::{Stored, stored_range};
-use crate::segment::format::Place;
+use crate::segment::buffers::{StoredHashes, stored_range};
+use crate::segment::format::BufferPlace;
 use crate::segment::packed::Packed;
 
 /// The number of bytes that are verified before progress is shown.
@@ -37,7 +37,7 @@ pub fn threads(len: u64, options: DecodeOptions) -> usize {
 pub fn read<S: ReadAt + ?Sized>(
     source: &S,
     offset: u64,
-    stored: Option<(Stored<'_>, u64)>,
+    stored: Option<(StoredHashes<'_>, u64)>,
     out: &mut [u8],
     options: DecodeOptions,
 ) -> Result<()> {
@@ -68,8 +68,8 @@ pub fn read<S: ReadAt + ?Sized>(
 /// the offsets up to which it was read.
 pub fn verify<S: ReadAt + ?Sized>(
     source: &S,
-    place: Place<'_>,
-    stored: Option<Stored<'_>>,
+    place: BufferPlace<'_>,
+    stored: Option<StoredHashes<'_>>,
     options: DecodeOptions,
     progress: &mut dyn FnMut(u64),
 ) -> Result<()> {

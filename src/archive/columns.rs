@@ -5,20 +5,20 @@ use std::ops::Range;
 
 use serde::de::DeserializeOwned;
 
-use super::positioned::Positioned;
+use super::positioned::FileBuffers;
 use super::segment::Segment;
-use super::slice::{Part, rows_of};
+use super::slice::{PayloadPart, rows_of};
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
-use crate::segment::columns::{Outline, Target, Whole};
-use crate::segment::locate::{Found, Inside, in_columns, locate};
+use crate::segment::columns::{ColumnTarget, Schema, WholeColumn};
+use crate::segment::locate::{Inside, Location, in_columns, locate};
 use crate::segment::path::references_at;
 use crate::tensor::{DynTensor, FromTensor, RawTensor, Slices, Tensor, TensorInfo, ToTensor as _};
-use crate::wire::tensor::Payload;
+use crate::wire::tensor::ItemPayload;
 
 impl<S: ReadAt + ?Sized> Segment<'_, S> {
     /// Finds out where the value at a path is.
-    pub(super) fn locate<'p>(&self, path: &'p str) -> Result<Found<'p>> {
+    pub(super) fn locate<'p>(&self, path: &'p str) -> Result<Location<'p>> {
         locate(self.metadata()?, self.header(), path, self.options.limits)
     }
 
@@ -29,7 +29,7 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
         range: Range<usize>,
         inside: &Inside<'_>,
     ) -> Result<T> {
-        let mut buffers = Positioned::new(self.source, &self.loaded, self.options);
+        let mut buffers = FileBuffers::new(self.source, &self.loaded, self.options);
         let (base, item) = self.item(range)?;
         in_columns(item, base, &mut buffers, self.options, inside)
     }
@@ -37,7 +37,7 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
     /// Describes the target, which must be a tensor.
     pub(super) fn info_in(&self, range: Range<usize>, inside: &Inside<'_>) -> Result<TensorInfo> {
         let path = inside.path.to_owned();
-        if let Target::Column(whole) = &inside.target {
+        if let ColumnTarget::Column(whole) = &inside.target {
             return whole.info(path).ok_or_else(|| {
                 let what =
                     "the column is not a tensor: its rows are not numbers of one dtype and shape";
@@ -57,14 +57,16 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
         slices: &Slices,
     ) -> Result<T> {
         let located = |error: Error| error.under(inside.path);
-        let cut = |part: Part, bytes: &[u8]| {
+        let cut = |part: PayloadPart, bytes: &[u8]| {
             let runs = part.read(bytes);
             let (meta, bytes) = part.cut(runs);
             T::from_tensor(RawTensor::of_bytes(meta, &bytes)).map_err(located)
         };
         // A damaged column can claim more bytes than can be counted. Reading it is an error.
         let known = match &inside.target {
-            Target::Column(Whole { meta: Some(meta), buffer, .. }) if meta.byte_len().is_some() => {
+            ColumnTarget::Column(WholeColumn { meta: Some(meta), buffer, .. })
+                if meta.byte_len().is_some() =>
+            {
                 Some((meta, buffer))
             }
             _ => None,
@@ -72,9 +74,9 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
         let Some((meta, buffer)) = known else {
             // The dtype and the shape are known only after the value is read.
             let Tensor(all): Tensor<DynTensor> = self.decode_in(range, inside)?;
-            return cut(Part::new(&all.meta(), slices).map_err(located)?, &all.le_bytes());
+            return cut(PayloadPart::new(&all.meta(), slices).map_err(located)?, &all.le_bytes());
         };
-        let part = Part::new(meta, slices).map_err(located)?;
+        let part = PayloadPart::new(meta, slices).map_err(located)?;
         if let Some(number) = *buffer {
             return self.part_of_buffer(part, number).map_err(located);
         }
@@ -86,24 +88,24 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
         let rows = rows.start as u64..rows.end as u64;
         let inside = Inside { rows, ..inside.clone() };
         let Tensor(read): Tensor<DynTensor> = self.decode_in(range, &inside)?;
-        cut(Part::new(&read.meta(), &slices).map_err(located)?, &read.le_bytes())
+        cut(PayloadPart::new(&read.meta(), &slices).map_err(located)?, &read.le_bytes())
     }
 
     /// The numbers of the buffers that a target refers to: those of a column, or those of the group of a row.
     pub(super) fn numbers_in(
         &self,
         range: Range<usize>,
-        target: &Target<'_>,
+        target: &ColumnTarget<'_>,
     ) -> Result<BTreeSet<u64>> {
         let (base, item) = self.item(range)?;
         let (header, limits) = (self.header(), self.options.limits);
-        let mut outline = Outline::default();
+        let mut outline = Schema::default();
         outline.add(item, base, header, limits)?;
         let mut holders = outline.holders();
         let wanted = outline.wanted(target);
         let mut numbers = BTreeSet::new();
         references_at(item, base, &header.layout.buffers, limits, &mut |end, item| {
-            if let Payload::Buffer { number, .. } = item.payload
+            if let ItemPayload::Buffer { number, .. } = item.payload
                 && wanted.takes(holders.at(end.saturating_sub(1)))
             {
                 numbers.insert(number);

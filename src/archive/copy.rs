@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::io::checksum::Hasher;
 use crate::segment::buffers::stored_range;
-use crate::segment::format::Place;
+use crate::segment::format::BufferPlace;
 use crate::segment::walk::Output;
 
 impl<S: ReadAt + ?Sized> Segment<'_, S> {
@@ -47,8 +47,8 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
         mut each: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let (start, len) = match self.loaded.buffer(number as u64, self.options)? {
-            Place::Plain { start, len } => (start, len),
-            Place::Packed(place) => {
+            BufferPlace::Plain { start, len } => (start, len),
+            BufferPlace::Packed(place) => {
                 let (source, options) = (self.source, self.options);
                 let mut unpack = Unpack::new(source, &self.loaded, number as u64, place, options)?;
                 return unpack.each(&mut each);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::positioned::Positioned;
+use super::positioned::FileBuffers;
 use super::segment::Segment;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -13,7 +13,7 @@ use crate::value;
 use crate::wire::head;
 use crate::wire::reader::Reader;
 use crate::wire::tag;
-use crate::wire::tensor::{Kind, Payload};
+use crate::wire::tensor::{ItemPayload, Kind};
 use crate::wire::walk::{Event, Walk};
 
 impl<S: ReadAt + ?Sized> Segment<'_, S> {
@@ -30,7 +30,7 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
         let mut whole: BTreeSet<usize> = packed.collect();
         let mut bools = BTreeSet::new();
 
-        let mut buffers = Positioned::new(self.source, &self.loaded, self.options);
+        let mut buffers = FileBuffers::new(self.source, &self.loaded, self.options);
         let source = Input::segment(metadata, header.metadata_offset(), &mut buffers);
         let mut wire = Reader::new(source, self.options.limits);
         let mut walk = Walk::default();
@@ -55,7 +55,7 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
                     let at = wire.offset();
                     let item = wire.tensor(tag).map_err(|error| error.at(at))?;
                     match item.payload {
-                        Payload::Buffer { number, .. } => {
+                        ItemPayload::Buffer { number, .. } => {
                             let number = usize::try_from(number).unwrap_or(usize::MAX);
                             if item.kind == Kind::Tensor && item.meta.dtype == DType::Bool {
                                 bools.insert(number);

@@ -8,8 +8,8 @@ use super::segment::Segment;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::io::checksum::Identity;
-use crate::segment::format::{self, Check, Items};
-use crate::segment::header::Content;
+use crate::segment::format::{self, Check, ItemEncoder};
+use crate::segment::header::HeaderContent;
 use crate::wire::head;
 
 /// The digest of a segment or an archive: 16 bytes that name its content.
@@ -48,14 +48,14 @@ impl Digest {
 
     /// The digest of a segment with this header. `hashes` are the bytes of the hashes of its chunks. `None` if it has
     /// buffers without hashes.
-    pub(super) fn of_segment(content: &Content<'_>, hashes: &[u8]) -> Result<Option<Self>> {
+    pub(super) fn of_segment(content: &HeaderContent<'_>, hashes: &[u8]) -> Result<Option<Self>> {
         let hashes = match content.check {
             _ if content.lengths.is_empty() => Vec::new(),
             Check::None => return Ok(None),
             check => format::hashes_item(check, hashes)?,
         };
         let ext = &content.ext.of_meaning()?;
-        let unnamed = Content { name: None, ext, ..*content };
+        let unnamed = HeaderContent { name: None, ext, ..*content };
         Ok(Some(Self::of(&[&unnamed.before_metadata()?, content.metadata, &hashes])))
     }
 
@@ -104,7 +104,7 @@ impl<S: ReadAt> Archive<S> {
         if let Some(error) = self.torn() {
             return Err(error.again());
         }
-        let mut items = Items::new();
+        let mut items = ItemEncoder::new();
         items.head(head::ARRAY, self.len())?;
         for entry in self.entries() {
             let entry = entry?;

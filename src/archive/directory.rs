@@ -8,7 +8,7 @@
 use super::digest::Digest;
 use crate::error::{Error, Result};
 use crate::segment::ext::Ext;
-use crate::segment::format::{self, Items, Record, RecordKind};
+use crate::segment::format::{self, ItemEncoder, Record, RecordKind};
 use crate::segment::header::{self, Header};
 use crate::wire::head;
 use crate::wire::reader::Reader;
@@ -117,20 +117,20 @@ pub struct BlockAt {
 
 /// The content of a block.
 #[derive(Clone, Debug)]
-pub enum Block {
+pub enum DirectoryBlock {
     Segments(Vec<Entry>),
     /// Blocks one level lower.
     Blocks(Vec<BlockAt>),
 }
 
-impl Block {
+impl DirectoryBlock {
     /// The record of a block of this level, to be written at `offset`.
     pub fn record(&self, level: usize, offset: u64) -> Result<Vec<u8>> {
         self.with_ext(level, offset, &Ext::default())
     }
 
     fn with_ext(&self, level: usize, offset: u64, ext: &Ext) -> Result<Vec<u8>> {
-        let mut items = Items::new();
+        let mut items = ItemEncoder::new();
         start(&mut items, RecordKind::Directory, 4)?.head(head::UNSIGNED, level as u64)?;
         match self {
             Self::Segments(entries) => put_entries(&mut items, entries, true)?,
@@ -211,7 +211,7 @@ pub struct Directory {
 }
 
 /// Where to find the entry of a segment.
-pub enum Place<'a> {
+pub enum EntryPlace<'a> {
     Here(&'a Entry),
     /// In this block, as entry number `rest` of all the entries under that block.
     Block {
@@ -235,14 +235,14 @@ impl Directory {
     }
 
     /// Takes the content of the next block that is full, and its level. It must be passed to [`filed`](Self::filed).
-    pub fn take_full(&mut self) -> Option<(usize, Block)> {
+    pub fn take_full(&mut self) -> Option<(usize, DirectoryBlock)> {
         let is_full = |len: usize| len as u64 >= FAN;
         if is_full(self.entries.len()) {
-            return Some((0, Block::Segments(std::mem::take(&mut self.entries))));
+            return Some((0, DirectoryBlock::Segments(std::mem::take(&mut self.entries))));
         }
         let full = self.levels.iter().position(|blocks| is_full(blocks.len()))?;
         let blocks = self.levels.get_mut(full).map(std::mem::take)?;
-        Some((full + 1, Block::Blocks(blocks)))
+        Some((full + 1, DirectoryBlock::Blocks(blocks)))
     }
 
     /// Says where a block of this level is.
@@ -273,7 +273,7 @@ impl Directory {
 
     /// The record of the end mark, to be written at `offset`.
     fn record(&self, offset: u64, ext: &Ext) -> Result<Vec<u8>> {
-        let mut items = Items::new();
+        let mut items = ItemEncoder::new();
         start(&mut items, RecordKind::End, 5)?.head(head::UNSIGNED, self.count)?;
         put_entries(&mut items, &self.entries, false)?;
         items.head(head::ARRAY, self.levels.len() as u64)?;
@@ -362,17 +362,17 @@ impl Directory {
     }
 
     /// Finds the place of the entry of segment `index`.
-    pub fn find(&self, index: u64) -> Option<Place<'_>> {
+    pub fn find(&self, index: u64) -> Option<EntryPlace<'_>> {
         let mut rest = index;
         for (level, blocks) in self.levels.iter().enumerate().rev() {
             let span = span(level);
             let number = rest / span;
             if let Some(&block) = blocks.get(usize::try_from(number).ok()?) {
-                return Some(Place::Block { block, level, rest: rest % span });
+                return Some(EntryPlace::Block { block, level, rest: rest % span });
             }
             rest -= blocks.len() as u64 * span;
         }
-        self.entries.get(usize::try_from(rest).ok()?).map(Place::Here)
+        self.entries.get(usize::try_from(rest).ok()?).map(EntryPlace::Here)
     }
 
     /// The latest segments, which are in no block yet.
@@ -431,13 +431,13 @@ fn checked_span(level: usize) -> Option<u64> {
 }
 
 /// Starts a record. `len` is the number of its items, including the version.
-fn start(items: &mut Items, kind: RecordKind, len: u64) -> Result<&mut Items> {
+fn start(items: &mut ItemEncoder, kind: RecordKind, len: u64) -> Result<&mut ItemEncoder> {
     items.head(head::TAG, kind.tag())?;
     items.head(head::ARRAY, len)?.head(head::UNSIGNED, format::VERSION)
 }
 
 /// Writes a list of segments: their names, each once, and an entry for each of them.
-fn put_entries(items: &mut Items, entries: &[Entry], digests: bool) -> Result<()> {
+fn put_entries(items: &mut ItemEncoder, entries: &[Entry], digests: bool) -> Result<()> {
     let mut names: Vec<&str> = Vec::new();
     let mut numbers = Vec::with_capacity(entries.len());
     for entry in entries {
@@ -467,7 +467,7 @@ fn put_entries(items: &mut Items, entries: &[Entry], digests: bool) -> Result<()
     Ok(())
 }
 
-fn put_optional(items: &mut Items, number: Option<u64>) -> Result<()> {
+fn put_optional(items: &mut ItemEncoder, number: Option<u64>) -> Result<()> {
     match number {
         Some(number) => items.head(head::UNSIGNED, number)?,
         None => items.raw(&[head::NULL])?,
@@ -475,7 +475,7 @@ fn put_optional(items: &mut Items, number: Option<u64>) -> Result<()> {
     Ok(())
 }
 
-fn put_blocks(items: &mut Items, blocks: &[BlockAt]) -> Result<()> {
+fn put_blocks(items: &mut ItemEncoder, blocks: &[BlockAt]) -> Result<()> {
     items.head(head::ARRAY, blocks.len() as u64)?;
     for block in blocks {
         items.head(head::ARRAY, 2)?.head(head::UNSIGNED, block.offset)?;
@@ -634,17 +634,17 @@ mod tests {
 
     fn look_up(file: &[u8], directory: &Directory, index: u64) -> Option<Entry> {
         let (mut at, mut level, mut rest) = match directory.find(index)? {
-            Place::Here(entry) => return Some(entry.clone()),
-            Place::Block { block, level, rest } => (block, level, rest),
+            EntryPlace::Here(entry) => return Some(entry.clone()),
+            EntryPlace::Block { block, level, rest } => (block, level, rest),
         };
         loop {
             let bytes = record(file, at.offset);
             assert_eq!(bytes.len() as u64, at.len);
-            match Block::open(bytes, level, at.offset).unwrap().0 {
-                Block::Segments(entries) => {
+            match DirectoryBlock::open(bytes, level, at.offset).unwrap().0 {
+                DirectoryBlock::Segments(entries) => {
                     return entries.get(usize::try_from(rest).unwrap()).cloned();
                 }
-                Block::Blocks(blocks) => {
+                DirectoryBlock::Blocks(blocks) => {
                     level -= 1;
                     at = blocks[usize::try_from(rest / span(level)).unwrap()];
                     rest %= span(level);

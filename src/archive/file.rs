@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde::de::{Deserialize, DeserializeOwned};
 
-use super::directory::{self, Block, BlockAt, Directory, Entry, Place, span};
+use super::directory::{self, BlockAt, Directory, DirectoryBlock, Entry, EntryPlace, span};
 use super::loaded::Loaded;
 use super::scan::{self, Committed, Compare};
 use super::segment::Segment;
@@ -59,7 +59,7 @@ pub struct Archive<S> {
     len: u64,
     /// The number of bytes after the last end mark.
     unfinished: u64,
-    index: Index,
+    index: SegmentIndex,
     /// The last bytes, as far as opening read them.
     last: Last,
     options: DecodeOptions,
@@ -95,7 +95,7 @@ impl Last {
 }
 
 /// Where the segments are.
-enum Index {
+enum SegmentIndex {
     /// The directory, and the offset of the end mark that it was read from.
     Tree(Directory, u64),
     /// The segments that a scan of a torn archive found.
@@ -127,7 +127,7 @@ pub(super) struct Opened {
     /// The length of the archive in bytes; see the field of [`Archive`].
     pub len: u64,
     unfinished: u64,
-    index: Index,
+    index: SegmentIndex,
     last: Last,
 }
 
@@ -139,13 +139,13 @@ impl Opened {
             return Ok(opened);
         }
         let Committed { directory, mark, end } = scan::last_before(source, len)?;
-        let (index, last) = (Index::Tree(directory, mark), Last::default());
+        let (index, last) = (SegmentIndex::Tree(directory, mark), Last::default());
         Ok(Self { len: end, unfinished: len - end, index, last })
     }
 
     /// What an end mark says.
     pub fn of(directory: Directory, mark: u64, len: u64) -> Self {
-        let (index, last) = (Index::Tree(directory, mark), Last::default());
+        let (index, last) = (SegmentIndex::Tree(directory, mark), Last::default());
         Self { len, unfinished: 0, index, last }
     }
 
@@ -179,7 +179,7 @@ impl Opened {
         let cut = scan.cut.as_ref().map(Loaded::entry);
         let unfinished = len - scan.vouched.unwrap_or(MAGIC.len() as u64);
         let error = scan::torn(&scan, len);
-        let (index, last) = (Index::List(List { complete, cut, error }), Last::default());
+        let (index, last) = (SegmentIndex::List(List { complete, cut, error }), Last::default());
         Ok(Self { len, unfinished, index, last })
     }
 }
@@ -188,7 +188,7 @@ impl<S> fmt::Debug for Archive<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Archive")
             .field("len", &self.len)
-            .field("torn", &matches!(self.index, Index::List(..)))
+            .field("torn", &matches!(self.index, SegmentIndex::List(..)))
             .finish_non_exhaustive()
     }
 }
@@ -260,8 +260,8 @@ impl<S: ReadAt> Archive<S> {
     /// What is wrong with the archive, if it was opened as torn and does not end with an end mark.
     pub fn torn(&self) -> Option<&Error> {
         match &self.index {
-            Index::Tree(..) => None,
-            Index::List(list) => Some(&list.error),
+            SegmentIndex::Tree(..) => None,
+            SegmentIndex::List(list) => Some(&list.error),
         }
     }
 
@@ -286,8 +286,8 @@ impl<S: ReadAt> Archive<S> {
     /// The number of saved values.
     pub fn len(&self) -> u64 {
         match &self.index {
-            Index::Tree(directory, _) => directory.count(),
-            Index::List(list) => list.len(),
+            SegmentIndex::Tree(directory, _) => directory.count(),
+            SegmentIndex::List(list) => list.len(),
         }
     }
 
@@ -321,10 +321,10 @@ impl<S: ReadAt> Archive<S> {
     pub fn named(&self, name: &str) -> Result<Segment<'_, S>> {
         let is = |entry: &&Entry| entry.name.as_deref() == Some(name);
         let found = match &self.index {
-            Index::List(list) => {
+            SegmentIndex::List(list) => {
                 list.complete.iter().rfind(is).or(list.cut.as_ref().filter(is)).cloned()
             }
-            Index::Tree(directory, _) => match directory.entries().iter().rfind(is) {
+            SegmentIndex::Tree(directory, _) => match directory.entries().iter().rfind(is) {
                 Some(entry) => Some(entry.clone()),
                 None => self.in_blocks(directory, is)?,
             },
@@ -340,8 +340,8 @@ impl<S: ReadAt> Archive<S> {
         let mut look_at =
             |entry: &&Entry| nearest.look_at(name, entry.name.as_deref().unwrap_or_default());
         match &self.index {
-            Index::List(list) => drop(list.complete.iter().chain(&list.cut).rfind(look_at)),
-            Index::Tree(directory, _) => {
+            SegmentIndex::List(list) => drop(list.complete.iter().chain(&list.cut).rfind(look_at)),
+            SegmentIndex::Tree(directory, _) => {
                 if directory.entries().iter().rfind(&mut look_at).is_none() {
                     // This only helps to suggest a name, so a block that cannot be read is ignored.
                     drop(self.in_blocks(directory, look_at));
@@ -370,11 +370,11 @@ impl<S: ReadAt> Archive<S> {
     /// An item is an error if the directory is damaged or cannot be read. Nothing follows it.
     pub fn entries(&self) -> Entries<'_, S> {
         let pending = match &self.index {
-            Index::List(list) => {
+            SegmentIndex::List(list) => {
                 let entries = list.complete.iter().chain(&list.cut).rev();
                 entries.cloned().map(Pending::Entry).collect()
             }
-            Index::Tree(directory, _) => {
+            SegmentIndex::Tree(directory, _) => {
                 let entries = directory.entries().iter().rev().cloned().map(Pending::Entry);
                 let blocks = directory.blocks().map(|(level, at)| Pending::Block(level, at));
                 entries.chain(blocks).collect()
@@ -447,8 +447,8 @@ impl<S: ReadAt> Archive<S> {
 
     pub(super) fn at(&self, entry: &Entry) -> Result<Segment<'_, S>> {
         let end = match &self.index {
-            Index::Tree(_, mark) => *mark,
-            Index::List(..) => self.len,
+            SegmentIndex::Tree(_, mark) => *mark,
+            SegmentIndex::List(..) => self.len,
         };
         let known = self.sole.get().filter(|loaded| loaded.header.offset == entry.offset);
         let loaded = match known {
@@ -498,26 +498,26 @@ impl<S: ReadAt> Archive<S> {
 
     /// Whether the end of a torn archive cuts off this segment.
     fn is_cut(&self, entry: &Entry) -> bool {
-        matches!(&self.index, Index::List(list) if list.cut.as_ref().is_some_and(|cut| cut.offset == entry.offset))
+        matches!(&self.index, SegmentIndex::List(list) if list.cut.as_ref().is_some_and(|cut| cut.offset == entry.offset))
     }
 
     /// The directory's entry for a segment. `None` if there is no such segment.
     pub(super) fn entry(&self, index: u64) -> Result<Option<Entry>> {
         let directory = match &self.index {
-            Index::List(list) => return Ok(list.get(index).cloned()),
-            Index::Tree(directory, _) => directory,
+            SegmentIndex::List(list) => return Ok(list.get(index).cloned()),
+            SegmentIndex::Tree(directory, _) => directory,
         };
         let (mut at, mut level, mut rest) = match directory.find(index) {
             None => return Ok(None),
-            Some(Place::Here(entry)) => return Ok(Some(entry.clone())),
-            Some(Place::Block { block, level, rest }) => (block, level, rest),
+            Some(EntryPlace::Here(entry)) => return Ok(Some(entry.clone())),
+            Some(EntryPlace::Block { block, level, rest }) => (block, level, rest),
         };
         loop {
             match self.block(at, level)? {
-                Block::Segments(entries) => {
+                DirectoryBlock::Segments(entries) => {
                     return Ok(usize::try_from(rest).ok().and_then(|at| entries.get(at)).cloned());
                 }
-                Block::Blocks(blocks) => {
+                DirectoryBlock::Blocks(blocks) => {
                     // Blocks of level 0 hold entries, so the level is at least 1 here.
                     level = level.saturating_sub(1);
                     let number = usize::try_from(rest / span(level)).unwrap_or(usize::MAX);
@@ -530,13 +530,13 @@ impl<S: ReadAt> Archive<S> {
         }
     }
 
-    fn block(&self, BlockAt { offset, len }: BlockAt, level: usize) -> Result<Block> {
+    fn block(&self, BlockAt { offset, len }: BlockAt, level: usize) -> Result<DirectoryBlock> {
         source::check_record_len(len, offset, self.len, directory::MAX_RECORD)?;
         let record = match self.last.get(offset, len) {
             Some(record) => Cow::Borrowed(record),
             None => source::bytes(&self.source, offset, len)?,
         };
-        let (block, ext) = Block::open(&record, level, offset)?;
+        let (block, ext) = DirectoryBlock::open(&record, level, offset)?;
         ext.check("a block of the directory", offset)?;
         Ok(block)
     }
@@ -559,12 +559,12 @@ impl<S: ReadAt> Archive<S> {
             }
             before = at.offset;
             match self.block(at, level)? {
-                Block::Segments(entries) => {
+                DirectoryBlock::Segments(entries) => {
                     if let Some(found) = entries.iter().rfind(&mut is) {
                         return Ok(Some(found.clone()));
                     }
                 }
-                Block::Blocks(lower) => {
+                DirectoryBlock::Blocks(lower) => {
                     blocks.extend(lower.into_iter().map(|at| (level.saturating_sub(1), at)));
                 }
             }
@@ -757,10 +757,10 @@ impl<S: ReadAt> Iterator for Entries<'_, S> {
                 }
             };
             match self.archive.block(at, level) {
-                Ok(Block::Segments(entries)) => {
+                Ok(DirectoryBlock::Segments(entries)) => {
                     self.pending.extend(entries.into_iter().rev().map(Pending::Entry));
                 }
-                Ok(Block::Blocks(blocks)) => {
+                Ok(DirectoryBlock::Blocks(blocks)) => {
                     let level = level.saturating_sub(1);
                     let blocks = blocks.into_iter().rev();
                     self.pending.extend(blocks.map(|at| Pending::Block(level, at)));

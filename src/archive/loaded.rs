@@ -10,8 +10,8 @@ use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::io::chunks::Hashes;
 use crate::options::{DecodeOptions, Limits};
-use crate::segment::buffers::{Checker, Stored, no_such};
-use crate::segment::format::{self, Check, Place, RecordKind};
+use crate::segment::buffers::{Checker, StoredHashes, no_such};
+use crate::segment::format::{self, BufferPlace, Check, RecordKind};
 use crate::segment::header::{self, Header};
 use crate::segment::path;
 
@@ -150,7 +150,7 @@ impl Loaded {
     /// - There is no buffer with this number, or it is not complete.
     /// - `options` ask for verified tensors, but the checksums were cut off (SPEC 5.8). This is an error for views
     ///   and slices too, although these verify nothing: the user must ask for tensors that nobody can verify.
-    pub fn buffer(&self, number: u64, options: DecodeOptions) -> Result<Place<'_>> {
+    pub fn buffer(&self, number: u64, options: DecodeOptions) -> Result<BufferPlace<'_>> {
         let place = self.stored_buffer(number)?;
         self.header.ext.check("the header", self.header.offset)?;
         if options.checksums {
@@ -166,7 +166,7 @@ impl Loaded {
     ///
     /// # Errors
     /// There is no buffer with this number, or it is not complete.
-    pub fn stored_buffer(&self, number: u64) -> Result<Place<'_>> {
+    pub fn stored_buffer(&self, number: u64) -> Result<BufferPlace<'_>> {
         let place = self.header.buffer(number).ok_or_else(|| no_such(number))?;
         if place.start() + place.stored_len() > self.archive_end {
             return Err(self.buffer_cut_off(number, place.start(), place.stored_len()));
@@ -265,11 +265,11 @@ impl Loaded {
         source: &S,
         number: u64,
         options: DecodeOptions,
-    ) -> Result<Option<Stored<'_>>> {
+    ) -> Result<Option<StoredHashes<'_>>> {
         if !self.verifies(options) {
             return Ok(None);
         }
-        Stored::new(&self.header, number, self.hashes(source)?).map(Some)
+        StoredHashes::new(&self.header, number, self.hashes(source)?).map(Some)
     }
 
     /// Returns the comparison of the bytes of a buffer with its checksums. `None` if they are not verified.

@@ -11,10 +11,10 @@ use crate::io::buffers::{Buffers, Contents, Lend, ReadBuffer, read_past};
 use crate::io::checksum::STEP;
 use crate::options::{DecodeOptions, Limits};
 use crate::segment::buffers::{Checker, chunk_memory};
-use crate::segment::format::Place;
+use crate::segment::format::BufferPlace;
 
 /// Reads each buffer when the decoder needs it.
-pub struct Positioned<'a, S: ?Sized> {
+pub struct FileBuffers<'a, S: ?Sized> {
     source: &'a S,
     loaded: &'a Loaded,
     options: DecodeOptions,
@@ -33,19 +33,19 @@ pub struct Positioned<'a, S: ?Sized> {
 // There is one at a time, and a box would cost an allocation for each tensor.
 #[allow(clippy::large_enum_variant)]
 enum Open<'a, S: ?Sized> {
-    Plain(Current<'a>),
+    Plain(OpenPlain<'a>),
     /// A compressed one, and the position in it.
     Packed(Unpack<'a, S>, u64),
 }
 
 /// A buffer that is stored as it is.
-struct Current<'a> {
+struct OpenPlain<'a> {
     /// The offset of the next byte.
     position: u64,
     checker: Option<Checker<'a>>,
 }
 
-impl Current<'_> {
+impl OpenPlain<'_> {
     /// Reads the next bytes, which are not whole chunks.
     fn read_part<S: ReadAt + ?Sized>(&mut self, source: &S, out: &mut [u8]) -> Result<()> {
         for step in out.chunks_mut(STEP) {
@@ -59,7 +59,7 @@ impl Current<'_> {
     }
 }
 
-impl<'a, S: ReadAt + ?Sized> Positioned<'a, S> {
+impl<'a, S: ReadAt + ?Sized> FileBuffers<'a, S> {
     pub fn new(source: &'a S, loaded: &'a Loaded, options: DecodeOptions) -> Self {
         Self::after(source, loaded, options, Budget::new(options.limits))
     }
@@ -95,14 +95,14 @@ impl<'a, S: ReadAt + ?Sized> Positioned<'a, S> {
     }
 }
 
-impl<S: ?Sized> Positioned<'_, S> {
+impl<S: ?Sized> FileBuffers<'_, S> {
     /// What is left of the budget.
     pub fn left(&self) -> &Budget {
         &self.budget
     }
 }
 
-impl<'de, 'a: 'de, S: ReadAt + ?Sized> Buffers<'de> for Positioned<'a, S> {
+impl<'de, 'a: 'de, S: ReadAt + ?Sized> Buffers<'de> for FileBuffers<'a, S> {
     fn places(&self) -> &[(u64, u64)] {
         &self.loaded.header.layout.buffers
     }
@@ -110,8 +110,8 @@ impl<'de, 'a: 'de, S: ReadAt + ?Sized> Buffers<'de> for Positioned<'a, S> {
     fn cost(&mut self, number: u64, len: u64, _: u64) -> u64 {
         let header = &self.loaded.header;
         let chunk = match self.loaded.stored_buffer(number) {
-            Ok(Place::Packed(place)) => chunk_memory(place.len, header.chunk_len),
-            Ok(Place::Plain { .. }) => 0,
+            Ok(BufferPlace::Packed(place)) => chunk_memory(place.len, header.chunk_len),
+            Ok(BufferPlace::Plain { .. }) => 0,
             // Nothing is allocated for what is not there. Reading it is an error.
             Err(_) => return 0,
         };
@@ -137,25 +137,25 @@ impl<'de, 'a: 'de, S: ReadAt + ?Sized> Buffers<'de> for Positioned<'a, S> {
     }
 }
 
-impl<'de, 'a: 'de, S: ReadAt + ?Sized> Lend<'de> for Positioned<'a, S> {
+impl<'de, 'a: 'de, S: ReadAt + ?Sized> Lend<'de> for FileBuffers<'a, S> {
     fn lend(&mut self, number: u64) -> Result<&'de [u8]> {
         let (start, len) = self.loaded.buffer(number, self.options)?.plain()?;
         source::borrowed(self.source, start, source::in_memory(len, start)?)
     }
 }
 
-impl<S: ReadAt + ?Sized> ReadBuffer for Positioned<'_, S> {
+impl<S: ReadAt + ?Sized> ReadBuffer for FileBuffers<'_, S> {
     fn proven(&self) -> usize {
         usize::MAX
     }
 
     fn start(&mut self, number: u64, _: u64) -> Result<()> {
         self.current = Some(match self.loaded.buffer(number, self.options)? {
-            Place::Plain { start: position, .. } => {
+            BufferPlace::Plain { start: position, .. } => {
                 let checker = self.loaded.checker(self.source, number, self.plain())?;
-                Open::Plain(Current { position, checker })
+                Open::Plain(OpenPlain { position, checker })
             }
-            Place::Packed(place) => {
+            BufferPlace::Packed(place) => {
                 let unpack = Unpack::new(self.source, self.loaded, number, place, self.options)?;
                 Open::Packed(unpack.keeping(self.chunks), 0)
             }
@@ -185,7 +185,7 @@ impl<S: ReadAt + ?Sized> ReadBuffer for Positioned<'_, S> {
         let (first, rest) = out.split_at_mut(usize::try_from(first).unwrap_or(usize::MAX));
         let (whole, last) = rest.split_at_mut(usize::try_from(whole).unwrap_or(usize::MAX));
         current.read_part(self.source, first)?;
-        let Current { position, checker } = current;
+        let OpenPlain { position, checker } = current;
         let stored = checker.as_ref().map(Checker::next_chunk);
         if stored.is_none() || !whole.is_empty() {
             chunked::read(self.source, *position, stored, whole, self.options)?;
@@ -198,7 +198,7 @@ impl<S: ReadAt + ?Sized> ReadBuffer for Positioned<'_, S> {
     }
 
     fn skip(&mut self, len: u64) -> Result<()> {
-        let Some(Open::Plain(Current { checker: Some(checker), .. })) = &self.current else {
+        let Some(Open::Plain(OpenPlain { checker: Some(checker), .. })) = &self.current else {
             // The bytes are not needed, not even for a checksum.
             self.jump(len);
             return Ok(());
@@ -207,7 +207,7 @@ impl<S: ReadAt + ?Sized> ReadBuffer for Positioned<'_, S> {
         let of_current = checker.of_current(len);
         self.pass(of_current)?;
         let mut left = len - of_current;
-        if let Some(Open::Plain(Current { checker: Some(checker), .. })) = &mut self.current {
+        if let Some(Open::Plain(OpenPlain { checker: Some(checker), .. })) = &mut self.current {
             let whole = checker.pass_chunks(left);
             left -= whole;
             self.jump(whole);
@@ -221,11 +221,11 @@ impl<S: ReadAt + ?Sized> ReadBuffer for Positioned<'_, S> {
     }
 }
 
-impl<S: ReadAt + ?Sized> Positioned<'_, S> {
+impl<S: ReadAt + ?Sized> FileBuffers<'_, S> {
     /// Goes on `len` bytes further, without reading.
     fn jump(&mut self, len: u64) {
         match &mut self.current {
-            Some(Open::Plain(Current { position, .. }) | Open::Packed(_, position)) => {
+            Some(Open::Plain(OpenPlain { position, .. }) | Open::Packed(_, position)) => {
                 *position += len;
             }
             None => {}

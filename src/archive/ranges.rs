@@ -5,19 +5,19 @@ use std::ops::Range;
 
 use super::chunked;
 use super::segment::Segment;
-use super::slice::Part;
+use super::slice::PayloadPart;
 use super::source;
 use super::unpack::Unpack;
 use crate::error::Result;
 use crate::io::at::ReadAt;
 use crate::io::checksum;
 use crate::options::DecodeOptions;
-use crate::segment::buffers::Stored;
-use crate::segment::format::Place;
+use crate::segment::buffers::StoredHashes;
+use crate::segment::format::BufferPlace;
 
 /// Reads parts of one buffer of a segment.
 pub enum Ranges<'a, S: ?Sized> {
-    Plain(Plain<'a, S>),
+    Plain(PlainBuffer<'a, S>),
     Packed(Unpack<'a, S>),
 }
 
@@ -25,18 +25,25 @@ impl<'a, S: ReadAt + ?Sized> Ranges<'a, S> {
     pub fn new(segment: &'a Segment<'_, S>, number: u64) -> Result<Self> {
         let Segment { source, loaded, options, .. } = segment;
         Ok(match loaded.buffer(number, *options)? {
-            Place::Plain { start, len } => {
+            BufferPlace::Plain { start, len } => {
                 let stored = loaded.stored(*source, number, *options)?;
-                Self::Plain(Plain { source, start, len, stored, options: *options, held: None })
+                Self::Plain(PlainBuffer {
+                    source,
+                    start,
+                    len,
+                    stored,
+                    options: *options,
+                    held: None,
+                })
             }
-            Place::Packed(place) => {
+            BufferPlace::Packed(place) => {
                 Self::Packed(Unpack::new(*source, loaded, number, place, *options)?)
             }
         })
     }
 
     /// The bytes of a part of the buffer, run by run. They are borrowed if they are one run in memory.
-    pub fn runs(&mut self, part: &Part) -> Result<Cow<'a, [u8]>> {
+    pub fn runs(&mut self, part: &PayloadPart) -> Result<Cow<'a, [u8]>> {
         match self {
             Self::Plain(plain) => {
                 if let Some(bytes) = plain.borrowed(part)? {
@@ -53,7 +60,12 @@ impl<'a, S: ReadAt + ?Sized> Ranges<'a, S> {
     }
 
     /// Fills `out` with the bytes of the runs, one run after the other, without the first `skipped` bytes.
-    pub fn read_runs(&mut self, part: &Part, skipped: usize, mut out: &mut [u8]) -> Result<()> {
+    pub fn read_runs(
+        &mut self,
+        part: &PayloadPart,
+        skipped: usize,
+        mut out: &mut [u8],
+    ) -> Result<()> {
         let mut before = skipped;
         for (at, len) in part.runs() {
             let from = before.min(len);
@@ -77,21 +89,21 @@ impl<'a, S: ReadAt + ?Sized> Ranges<'a, S> {
 }
 
 /// A buffer that is stored as it is.
-pub struct Plain<'a, S: ?Sized> {
+pub struct PlainBuffer<'a, S: ?Sized> {
     source: &'a S,
     /// Offset and length of the buffer.
     start: u64,
     len: u64,
     /// `None` if nothing is verified.
-    stored: Option<Stored<'a>>,
+    stored: Option<StoredHashes<'a>>,
     options: DecodeOptions,
     /// The number and the bytes of the last chunk that was read for a part of it.
     held: Option<(u64, Cow<'a, [u8]>)>,
 }
 
-impl<'a, S: ReadAt + ?Sized> Plain<'a, S> {
+impl<'a, S: ReadAt + ?Sized> PlainBuffer<'a, S> {
     /// The bytes of a part of the buffer, if they are one run in memory.
-    fn borrowed(&mut self, part: &Part) -> Result<Option<&'a [u8]>> {
+    fn borrowed(&mut self, part: &PayloadPart) -> Result<Option<&'a [u8]>> {
         let mut runs = part.runs();
         let (Some((at, len)), None) = (runs.next(), runs.next()) else { return Ok(None) };
         if self.source.contents().is_none() {
@@ -132,7 +144,7 @@ impl<'a, S: ReadAt + ?Sized> Plain<'a, S> {
     }
 
     /// The verified bytes of a chunk.
-    fn hold(&mut self, stored: &Stored<'_>, index: u64) -> Result<&[u8]> {
+    fn hold(&mut self, stored: &StoredHashes<'_>, index: u64) -> Result<&[u8]> {
         if self.held.as_ref().is_none_or(|(held, _)| *held != index) {
             let Range { start, end } = stored.chunk(index);
             let bytes = source::bytes(self.source, self.start + start, end - start)?;

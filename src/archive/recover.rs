@@ -194,7 +194,7 @@ pub fn recover_filled_with(
 ) -> Result<Recovered> {
     let (path, new) = (path.as_ref(), new.as_ref());
     let (file, _) = open_file(path)?;
-    let found = Found::new(&file).map_err(|error| error.in_file(path))?;
+    let found = FoundSegments::new(&file).map_err(|error| error.in_file(path))?;
     let salvage = found.cut.and_then(|segment| Salvage::of_cut(&file, segment, options));
     let is_empty = found.entries.is_empty() && salvage.is_none();
     if is_empty && found.dropped > 0 && is_at(&file, new).unwrap_or(false) {
@@ -255,7 +255,7 @@ fn save_filled(
 }
 
 /// The segments of an archive that may be torn and damaged.
-struct Found {
+struct FoundSegments {
     entries: Vec<Entry>,
     /// Where the segments end.
     end: u64,
@@ -265,7 +265,7 @@ struct Found {
     dropped: u64,
 }
 
-impl Found {
+impl FoundSegments {
     fn new(file: &File) -> Result<Self> {
         let len = file.size().map_err(Error::io)?;
         scan::check_magic(file, len)?;
@@ -381,13 +381,13 @@ mod tests {
     use crate::{OArchive, Tensor};
 
     /// An archive of a tensor. Each read in the first 4 MiB of the tensor waits until two threads read.
-    struct Source {
+    struct MeetingSource {
         bytes: Vec<u8>,
         start: Range<u64>,
         readers: Meeting,
     }
 
-    impl ReadAt for Source {
+    impl ReadAt for MeetingSource {
         fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
             if self.start.contains(&offset) {
                 self.readers.wait()?;
@@ -400,12 +400,12 @@ mod tests {
         }
     }
 
-    fn source() -> Source {
+    fn source() -> MeetingSource {
         let mut out = OArchive::new(Vec::new()).unwrap();
         out.save(&Tensor(vec![7u8; 5 << 20])).unwrap();
         let bytes = out.finish().unwrap();
         let (start, _) = Archive::new(&bytes[..]).unwrap().only().unwrap().buffers()[0];
-        Source { bytes, start: start..start + (4 << 20), readers: Meeting::of(2) }
+        MeetingSource { bytes, start: start..start + (4 << 20), readers: Meeting::of(2) }
     }
 
     fn two_threads() -> DecodeOptions {

@@ -18,7 +18,7 @@ use crate::io::chunks::Hashes;
 use crate::io::input::Input;
 use crate::options::{DecodeOptions, Limits};
 use crate::segment::buffers::{chunk_of, no_such};
-use crate::segment::format::Items;
+use crate::segment::format::ItemEncoder;
 use crate::segment::packed::{Packed, PackedBuffers};
 use crate::segment::path;
 use crate::segment::walk::Output;
@@ -208,14 +208,14 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
     /// The metadata with *undefined* in place of each reference to a missing buffer, and of columns with such a
     /// reference. Also returns the numbers of the buffers that it still refers to.
     fn metadata(&self) -> Result<(Vec<u8>, HashSet<u64>)> {
-        let mut new = Items::new();
+        let mut new = ItemEncoder::new();
         let mut used = HashSet::new();
         self.rewrite(self.segment.metadata()?, &mut new, &mut used)?;
         Ok((new.into_bytes(), used))
     }
 
     /// Copies items to `new`. Returns whether nothing that they refer to is missing.
-    fn rewrite(&self, old: &[u8], new: &mut Items, used: &mut HashSet<u64>) -> Result<bool> {
+    fn rewrite(&self, old: &[u8], new: &mut ItemEncoder, used: &mut HashSet<u64>) -> Result<bool> {
         let part = |from: u64, to: u64| {
             let [from, to] = [from, to].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
             old.get(from..to).unwrap_or_default()
@@ -232,7 +232,7 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
                 head::TAG if head.arg == tag::COLUMNS => {
                     let content = wire.offset();
                     wire.skip()?;
-                    let (mut columns, mut used_there) = (Items::new(), HashSet::new());
+                    let (mut columns, mut used_there) = (ItemEncoder::new(), HashSet::new());
                     let all = part(content, wire.offset());
                     new.raw(part(copied, start))?;
                     if self.rewrite(all, &mut columns, &mut used_there)? {

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::directory::{self, Behind, Block, BlockAt, Directory, Entry, Fact};
+use super::directory::{self, Behind, BlockAt, Directory, DirectoryBlock, Entry, Fact};
 use super::loaded::Loaded;
 use super::message;
 use super::source;
@@ -131,7 +131,7 @@ impl Scan {
                     Err(error) => return Err(error),
                 }
             }
-            if let Block::Segments(entries) = &mut block {
+            if let DirectoryBlock::Segments(entries) = &mut block {
                 complete(source, len, entries)?;
             }
             let at = self.mark();
@@ -212,7 +212,7 @@ impl Scan {
 fn same_block<S: ReadAt + ?Sized>(
     source: &S,
     len: u64,
-    expected: &Block,
+    expected: &DirectoryBlock,
     level: usize,
     offset: u64,
 ) -> Result<BlockAt> {

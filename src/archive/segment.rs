@@ -10,9 +10,9 @@ use std::sync::Arc;
 use serde::de::{Deserialize, DeserializeOwned};
 
 use super::loaded::Loaded;
-use super::positioned::Positioned;
+use super::positioned::FileBuffers;
 use super::ranges::Ranges;
-use super::slice::Part;
+use super::slice::PayloadPart;
 use super::source;
 use super::table::Table;
 use super::unpack::{CompressedBuffer, Unpack};
@@ -27,16 +27,16 @@ use crate::mem::Arena;
 use crate::mem::shared_bytes::SharedBytes;
 use crate::options::DecodeOptions;
 use crate::parts::{Buffer, Parts};
-use crate::segment::buffers::{Lending, Seen};
-use crate::segment::columns::Target;
+use crate::segment::buffers::{MemoryBuffers, SeenBuffers};
+use crate::segment::columns::ColumnTarget;
 use crate::segment::decode;
 use crate::segment::find;
-use crate::segment::format::{Check, Place};
+use crate::segment::format::{BufferPlace, Check};
 use crate::segment::header::Header;
-use crate::segment::locate::{Found, Inside, in_columns};
+use crate::segment::locate::{Inside, Location, in_columns};
 use crate::segment::path;
 use crate::tensor::{DynTensor, FromTensor, RawTensor, SharedTensor, Slices, Tensor, TensorInfo};
-use crate::wire::tensor::Payload;
+use crate::wire::tensor::ItemPayload;
 
 /// One saved value of an [`Archive`](crate::Archive). It can be loaded as a whole, or in parts that a path names.
 ///
@@ -120,7 +120,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
 
     /// How a buffer is compressed, counted from zero. `None` if it is stored as it is, or there is no such buffer.
     pub fn compressed(&self, number: usize) -> Option<CompressedBuffer<'_>> {
-        let Place::Packed(place) = self.header().layout.place(number)? else { return None };
+        let BufferPlace::Packed(place) = self.header().layout.place(number)? else { return None };
         place.how.coding.digest().is_none().then_some(CompressedBuffer(place))
     }
 
@@ -163,8 +163,8 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// If there is no such value, it cannot be read or is damaged, or it does not fit the type.
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
         match self.locate(path)? {
-            Found::Item(range) => self.decode(range).map_err(|error| error.under(path)),
-            Found::InColumns(range, inside) => self.decode_in(range, &inside),
+            Location::Item(range) => self.decode(range).map_err(|error| error.under(path)),
+            Location::InColumns(range, inside) => self.decode_in(range, &inside),
         }
     }
 
@@ -231,10 +231,10 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     ) -> Result<T> {
         let slices = slices.into();
         match self.locate(path)? {
-            Found::Item(range) => {
+            Location::Item(range) => {
                 self.slice_at(range, &slices).map_err(|error| error.in_field(path))
             }
-            Found::InColumns(range, inside) => self.slice_in(range, &inside, &slices),
+            Location::InColumns(range, inside) => self.slice_in(range, &inside, &slices),
         }
     }
 
@@ -245,10 +245,10 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     ) -> Result<T> {
         let (base, item) = self.item(range)?;
         let (found, inline) = path::tensor_at(item, base, self.header(), self.options.limits)?;
-        let part = Part::new(&found.meta, slices)?;
+        let part = PayloadPart::new(&found.meta, slices)?;
         let bytes = match found.payload {
-            Payload::Buffer { number, .. } => return self.part_of_buffer(part, number),
-            Payload::Block { big_endian: false, .. } => part.read(inline),
+            ItemPayload::Buffer { number, .. } => return self.part_of_buffer(part, number),
+            ItemPayload::Block { big_endian: false, .. } => part.read(inline),
             _ => {
                 return Err(Error::data(
                     "the tensor is stored in a form that cannot be read in part; load it as a whole",
@@ -262,7 +262,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// Reads part of a tensor that is a whole buffer.
     pub(super) fn part_of_buffer<T: for<'de> FromTensor<'de>>(
         &self,
-        part: Part,
+        part: PayloadPart,
         number: u64,
     ) -> Result<T> {
         let mut ranges = Ranges::new(self, number)?;
@@ -319,9 +319,11 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// The numbers of the buffers that the value at `path` refers to.
     pub(super) fn numbers_at(&self, path: &str) -> Result<BTreeSet<u64>> {
         let range = match self.locate(path)? {
-            Found::Item(range) | Found::InColumns(range, Inside { is_packed: true, .. }) => range,
-            Found::InColumns(range, Inside { target, .. }) => {
-                if let Target::InRow { row, .. } = target {
+            Location::Item(range) | Location::InColumns(range, Inside { is_packed: true, .. }) => {
+                range
+            }
+            Location::InColumns(range, Inside { target, .. }) => {
+                if let ColumnTarget::InRow { row, .. } = target {
                     let mut table = Table::default();
                     table.add(self.clone(), range.clone())?;
                     table.check_row(row).map_err(|error| error.in_field(path))?;
@@ -332,7 +334,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         let item = self.metadata()?.get(range).unwrap_or_default();
         let mut numbers = BTreeSet::new();
         path::references(item, self.header(), self.options.limits, &mut |_, item| {
-            if let Payload::Buffer { number, .. } = item.payload {
+            if let ItemPayload::Buffer { number, .. } = item.payload {
                 numbers.insert(number);
             }
         })?;
@@ -355,13 +357,13 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// If there is no tensor at `path`.
     pub fn info(&self, path: &str) -> Result<TensorInfo> {
         match self.locate(path)? {
-            Found::Item(range) => {
+            Location::Item(range) => {
                 let (base, item) = self.item(range)?;
                 let found = path::tensor_at(item, base, self.header(), self.options.limits);
                 let info = found.map(|(item, _)| TensorInfo::of(path.to_owned(), &item));
                 info.map_err(|error| error.under(path))
             }
-            Found::InColumns(range, inside) => self.info_in(range, &inside),
+            Location::InColumns(range, inside) => self.info_in(range, &inside),
         }
     }
 
@@ -398,8 +400,8 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         let mut unpacked = 0u64;
         for (number, place) in header.layout.places().enumerate() {
             let (start, len) = match place {
-                Place::Plain { start, len } => (start, len),
-                Place::Packed(place) => {
+                BufferPlace::Plain { start, len } => (start, len),
+                BufferPlace::Packed(place) => {
                     let number = number as u64;
                     let (source, options) = (self.source, self.options);
                     let mut unpack = Unpack::new(source, &self.loaded, number, place, options)?;
@@ -491,7 +493,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// # Errors
     /// If the range is not that of an item, or the value cannot be read, is damaged, or does not fit the type.
     pub fn decode<T: DeserializeOwned>(&self, range: Range<usize>) -> Result<T> {
-        let mut buffers = Positioned::new(self.source, &self.loaded, self.options);
+        let mut buffers = FileBuffers::new(self.source, &self.loaded, self.options);
         let (base, item) = self.item(range)?;
         decode(PhantomData, item, base, &mut buffers, self.options)
     }
@@ -571,8 +573,8 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         share: Option<&dyn Fn(u64) -> Option<SharedBytes>>,
     ) -> Result<T> {
         let value = match self.locate(path)? {
-            Found::Item(range) => self.lend(range, share),
-            Found::InColumns(range, inside) => {
+            Location::Item(range) => self.lend(range, share),
+            Location::InColumns(range, inside) => {
                 let value = self.lending(range, share, |metadata, base, buffers| {
                     Ok(in_columns(metadata, base, buffers, self.options, &inside))
                 });
@@ -611,8 +613,8 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     ) -> Result<T> {
         // A view of an owned type is a copy.
         let mut seen = match share {
-            Some(_) => Seen::uncopied(self.options.limits),
-            None => Seen::new(self.options.limits),
+            Some(_) => SeenBuffers::uncopied(self.options.limits),
+            None => SeenBuffers::new(self.options.limits),
         };
         self.lending_after(range, share, &mut seen, read)
     }
@@ -622,7 +624,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         &self,
         range: Range<usize>,
         share: Option<&dyn Fn(u64) -> Option<SharedBytes>>,
-        seen: &mut Seen,
+        seen: &mut SeenBuffers,
         read: impl FnOnce(&'a [u8], u64, &mut dyn Buffers<'a>) -> Result<T>,
     ) -> Result<T> {
         let header = self.header();
@@ -636,7 +638,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
             source::slice(contents, start, source::in_memory(len, start)?)
         };
         let arena = self.arena;
-        let mut buffers = Lending { header, content: &content, share, arena, seen };
+        let mut buffers = MemoryBuffers { header, content: &content, share, arena, seen };
         read(metadata, base, &mut buffers)
     }
 }

@@ -26,7 +26,7 @@ struct Runs {
 ///
 /// They are limited by the leading axes that select a single index, and by the first axis after them. The other
 /// axes are applied in memory.
-pub struct Part {
+pub struct PayloadPart {
     runs: Runs,
     /// Dtype, shape and order of the slice.
     meta: TensorMeta,
@@ -38,7 +38,7 @@ pub struct Part {
     axes: Vec<Axis>,
 }
 
-impl Part {
+impl PayloadPart {
     /// The bytes for a slice of a tensor.
     pub fn new(tensor: &TensorMeta, slices: &Slices) -> Result<Self> {
         let TensorMeta { dtype, shape: dims, order } = tensor;

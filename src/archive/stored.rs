@@ -10,7 +10,7 @@ use super::segment::Segment;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
 use crate::io::at::ReadAt;
-use crate::io::buffers::Lengths;
+use crate::io::buffers::BufferLengths;
 use crate::io::input::Input;
 use crate::io::packed::Precompressed;
 use crate::meta::TensorMeta;
@@ -18,7 +18,7 @@ use crate::segment::header::Header;
 use crate::serde_model::serialize_blocks;
 use crate::value::Value;
 use crate::wire::reader::Reader;
-use crate::wire::tensor::{Kind, Payload, TensorItem};
+use crate::wire::tensor::{ItemPayload, Kind, TensorItem};
 use crate::wire::walk::{Event, Walk};
 use crate::wire::{head, tag};
 
@@ -109,7 +109,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// If the range is not that of one item.
     pub fn stored(&self, range: Range<usize>) -> Result<Stored<'a, S>> {
         let (base, item) = self.item(range.clone())?;
-        let mut lengths = Lengths(self.buffers());
+        let mut lengths = BufferLengths(self.buffers());
         let mut wire = Reader::new(Input::segment(item, base, &mut lengths), self.options.limits);
         let mut walk = Walk::default();
         let mut references = Vec::new();
@@ -161,7 +161,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
 
 impl Reference {
     fn new(range: Range<usize>, name: &'static str, found: TensorItem) -> Result<Self> {
-        let Payload::Buffer { number, len } = found.payload else {
+        let ItemPayload::Buffer { number, len } = found.payload else {
             return Err(Error::data("expected a reference to a buffer"));
         };
         let number = usize::try_from(number)
@@ -173,14 +173,14 @@ impl Reference {
 impl<S: ReadAt + ?Sized> Serialize for Stored<'_, S> {
     fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
         handoff::offer(Slot::Stored { levels: self.levels }, || {
-            serializer.serialize_newtype_struct(name::STORED, &Content(self))
+            serializer.serialize_newtype_struct(name::STORED, &StoredContent(self))
         })
     }
 }
 
-struct Content<'s, 'a, S: ?Sized>(&'s Stored<'a, S>);
+struct StoredContent<'s, 'a, S: ?Sized>(&'s Stored<'a, S>);
 
-impl<S: ReadAt + ?Sized> Serialize for Content<'_, '_, S> {
+impl<S: ReadAt + ?Sized> Serialize for StoredContent<'_, '_, S> {
     fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
         let Stored { segment, range, references, .. } = self.0;
         let Slot::Pieces = handoff::take() else {

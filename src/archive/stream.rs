@@ -10,10 +10,11 @@ use std::vec;
 use serde::de::{DeserializeOwned, DeserializeSeed};
 
 use super::body::{
-    Body, Computed, cut, discard, last_uses, read_stored_chunk, received, skip_to_body, take,
+    Computed, StreamBuffers, cut, discard, last_uses, read_stored_chunk, received, skip_to_body,
+    take,
 };
 use super::directory::{self, Behind, Directory, Entry};
-use super::unpack::{Chunks, Unpacking};
+use super::unpack::{PackedChunks, Unpacking};
 use crate::error::{Category, Error, Result};
 use crate::io::chunks::{ChunkHasher, Hashes};
 use crate::io::source::IoRead;
@@ -23,7 +24,7 @@ use crate::parts::{Buffer, Parts};
 use crate::segment::buffers::check_unpacked;
 use crate::segment::decode;
 use crate::segment::ext::Ext;
-use crate::segment::format::{self, MAGIC, MAX_RECORD_HEAD, Place, RecordKind};
+use crate::segment::format::{self, BufferPlace, MAGIC, MAX_RECORD_HEAD, RecordKind};
 use crate::segment::header::Header;
 use crate::segment::path;
 
@@ -42,7 +43,7 @@ pub struct IArchive<R> {
     options: DecodeOptions,
     directory: Directory,
     /// The segment whose header was read, but not its body.
-    next: Option<Box<Next>>,
+    next: Option<Box<NextSegment>>,
     /// Offset and extensions of the last record if it was an end mark.
     finished: Option<(u64, Ext)>,
     /// The error after which nothing more can be read.
@@ -51,12 +52,12 @@ pub struct IArchive<R> {
     reading: bool,
 }
 
-struct Next {
+struct NextSegment {
     record: Vec<u8>,
     header: Header,
 }
 
-impl Next {
+impl NextSegment {
     /// # Errors
     /// If this version cannot read the value as `options` ask for.
     fn known(&self, options: DecodeOptions) -> Result<()> {
@@ -74,8 +75,8 @@ impl Next {
 }
 
 /// The next record of an archive.
-enum Found {
-    Segment(Box<Next>),
+enum NextRecord {
+    Segment(Box<NextSegment>),
     EndMark,
     /// A record that means nothing to this version.
     Auxiliary,
@@ -243,7 +244,7 @@ impl<R: io::Read> IArchive<R> {
         Error::new(Category::Eof, what).at(self.read.offset())
     }
 
-    fn peek(&mut self) -> Result<Option<&Next>> {
+    fn peek(&mut self) -> Result<Option<&NextSegment>> {
         if self.next.is_none() {
             self.next = self.advance()?;
         }
@@ -259,7 +260,7 @@ impl<R: io::Read> IArchive<R> {
     }
 
     /// Reads the header of the next segment. `None` at the end of the archive.
-    fn advance(&mut self) -> Result<Option<Box<Next>>> {
+    fn advance(&mut self) -> Result<Option<Box<NextSegment>>> {
         if let Some(fault) = &self.fault {
             return Err(fault.again());
         }
@@ -276,19 +277,19 @@ impl<R: io::Read> IArchive<R> {
 
     /// Like [`advance`](Self::advance), for an iterator. `None` also after an error that was returned before and makes
     /// further reading impossible: otherwise, the iterator would not end.
-    fn advance_in_iterator(&mut self) -> Option<Result<Box<Next>>> {
+    fn advance_in_iterator(&mut self) -> Option<Result<Box<NextSegment>>> {
         if self.fault.is_some() || self.reading {
             return None;
         }
         self.advance().transpose()
     }
 
-    fn read_header(&mut self) -> Result<Option<Box<Next>>> {
+    fn read_header(&mut self) -> Result<Option<Box<NextSegment>>> {
         loop {
             match self.read_record()? {
-                Found::Segment(next) => return Ok(Some(next)),
-                Found::EndMark | Found::Auxiliary => {}
-                Found::End => return Ok(None),
+                NextRecord::Segment(next) => return Ok(Some(next)),
+                NextRecord::EndMark | NextRecord::Auxiliary => {}
+                NextRecord::End => return Ok(None),
             }
         }
     }
@@ -302,22 +303,22 @@ impl<R: io::Read> IArchive<R> {
         loop {
             let found = self.read_record();
             match self.lasting(found)? {
-                Found::Segment(next) => self.next = Some(next),
-                Found::Auxiliary => continue,
-                Found::EndMark | Found::End => {}
+                NextRecord::Segment(next) => self.next = Some(next),
+                NextRecord::Auxiliary => continue,
+                NextRecord::EndMark | NextRecord::End => {}
             }
             return Ok(());
         }
     }
 
-    fn read_record(&mut self) -> Result<Found> {
+    fn read_record(&mut self) -> Result<NextRecord> {
         self.pass_blocks()?;
         let at = self.read.offset();
         self.read.fill(MAX_RECORD_HEAD)?;
         if self.read.window().is_empty() {
             if let Some((at, ext)) = &self.finished {
                 ext.check("the end mark", *at)?;
-                return Ok(Found::End);
+                return Ok(NextRecord::End);
             }
             let count = self.directory.count();
             let what = format!("the archive has no end mark after {count} complete segments");
@@ -328,12 +329,12 @@ impl<R: io::Read> IArchive<R> {
         match RecordKind::of(&record) {
             Some(RecordKind::End) => {
                 self.finished = Some((at, self.end_mark(&record, at)?));
-                Ok(Found::EndMark)
+                Ok(NextRecord::EndMark)
             }
             Some(RecordKind::Auxiliary) if at > MAGIC.len() as u64 => {
                 format::check_auxiliary(&record, at)?;
                 self.finished = None;
-                Ok(Found::Auxiliary)
+                Ok(NextRecord::Auxiliary)
             }
             kind => {
                 let opened = format::open_record(&record, at)?;
@@ -342,7 +343,7 @@ impl<R: io::Read> IArchive<R> {
                 }
                 let header = Header::parse(opened, record.len() as u64, at)?;
                 self.finished = None;
-                Ok(Found::Segment(Box::new(Next { record, header })))
+                Ok(NextRecord::Segment(Box::new(NextSegment { record, header })))
             }
         }
     }
@@ -384,7 +385,7 @@ impl<R: io::Read> IArchive<R> {
     }
 
     /// Decodes a value. Reads to the end of its segment even if decoding fails.
-    fn value<T, V>(&mut self, next: &Next, seed: T) -> Result<V>
+    fn value<T, V>(&mut self, next: &NextSegment, seed: T) -> Result<V>
     where
         T: for<'de> DeserializeSeed<'de, Value = V>,
     {
@@ -402,7 +403,7 @@ impl<R: io::Read> IArchive<R> {
         let start = skip_to_body(&mut self.read, header);
         self.lasting(start)?;
         self.reading = true;
-        let mut body = Body::new(&mut self.read, header, uses, self.options);
+        let mut body = StreamBuffers::new(&mut self.read, header, uses, self.options);
         let base = header.metadata_offset();
         let value = decode(seed, metadata, base, &mut body, self.options);
         let rest = body.finish();
@@ -451,7 +452,7 @@ impl<R: io::Read> IArchive<R> {
     }
 
     /// Reads the buffers and the trailer of a segment. Returns the buffers and their checksums.
-    fn read_parts(&mut self, next: &Next) -> Result<(Vec<Buffer>, Hashes)> {
+    fn read_parts(&mut self, next: &NextSegment) -> Result<(Vec<Buffer>, Hashes)> {
         let header = &next.header;
         let checksums = self.options.checksums && header.is_checked();
         let alignment = usize::try_from(header.alignment).unwrap_or(1);
@@ -462,16 +463,16 @@ impl<R: io::Read> IArchive<R> {
             let gap = place.start().saturating_sub(self.read.offset());
             discard(&mut self.read, gap)?;
             let (start, len) = match place {
-                Place::Plain { start, len } => {
+                BufferPlace::Plain { start, len } => {
                     input.0 = input.0.saturating_add(len);
                     (start, len)
                 }
-                Place::Packed(place) => {
+                BufferPlace::Packed(place) => {
                     unpacked = unpacked.saturating_add(place.len);
                     input.1 = input.1.saturating_add(place.how.stored_len());
                     check_unpacked(unpacked, self.options.limits, input)?;
                     let number = number as u64;
-                    let chunks = Chunks::new(header, number, place, self.options, input)?;
+                    let chunks = PackedChunks::new(header, number, place, self.options, input)?;
                     let mut unpacking = Unpacking::new(chunks);
                     let len = super::source::in_memory(place.len, place.start)?;
                     let mut buffer = Buffer::empty(alignment);
@@ -509,7 +510,7 @@ impl<R: io::Read> IArchive<R> {
     }
 
     /// Skips the body and trailer of a segment.
-    fn pass(&mut self, next: &Next) -> Result<()> {
+    fn pass(&mut self, next: &NextSegment) -> Result<()> {
         let header = &next.header;
         let passed = skip_to_body(&mut self.read, header).and_then(|()| {
             let left = header.layout.body_end - header.layout.body_start;
@@ -520,7 +521,7 @@ impl<R: io::Read> IArchive<R> {
     }
 
     /// Reads the trailer, compares the hashes of the chunks that were read, and returns all stored checksums.
-    fn end_segment(&mut self, next: &Next, computed: &[Computed]) -> Result<Hashes> {
+    fn end_segment(&mut self, next: &NextSegment, computed: &[Computed]) -> Result<Hashes> {
         let header = &next.header;
         let layout = &header.layout;
         let mut stored = Hashes::default();

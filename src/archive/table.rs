@@ -18,17 +18,17 @@ use std::vec;
 use serde::de::{DeserializeOwned, DeserializeSeed};
 
 pub use self::views::Views;
-use super::positioned::Positioned;
+use super::positioned::FileBuffers;
 use super::segment::Segment;
 use super::unpack::KeptChunks;
 use crate::budget::Budget;
-use crate::de::{ColumnOfGroups, Wanted, fields_of};
+use crate::de::{ColumnOfGroups, WantedRows, fields_of};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::io::input::Input;
 use crate::options::{DecodeOptions, Limits};
-use crate::segment::columns::{Outline, Target, Whole};
+use crate::segment::columns::{ColumnTarget, Schema, WholeColumn};
 use crate::segment::{decode, decode_with};
 use crate::steps::Steps;
 use crate::value::Value;
@@ -41,7 +41,7 @@ use crate::wire::reader::{Left, Reader};
 /// Sequences that are stored as columns are read by column, and columns that are not asked for are not read. Other
 /// sequences are read row by row.
 pub struct Table<'a, S: ?Sized> {
-    parts: Vec<Entry<'a, S>>,
+    parts: Vec<TableEntry<'a, S>>,
     rows: u64,
     limits: Limits,
     /// The chunks that [`take`](Self::take) decompressed last.
@@ -49,11 +49,11 @@ pub struct Table<'a, S: ?Sized> {
 }
 
 /// One sequence, whose header may not have been read yet.
-struct Entry<'a, S: ?Sized> {
+struct TableEntry<'a, S: ?Sized> {
     /// The number of the first row.
     first: u64,
     rows: u64,
-    part: OnceLock<Part<'a, S>>,
+    part: OnceLock<TablePart<'a, S>>,
     /// Reads the header. `None` if it was read.
     open: Option<Open<'a, S>>,
 }
@@ -62,26 +62,26 @@ struct Entry<'a, S: ?Sized> {
 type Open<'a, S> = Box<dyn Fn() -> Result<Segment<'a, S>> + Send + Sync + 'a>;
 
 /// One sequence.
-struct Part<'a, S: ?Sized> {
+struct TablePart<'a, S: ?Sized> {
     segment: Segment<'a, S>,
     /// The number of the first row.
     first: u64,
     rows: u64,
     /// The range of the sequence in the metadata.
     range: Range<usize>,
-    stored: Stored,
+    stored: SequenceStorage,
 }
 
 /// How a sequence is stored.
-enum Stored {
+enum SequenceStorage {
     /// As an array. Holds the range of the item of each row.
     Items(OnceLock<Vec<Range<usize>>>),
     /// As columns, in these groups.
-    Columns { groups: Vec<Group> },
+    Columns { groups: Vec<GroupSpan> },
 }
 
 /// A group of rows that are stored as columns.
-struct Group {
+struct GroupSpan {
     /// The number of the first row after the group.
     end: u64,
     rows: usize,
@@ -150,10 +150,10 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     /// Adds the rows of the sequence that is at this range of the metadata.
     pub(super) fn add(&mut self, segment: Segment<'a, S>, range: Range<usize>) -> Result<()> {
         self.limits = segment.options.limits;
-        let part = Part::new(segment, range, self.rows)?;
+        let part = TablePart::new(segment, range, self.rows)?;
         let (first, rows) = (self.rows, part.rows);
         self.rows = first.saturating_add(rows);
-        self.parts.push(Entry { first, rows, part: part.into(), open: None });
+        self.parts.push(TableEntry { first, rows, part: part.into(), open: None });
         Ok(())
     }
 
@@ -161,12 +161,12 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     pub(super) fn add_later(&mut self, rows: u64, limits: Limits, open: Open<'a, S>) {
         let first = self.rows;
         (self.rows, self.limits) = (first.saturating_add(rows), limits);
-        self.parts.push(Entry { first, rows, part: OnceLock::new(), open: Some(open) });
+        self.parts.push(TableEntry { first, rows, part: OnceLock::new(), open: Some(open) });
     }
 
     /// The sequences that have rows. Reads their headers.
-    fn filled(&self) -> impl Iterator<Item = Result<&Part<'a, S>>> {
-        self.parts.iter().filter(|part| part.rows > 0).map(Entry::part)
+    fn filled(&self) -> impl Iterator<Item = Result<&TablePart<'a, S>>> {
+        self.parts.iter().filter(|part| part.rows > 0).map(TableEntry::part)
     }
 
     pub(super) fn has_parts(&self) -> bool {
@@ -324,15 +324,15 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
             .collect())
     }
 
-    fn outline(&self) -> Result<Outline<'_>> {
-        let mut outline = Outline::default();
+    fn outline(&self) -> Result<Schema<'_>> {
+        let mut outline = Schema::default();
         for part in self.filled() {
             let part = part?;
             let (base, item) = part.segment.item(part.range.clone())?;
             let segment = &part.segment;
             match part.stored {
-                Stored::Items(_) => outline.add_items(part.rows),
-                Stored::Columns { .. } => {
+                SequenceStorage::Items(_) => outline.add_items(part.rows),
+                SequenceStorage::Columns { .. } => {
                     outline.add(item, base, segment.header(), segment.options.limits)?;
                 }
             }
@@ -341,19 +341,19 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     }
 
     /// The column at a path.
-    fn whole(&self, path: &str) -> Result<Whole> {
+    fn whole(&self, path: &str) -> Result<WholeColumn> {
         let mut are_items = true;
         for part in &self.parts {
-            are_items &= matches!(part.part()?.stored, Stored::Items(_));
+            are_items &= matches!(part.part()?.stored, SequenceStorage::Items(_));
         }
         if are_items {
             // Without columns, it is not known which names have dots.
             let names = path.split('.').map(str::to_owned).collect();
-            return Ok(Whole { names, meta: None, buffer: None });
+            return Ok(WholeColumn { names, meta: None, buffer: None });
         }
         match self.outline()?.target(Steps::of(path))? {
-            Target::Column(whole) => Ok(whole),
-            Target::InRow { .. } => {
+            ColumnTarget::Column(whole) => Ok(whole),
+            ColumnTarget::InRow { .. } => {
                 Err(Error::data("the path leads to a row of a column, not to a column"))
             }
         }
@@ -361,7 +361,7 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
 }
 
 /// Counts the rows of a sequence.
-fn count(mut wire: Reader<'_, '_>) -> Result<(u64, Stored)> {
+fn count(mut wire: Reader<'_, '_>) -> Result<(u64, SequenceStorage)> {
     let head = match wire.sequence()? {
         Start::Array(head) => head,
         Start::Columns => {
@@ -373,34 +373,34 @@ fn count(mut wire: Reader<'_, '_>) -> Result<(u64, Stored)> {
                     let at = usize::try_from(wire.offset()).unwrap_or(usize::MAX);
                     let Some(group) = wire.group_rows(&mut left)? else { break };
                     rows = rows.saturating_add(group as u64);
-                    groups.push(Group { end: rows, rows: group, at });
+                    groups.push(GroupSpan { end: rows, rows: group, at });
                     wire.skip()?;
                 }
                 Ok(())
             })?;
-            return Ok((rows, Stored::Columns { groups }));
+            return Ok((rows, SequenceStorage::Columns { groups }));
         }
     };
-    Ok((head.arg, Stored::Items(OnceLock::new())))
+    Ok((head.arg, SequenceStorage::Items(OnceLock::new())))
 }
 
-impl<S: ?Sized> Entry<'_, S> {
+impl<S: ?Sized> TableEntry<'_, S> {
     /// The number of the first row behind the part.
     fn end(&self) -> u64 {
         self.first.saturating_add(self.rows)
     }
 }
 
-impl<'a, S: ReadAt + ?Sized> Entry<'a, S> {
+impl<'a, S: ReadAt + ?Sized> TableEntry<'a, S> {
     /// The sequence. Reads its header if that was not read yet.
-    fn part(&self) -> Result<&Part<'a, S>> {
+    fn part(&self) -> Result<&TablePart<'a, S>> {
         if let Some(part) = self.part.get() {
             return Ok(part);
         }
         let open = self.open.as_ref().ok_or_else(|| Error::data("the sequence is missing"))?;
         let segment = open()?;
         let (offset, whole) = (segment.offset(), 0..segment.metadata()?.len());
-        let part = Part::new(segment, whole, self.first)?;
+        let part = TablePart::new(segment, whole, self.first)?;
         if part.rows != self.rows {
             let (found, expected) = (part.rows, self.rows);
             let what = format!("expected {expected} rows, as the directory says, found {found}");
@@ -410,7 +410,7 @@ impl<'a, S: ReadAt + ?Sized> Entry<'a, S> {
     }
 }
 
-impl<'a, S: ReadAt + ?Sized> Part<'a, S> {
+impl<'a, S: ReadAt + ?Sized> TablePart<'a, S> {
     /// The sequence at this range of the metadata, whose first row has this number.
     fn new(segment: Segment<'a, S>, range: Range<usize>, first: u64) -> Result<Self> {
         let (base, item) = segment.item(range.clone())?;
@@ -420,15 +420,15 @@ impl<'a, S: ReadAt + ?Sized> Part<'a, S> {
     }
 }
 
-impl<S: ReadAt + ?Sized> Part<'_, S> {
+impl<S: ReadAt + ?Sized> TablePart<'_, S> {
     /// Calls `read` with the buffers of this segment. `budget` is what the same call has left after other segments.
     fn read<'s, R>(
         &'s self,
         budget: &Budget,
-        read: impl FnOnce(&mut Positioned<'s, S>) -> Result<R>,
+        read: impl FnOnce(&mut FileBuffers<'s, S>) -> Result<R>,
     ) -> Result<R> {
         let Segment { source, loaded, options, .. } = &self.segment;
-        let mut buffers = Positioned::after(*source, loaded, *options, budget.clone());
+        let mut buffers = FileBuffers::after(*source, loaded, *options, budget.clone());
         let result = read(&mut buffers)?;
         budget.take_over(buffers.left());
         Ok(result)
@@ -438,8 +438,8 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
     fn rows<T: DeserializeOwned>(&self, rows: Range<u64>, budget: &Budget) -> Result<Vec<T>> {
         let options = self.segment.options;
         self.read(budget, |buffers| match &self.stored {
-            Stored::Items(items) => self.rows_of(items, rows, buffers),
-            Stored::Columns { groups } => {
+            SequenceStorage::Items(items) => self.rows_of(items, rows, buffers),
+            SequenceStorage::Columns { groups } => {
                 self.in_groups(groups, rows, fields_of::<T>(), options, buffers, PhantomData)
             }
         })
@@ -449,11 +449,11 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
     /// wanted rows are not read, not even their metadata.
     fn in_groups<'s, T: DeserializeSeed<'s>>(
         &'s self,
-        groups: &[Group],
+        groups: &[GroupSpan],
         rows: Range<u64>,
         fields: Option<&[&str]>,
         options: DecodeOptions,
-        buffers: &mut Positioned<'s, S>,
+        buffers: &mut FileBuffers<'s, S>,
         seed: T,
     ) -> Result<T::Value> {
         let first = groups.partition_point(|group| group.end <= rows.start);
@@ -465,7 +465,7 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
         let is_wanted = |name: &str| fields.is_none_or(|fields| fields.contains(&name));
         let rows = rows.start - passed..rows.end - passed;
         let before = self.first.saturating_add(passed);
-        let wanted = Wanted { rows, before, fields: WantedFields::Of(&is_wanted) };
+        let wanted = WantedRows { rows, before, fields: WantedFields::Of(&is_wanted) };
         decode_with(item, base, buffers, options, |deserializer| {
             deserializer.rows_of_groups(count, wanted, seed)
         })
@@ -480,7 +480,7 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
     ) -> Result<()> {
         let options = self.segment.options;
         self.read(budget, |buffers| {
-            let Stored::Items(places) = &self.stored else {
+            let SequenceStorage::Items(places) = &self.stored else {
                 let (base, item) = self.segment.item(self.range.clone())?;
                 return decode_with(item, base, buffers, options, |deserializer| {
                     deserializer.column(names, 0..u64::MAX, column)
@@ -500,7 +500,7 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
         &'s self,
         places: &OnceLock<Vec<Range<usize>>>,
         rows: impl Iterator<Item = u64>,
-        buffers: &mut Positioned<'s, S>,
+        buffers: &mut FileBuffers<'s, S>,
     ) -> Result<Vec<T>> {
         let mut found = Vec::new();
         for row in rows {
@@ -516,7 +516,7 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
         places: &OnceLock<Vec<Range<usize>>>,
         row: u64,
         options: DecodeOptions,
-        buffers: &mut Positioned<'s, S>,
+        buffers: &mut FileBuffers<'s, S>,
     ) -> Result<T> {
         let mut read = || {
             let (base, item) = self.segment.item(self.item(places, row)?)?;
@@ -563,8 +563,8 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
     /// The rows of the group with this row. A value that is not stored as columns is one group.
     fn group(&self, row: u64) -> Range<u64> {
         match &self.stored {
-            Stored::Items(_) => 0..self.rows,
-            Stored::Columns { groups } => {
+            SequenceStorage::Items(_) => 0..self.rows,
+            SequenceStorage::Columns { groups } => {
                 let number = groups.partition_point(|group| group.end <= row);
                 let group = groups.get(number);
                 group.map_or(row..self.rows, |group| group.end - group.rows as u64..group.end)

@@ -16,8 +16,8 @@ use crate::io::chunks::ChunkLen;
 use crate::io::parallel::{Spare, in_parallel, one_a_core};
 use crate::io::source::reserve;
 use crate::options::DecodeOptions;
-use crate::segment::buffers::{Stored, check_unpacked, chunk_memory, chunk_of, stored_range};
-use crate::segment::format::{PackedPlace, Place};
+use crate::segment::buffers::{StoredHashes, check_unpacked, chunk_memory, chunk_of, stored_range};
+use crate::segment::format::{BufferPlace, PackedPlace};
 use crate::segment::header::Header;
 
 /// The description of a compressed buffer. [`Segment::compressed`](super::Segment::compressed) returns it.
@@ -38,7 +38,7 @@ impl<'a> CompressedBuffer<'a> {
 
 /// Decompresses the chunks of one buffer.
 #[derive(Clone, Copy)]
-pub struct Chunks<'a> {
+pub struct PackedChunks<'a> {
     number: u64,
     place: PackedPlace<'a>,
     chunk_len: ChunkLen,
@@ -46,7 +46,7 @@ pub struct Chunks<'a> {
     layout: codec::Layout,
 }
 
-impl<'a> Chunks<'a> {
+impl<'a> PackedChunks<'a> {
     /// # Errors
     /// - This version does not know the codec.
     /// - A chunk is longer than [`Limits::memory`](crate::options::Limits::memory) allows for this input.
@@ -71,7 +71,7 @@ impl<'a> Chunks<'a> {
 
     /// The range of a chunk in the buffer.
     pub fn content(&self, index: u64) -> Range<u64> {
-        chunk_of(Place::Packed(self.place), self.chunk_len, index)
+        chunk_of(BufferPlace::Packed(self.place), self.chunk_len, index)
     }
 
     /// The length of a chunk after it was decompressed.
@@ -82,7 +82,7 @@ impl<'a> Chunks<'a> {
 
     /// The range of a stored chunk in the archive.
     pub fn stored(&self, index: u64) -> Range<u64> {
-        stored_range(Place::Packed(self.place), self.chunk_len, index)
+        stored_range(BufferPlace::Packed(self.place), self.chunk_len, index)
     }
 
     /// Decompresses a chunk. `out` has its length.
@@ -123,10 +123,10 @@ struct Worker {
 
 /// The chunks of compressed buffers that were decompressed last.
 #[derive(Default)]
-pub struct KeptChunks(Mutex<Kept>);
+pub struct KeptChunks(Mutex<ChunkCache>);
 
 #[derive(Default)]
-struct Kept {
+struct ChunkCache {
     chunks: HashMap<ChunkKey, Arc<Vec<u8>>>,
     /// The keys of all chunks, in the order in which they came.
     order: VecDeque<ChunkKey>,
@@ -156,7 +156,7 @@ impl KeptChunks {
             return;
         }
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Kept { chunks, order, bytes: total } = &mut *kept;
+        let ChunkCache { chunks, order, bytes: total } = &mut *kept;
         while *total + more > max
             && let Some(first) = order.pop_front()
         {
@@ -173,9 +173,9 @@ impl KeptChunks {
 /// A compressed buffer in an archive that can be read at any position.
 pub struct Unpack<'a, S: ?Sized> {
     source: &'a S,
-    pub chunks: Chunks<'a>,
+    pub chunks: PackedChunks<'a>,
     /// `None` if nothing is verified.
-    hashes: Option<Stored<'a>>,
+    hashes: Option<StoredHashes<'a>>,
     options: DecodeOptions,
     /// The bytes of the segment that are present: see [`Loaded::input`].
     input: (u64, u64),
@@ -197,7 +197,7 @@ impl<'a, S: ReadAt + ?Sized> Unpack<'a, S> {
         options: DecodeOptions,
     ) -> Result<Self> {
         let input = loaded.input();
-        let chunks = Chunks::new(&loaded.header, number, place, options, input)?;
+        let chunks = PackedChunks::new(&loaded.header, number, place, options, input)?;
         let hashes = loaded.stored(source, number, options)?;
         let workers = Spare::default();
         let segment = loaded.header.offset;
@@ -309,7 +309,7 @@ impl<'a, S: ReadAt + ?Sized> Unpack<'a, S> {
 
 /// Decompresses a buffer that comes from a stream, from front to end.
 pub struct Unpacking<'a> {
-    chunks: Chunks<'a>,
+    chunks: PackedChunks<'a>,
     decoder: Box<Decoder>,
     /// The number of the next chunk.
     next: u64,
@@ -319,7 +319,7 @@ pub struct Unpacking<'a> {
 }
 
 impl<'a> Unpacking<'a> {
-    pub fn new(chunks: Chunks<'a>) -> Self {
+    pub fn new(chunks: PackedChunks<'a>) -> Self {
         Self { chunks, decoder: Box::default(), next: 0, held: Vec::new(), done: 0 }
     }
 

@@ -8,7 +8,7 @@ use crate::error::{Category, Error, Result};
 use crate::io::at::ReadAt;
 use crate::options::{DecodeOptions, Limits};
 use crate::segment::path;
-use crate::wire::tensor::Payload;
+use crate::wire::tensor::ItemPayload;
 
 pub fn verify<S: ReadAt + ?Sized>(
     source: &S,
@@ -56,7 +56,7 @@ fn references<S: ReadAt + ?Sized>(source: &S, segment: &Loaded, limits: Limits) 
     let header = &segment.header;
     let mut referred = vec![false; header.count()];
     path::check(segment.metadata(source)?, header, limits, &mut |item| {
-        if let Payload::Buffer { number, .. } = item.payload
+        if let ItemPayload::Buffer { number, .. } = item.payload
             && let Some(seen) = usize::try_from(number).ok().and_then(|at| referred.get_mut(at))
         {
             *seen = true;

@@ -17,8 +17,8 @@ use crate::io::lock::Locked;
 use crate::io::sink::{Sink, Stage};
 use crate::parts::Parts;
 use crate::segment::buffers::no_such;
-use crate::segment::format::{self, Layout};
-use crate::segment::header::{self, Content};
+use crate::segment::format::{self, SegmentLayout};
+use crate::segment::header::{self, HeaderContent};
 use crate::segment::options::SaveOptions;
 use crate::segment::walk::{Output, Plan};
 
@@ -203,7 +203,7 @@ impl<W: Write> OArchive<W> {
     /// removes what was written of it, if the writer can do that.
     pub(super) fn whole_segment(
         &mut self,
-        content: &Content<'_>,
+        content: &HeaderContent<'_>,
         emit: impl FnOnce(&mut dyn Output) -> Result<Vec<u8>>,
     ) -> Result<&mut Self> {
         let start = self.position();
@@ -225,7 +225,7 @@ impl<W: Write> OArchive<W> {
     /// Writes the segment. Does not depend on the type of the value, so that it is compiled once per writer.
     fn write_segment(
         &mut self,
-        content: &Content<'_>,
+        content: &HeaderContent<'_>,
         emit: impl FnOnce(&mut dyn Output) -> Result<Vec<u8>>,
     ) -> Result<()> {
         let offset = self.position();
@@ -348,7 +348,7 @@ pub fn check_name(name: &str) -> Result<()> {
 /// Writes a body: pads with zeros before each buffer up to its place.
 struct Padded<'a, W: Write> {
     sink: &'a mut Sink<Stage<W>>,
-    layout: &'a Layout,
+    layout: &'a SegmentLayout,
 }
 
 impl<W: Write> Output for Padded<'_, W> {
@@ -374,7 +374,7 @@ impl<W: Write> Output for Padded<'_, W> {
 /// The file that an [`OArchive`] writes. If it is dropped without [`commit`](OArchive::commit) or
 /// [`finish`](OArchive::finish), the previous content of the path stays.
 pub struct ArchiveFile {
-    target: Target,
+    target: TargetFile,
     sync: SyncLevel,
     /// The length of the file up to its last end mark.
     committed: u64,
@@ -382,7 +382,7 @@ pub struct ArchiveFile {
 }
 
 /// The file that an [`ArchiveFile`] may write to.
-enum Target {
+enum TargetFile {
     /// A temporary file, not renamed to its path yet.
     New(Box<AtomicFile>),
     /// The file at its path, with a lock.
@@ -407,7 +407,7 @@ impl ArchiveFile {
 
     fn prepare(&mut self) -> Result<()> {
         // A new file is synced as a whole before it is renamed.
-        let Target::Locked(locked) = &self.target else { return Ok(()) };
+        let TargetFile::Locked(locked) = &self.target else { return Ok(()) };
         // If another file was renamed over this one, nobody would find what is committed here.
         let there = locked.is_at_its_path();
         if !there.map_err(|error| failed(error, "cannot look at", locked))? {
@@ -427,42 +427,42 @@ impl ArchiveFile {
     }
 
     fn commit(&mut self, position: u64, then: Then) -> Result<()> {
-        if let Target::Locked(locked) = &self.target {
+        if let TargetFile::Locked(locked) = &self.target {
             self.sync(locked)?;
         }
         self.committed = position;
-        self.target = match (std::mem::replace(&mut self.target, Target::Finished), then) {
-            (Target::New(new), Then::MoreValues) => {
+        self.target = match (std::mem::replace(&mut self.target, TargetFile::Finished), then) {
+            (TargetFile::New(new), Then::MoreValues) => {
                 // Lock the file before it has a path at which others can open it.
                 let locked = new.lock()?;
                 new.commit(self.sync)?;
-                Target::Locked(locked)
+                TargetFile::Locked(locked)
             }
-            (Target::New(new), Then::Nothing) => {
+            (TargetFile::New(new), Then::Nothing) => {
                 new.commit(self.sync)?;
-                Target::Finished
+                TargetFile::Finished
             }
             (target, Then::MoreValues) => target,
-            (_, Then::Nothing) => Target::Finished,
+            (_, Then::Nothing) => TargetFile::Finished,
         };
         Ok(())
     }
 
     fn complete(&self, entries: &mut [Entry]) -> Result<()> {
         match &self.target {
-            Target::Locked(locked) => scan::complete(&locked.file, self.committed, entries)
+            TargetFile::Locked(locked) => scan::complete(&locked.file, self.committed, entries)
                 .map_err(|error| error.in_file(locked.path())),
             // All segments of a new file were written by this writer, which has computed everything.
-            Target::New(_) | Target::Finished => Ok(()),
+            TargetFile::New(_) | TargetFile::Finished => Ok(()),
         }
     }
 
     fn undo(&mut self, position: u64) -> io::Result<bool> {
         if self.len > position {
             let mut file = match &self.target {
-                Target::New(new) => new.file(),
-                Target::Locked(locked) => &locked.file,
-                Target::Finished => return Ok(false),
+                TargetFile::New(new) => new.file(),
+                TargetFile::Locked(locked) => &locked.file,
+                TargetFile::Finished => return Ok(false),
             };
             file.set_len(position)?;
             file.seek(io::SeekFrom::Start(position))?;
@@ -480,14 +480,14 @@ fn failed(error: io::Error, attempt: &str, locked: &Locked) -> Error {
 impl Write for ArchiveFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = match &mut self.target {
-            Target::New(new) => new.write(bytes)?,
-            Target::Locked(locked) => match locked.file.write(bytes) {
+            TargetFile::New(new) => new.write(bytes)?,
+            TargetFile::Locked(locked) => match locked.file.write(bytes) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => {
                     return Err(failed(error, "cannot write", locked).into());
                 }
                 result => result?,
             },
-            Target::Finished => return Err(io::Error::other("the archive is finished")),
+            TargetFile::Finished => return Err(io::Error::other("the archive is finished")),
         };
         self.len += written as u64;
         Ok(written)
@@ -500,7 +500,7 @@ impl Write for ArchiveFile {
 
 impl Drop for ArchiveFile {
     fn drop(&mut self) {
-        if let Target::Locked(locked) = &self.target
+        if let TargetFile::Locked(locked) = &self.target
             && self.len > self.committed
         {
             // If this fails, unfinished bytes follow the last end mark, as after a crash.
@@ -524,7 +524,7 @@ impl OArchive<ArchiveFile> {
         options.check()?;
         let new = Box::new(AtomicFile::replacing(path)?);
         let sync = options.sync;
-        let file = ArchiveFile { target: Target::New(new), sync, committed: 0, len: 0 };
+        let file = ArchiveFile { target: TargetFile::New(new), sync, committed: 0, len: 0 };
         Self::started(file, options, ArchiveFile::HOOKS)
     }
 
@@ -615,7 +615,8 @@ impl OArchive<ArchiveFile> {
         }
         locked.file.seek(io::SeekFrom::Start(end)).map_err(failed)?;
         let sync = options.sync;
-        let file = ArchiveFile { target: Target::Locked(locked), sync, committed: end, len: end };
+        let file =
+            ArchiveFile { target: TargetFile::Locked(locked), sync, committed: end, len: end };
         let sink = Stage::sink_at(file, end);
         Ok(Self { sink, options, directory, hooks: ArchiveFile::HOOKS, broken: false })
     }

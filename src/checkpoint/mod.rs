@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 
 use crate::archive::{load, open, save_with};
 use crate::error::{Category, Error, Result, shown};
-use crate::io::atomic::{Directory, SyncLevel, parent, sweep};
+use crate::io::atomic::{DurableDirectory, SyncLevel, parent, sweep};
 use crate::segment::options::SaveOptions;
 use lock::{announce_removals, lock_for_saving, removals};
 use manifest::Manifest;
@@ -592,7 +592,7 @@ fn create_dir(dir: &Path) -> Result<()> {
         create_dir(parent)?;
     }
     match fs::create_dir(dir) {
-        Ok(()) => Directory::open(parent)?.sync(),
+        Ok(()) => DurableDirectory::open(parent)?.sync(),
         Err(_) if dir.is_dir() => Ok(()),
         Err(error) => Err(Error::io_at(error, "cannot create the directory", dir)),
     }

@@ -6,8 +6,8 @@ use std::marker::PhantomData;
 use serde::Deserializer as _;
 use serde::de::{self, Deserialize, DeserializeSeed, Visitor};
 
-use super::Decoder;
-use crate::budget::{Kind, MapRoom, Room};
+use super::ValueDecoder;
+use crate::budget::{ElementSize, MapRoom, Room};
 use crate::error::{Error, Result};
 use crate::io::input::Mark;
 use crate::wire::head::{self, Parsed};
@@ -15,7 +15,7 @@ use crate::wire::reader::Left;
 
 /// The elements of an array.
 pub struct Seq<'a, 'de, 'b> {
-    de: &'a mut Decoder<'de, 'b>,
+    de: &'a mut ValueDecoder<'de, 'b>,
     left: &'a mut Left,
     index: usize,
     room: Room,
@@ -26,29 +26,29 @@ pub struct Seq<'a, 'de, 'b> {
 impl<'a, 'de, 'b> Seq<'a, 'de, 'b> {
     /// `room` is that of the elements.
     #[inline(always)]
-    pub fn new(de: &'a mut Decoder<'de, 'b>, left: &'a mut Left, room: Room) -> Self {
+    pub fn new(de: &'a mut ValueDecoder<'de, 'b>, left: &'a mut Left, room: Room) -> Self {
         Self { de, left, index: 0, room, told: Cell::new(0) }
     }
 }
 
 impl Seq<'_, '_, '_> {
-    /// Starts the next element, which is of this kind. Returns its offset.
+    /// Starts the next element, whose type has this size. Returns its offset.
     #[inline(always)]
-    fn begin(&mut self, kind: &'static Kind) -> Result<Option<u64>> {
+    fn begin(&mut self, element: &'static ElementSize) -> Result<Option<u64>> {
         if !self.de.wire.more(self.left)? {
             return Ok(None);
         }
-        if !self.room.take(kind) {
-            self.make_room(kind)?;
+        if !self.room.take(element) {
+            self.make_room(element)?;
         }
-        self.de.wire.place(kind);
+        self.de.wire.place(element);
         Ok(Some(self.de.wire.offset()))
     }
 
     #[cold]
     #[inline(never)]
-    fn make_room(&mut self, kind: &'static Kind) -> Result<()> {
-        self.de.wire.grow(self.room.grow(kind, self.told.get()))
+    fn make_room(&mut self, element: &'static ElementSize) -> Result<()> {
+        self.de.wire.grow(self.room.grow(element, self.told.get()))
     }
 
     #[cold]
@@ -74,7 +74,9 @@ impl<'de> de::SeqAccess<'de> for Seq<'_, 'de, '_> {
 
     #[inline(always)]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
-        let Some(at) = self.begin(const { &Kind::of::<T::Value>() })? else { return Ok(None) };
+        let Some(at) = self.begin(const { &ElementSize::of::<T::Value>() })? else {
+            return Ok(None);
+        };
         match seed.deserialize(&mut *self.de) {
             Ok(value) => {
                 self.index += 1;
@@ -93,30 +95,30 @@ impl<'de> de::SeqAccess<'de> for Seq<'_, 'de, '_> {
 }
 
 /// The entries of a map. They are not counted if they are the fields of a struct.
-pub struct Map<'a, 'de, 'b, const COUNTED: bool> {
-    de: &'a mut Decoder<'de, 'b>,
+pub struct MapEntries<'a, 'de, 'b, const COUNTED: bool> {
+    de: &'a mut ValueDecoder<'de, 'b>,
     left: &'a mut Left,
     key: Mark,
     room: MapRoom,
 }
 
-impl<'a, 'de, 'b, const COUNTED: bool> Map<'a, 'de, 'b, COUNTED> {
+impl<'a, 'de, 'b, const COUNTED: bool> MapEntries<'a, 'de, 'b, COUNTED> {
     #[inline(always)]
-    pub fn new(de: &'a mut Decoder<'de, 'b>, left: &'a mut Left) -> Self {
+    pub fn new(de: &'a mut ValueDecoder<'de, 'b>, left: &'a mut Left) -> Self {
         let key = de.wire.src.no_mark();
         Self { de, left, key, room: MapRoom::NONE }
     }
 
-    /// Starts the value of an entry, which is of this kind.
+    /// Starts the value of an entry, whose type has this size.
     #[inline(always)]
-    fn begin_value(&mut self, kind: &'static Kind) -> Result<()> {
+    fn begin_value(&mut self, element: &'static ElementSize) -> Result<()> {
         if !self.left.take_one() {
             return Err(no_value(self.de.wire.offset()));
         }
         if COUNTED && self.room.is_used_up() {
-            self.make_room(kind.size)?;
+            self.make_room(element.size)?;
         }
-        self.de.wire.place(kind);
+        self.de.wire.place(element);
         Ok(())
     }
 
@@ -134,7 +136,7 @@ impl<'a, 'de, 'b, const COUNTED: bool> Map<'a, 'de, 'b, COUNTED> {
     }
 }
 
-impl<'de, const COUNTED: bool> de::MapAccess<'de> for Map<'_, 'de, '_, COUNTED> {
+impl<'de, const COUNTED: bool> de::MapAccess<'de> for MapEntries<'_, 'de, '_, COUNTED> {
     type Error = Error;
 
     #[inline(always)]
@@ -158,7 +160,7 @@ impl<'de, const COUNTED: bool> de::MapAccess<'de> for Map<'_, 'de, '_, COUNTED> 
 
     #[inline(always)]
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
-        self.begin_value(const { &Kind::of::<V::Value>() })?;
+        self.begin_value(const { &ElementSize::of::<V::Value>() })?;
         match seed.deserialize(&mut *self.de) {
             Ok(value) => Ok(value),
             Err(error) => Err(self.locate(error)),
@@ -212,14 +214,14 @@ fn key_len(encoded: &[u8]) -> u64 {
 /// An enum value with content, which is encoded as a map of one entry: the name of the variant and its
 /// content.
 pub struct EnumAccess<'a, 'de, 'b> {
-    de: &'a mut Decoder<'de, 'b>,
+    de: &'a mut ValueDecoder<'de, 'b>,
     name: Mark,
     is_read: bool,
 }
 
 impl<'a, 'de, 'b> EnumAccess<'a, 'de, 'b> {
     #[inline(always)]
-    pub fn new(de: &'a mut Decoder<'de, 'b>) -> Self {
+    pub fn new(de: &'a mut ValueDecoder<'de, 'b>) -> Self {
         let name = de.wire.src.no_mark();
         Self { de, name, is_read: false }
     }
@@ -231,7 +233,10 @@ impl<'a, 'de, 'b> EnumAccess<'a, 'de, 'b> {
 
     /// Reads the content, and adds the name of the variant to the path of errors.
     #[inline]
-    fn content<T>(&mut self, read: impl FnOnce(&mut Decoder<'de, 'b>) -> Result<T>) -> Result<T> {
+    fn content<T>(
+        &mut self,
+        read: impl FnOnce(&mut ValueDecoder<'de, 'b>) -> Result<T>,
+    ) -> Result<T> {
         let at = self.de.wire.offset();
         self.is_read = true;
         match read(self.de) {
@@ -274,7 +279,7 @@ impl<'de> de::VariantAccess<'de> for &mut EnumAccess<'_, 'de, '_> {
 
     #[inline]
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value> {
-        self.de.wire.place(const { &Kind::of::<T::Value>() });
+        self.de.wire.place(const { &ElementSize::of::<T::Value>() });
         self.content(|de| seed.deserialize(de))
     }
 

@@ -103,38 +103,38 @@ fn is_visitor(id: TypeId, fill: Fill) -> bool {
 }
 
 fn visitor_of<'de, T: Deserialize<'de>>() -> Option<TypeId> {
-    T::deserialize(Look).err()?.0
+    T::deserialize(VisitorProbe).err()?.0
 }
 
 /// A deserializer that always fails. For a sequence, the error contains the type of the visitor.
-struct Look;
+struct VisitorProbe;
 
 #[derive(Debug)]
-struct Seen(Option<TypeId>);
+struct RevealedVisitor(Option<TypeId>);
 
-impl fmt::Display for Seen {
+impl fmt::Display for RevealedVisitor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("nothing is deserialized here")
     }
 }
 
-impl std::error::Error for Seen {}
+impl std::error::Error for RevealedVisitor {}
 
-impl serde::de::Error for Seen {
+impl serde::de::Error for RevealedVisitor {
     fn custom<T: fmt::Display>(_: T) -> Self {
         Self(None)
     }
 }
 
-impl<'de> Deserializer<'de> for Look {
-    type Error = Seen;
+impl<'de> Deserializer<'de> for VisitorProbe {
+    type Error = RevealedVisitor;
 
-    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Seen> {
-        Err(Seen(None))
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, RevealedVisitor> {
+        Err(RevealedVisitor(None))
     }
 
-    fn deserialize_seq<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Seen> {
-        Err(Seen(Some(typeid::of::<V>())))
+    fn deserialize_seq<V: Visitor<'de>>(self, _: V) -> Result<V::Value, RevealedVisitor> {
+        Err(RevealedVisitor(Some(typeid::of::<V>())))
     }
 
     forward_to_deserialize_any! {

@@ -13,7 +13,7 @@ use crate::wire::head;
 use crate::wire::reader::Reader;
 
 #[derive(Debug)]
-pub struct Decoder<'de, 'b> {
+pub struct ValueDecoder<'de, 'b> {
     pub(crate) wire: Reader<'de, 'b>,
     /// The offset at which the last option was entered, and how many were entered at that offset. See
     /// `enter_some`.
@@ -21,7 +21,7 @@ pub struct Decoder<'de, 'b> {
     pub(super) some_count: usize,
 }
 
-impl<'de, 'b> Decoder<'de, 'b> {
+impl<'de, 'b> ValueDecoder<'de, 'b> {
     #[inline]
     pub fn new(input: Input<'de, 'b>, options: DecodeOptions) -> Self {
         Self::of(Reader::new(input, options.limits))

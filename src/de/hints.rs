@@ -2,10 +2,10 @@
 
 use serde::de::{self, Unexpected, Visitor};
 
-use super::columns::Shown;
+use super::columns::ShownText;
 use super::items::{visit_bytes, visit_unit_variant};
 use super::receive::received;
-use super::{Decoder, bulk, runs};
+use super::{ValueDecoder, bulk, runs};
 use crate::budget::Room;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -15,7 +15,7 @@ use crate::tensor::takes_elements;
 use crate::value;
 use crate::wire::head;
 use crate::wire::number::Numeric;
-use crate::wire::reader::{Item, Left, Reader};
+use crate::wire::reader::{ItemStart, Left, Reader};
 use crate::wire::tag;
 use crate::wire::tensor::Kind;
 
@@ -39,7 +39,7 @@ macro_rules! integers {
     )*};
 }
 
-impl<'de> de::Deserializer<'de> for &mut Decoder<'de, '_> {
+impl<'de> de::Deserializer<'de> for &mut ValueDecoder<'de, '_> {
     type Error = Error;
 
     #[inline]
@@ -108,14 +108,14 @@ impl<'de> de::Deserializer<'de> for &mut Decoder<'de, '_> {
     fn deserialize_bytes<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         let at = self.wire.offset();
         match self.wire.item()? {
-            Item::Head(head) if head.major() == head::BYTES => self.bytes(head, visitor),
-            Item::Head(head) if head.major() == head::ARRAY && takes_elements::<V>() => {
+            ItemStart::Head(head) if head.major() == head::BYTES => self.bytes(head, visitor),
+            ItemStart::Head(head) if head.major() == head::ARRAY && takes_elements::<V>() => {
                 self.seq(Left::of(head), Room::NONE, visitor)
             }
-            Item::Head(head) if head.major() == head::ARRAY => {
+            ItemStart::Head(head) if head.major() == head::ARRAY => {
                 visit_collected(self.seq(Left::of(head), Room::NONE, Collect)?, visitor)
             }
-            Item::Tag(tag::BUFFER) => {
+            ItemStart::Tag(tag::BUFFER) => {
                 let item = self.wire.tensor(tag::BUFFER)?;
                 match item.kind {
                     Kind::Tensor => {
@@ -129,21 +129,21 @@ impl<'de> de::Deserializer<'de> for &mut Decoder<'de, '_> {
                     ),
                 }
             }
-            Item::Tag(tag::COLUMNS) => visit_collected(self.columns(Collect)?, visitor),
-            Item::Within(levels) => self.below(levels, |de| de.deserialize_bytes(visitor)),
+            ItemStart::Tag(tag::COLUMNS) => visit_collected(self.columns(Collect)?, visitor),
+            ItemStart::Within(levels) => self.below(levels, |de| de.deserialize_bytes(visitor)),
             // A typed array of u8 has the same bytes as a byte string (RFC 8746, section 2.1).
-            Item::Tag(64 | 68) => {
+            ItemStart::Tag(64 | 68) => {
                 let head = self.wire.head()?;
                 if head.major() == head::BYTES {
                     self.bytes(head, visitor)
                 } else {
-                    Err(Decoder::wrong(at, head, &visitor))
+                    Err(ValueDecoder::wrong(at, head, &visitor))
                 }
             }
-            Item::Tag(tag) if DType::from_typed_array_tag(tag).is_some() => {
+            ItemStart::Tag(tag) if DType::from_typed_array_tag(tag).is_some() => {
                 visit_collected(self.typed_seq(tag, Collect)?, visitor)
             }
-            item => Err(Decoder::wrong_item(at, item, &visitor)),
+            item => Err(ValueDecoder::wrong_item(at, item, &visitor)),
         }
     }
 
@@ -262,7 +262,7 @@ impl<'de> de::Deserializer<'de> for &mut Decoder<'de, '_> {
             return self.variant(at, visitor);
         }
         match self.wire.short_text() {
-            Some(name) => visit_unit_variant(Shown::Borrowed(name), visitor),
+            Some(name) => visit_unit_variant(ShownText::Borrowed(name), visitor),
             None => self.unusual_enum(visitor),
         }
     }
@@ -287,7 +287,7 @@ impl<'de> de::Deserializer<'de> for &mut Decoder<'de, '_> {
     }
 }
 
-impl<'de> Decoder<'de, '_> {
+impl<'de> ValueDecoder<'de, '_> {
     /// Reads a sequence or a tuple. `room` is that of its elements.
     #[inline(always)]
     pub(super) fn sequence<V: Visitor<'de>>(&mut self, room: Room, visitor: V) -> Result<V::Value> {
@@ -303,13 +303,13 @@ impl<'de> Decoder<'de, '_> {
     fn unusual_sequence<V: Visitor<'de>>(&mut self, room: Room, visitor: V) -> Result<V::Value> {
         let at = self.wire.offset();
         match self.wire.item()? {
-            Item::Head(head) if head.major() == head::ARRAY => {
+            ItemStart::Head(head) if head.major() == head::ARRAY => {
                 match runs::plain_numbers::<V>(&mut self.wire, head) {
                     Some(numbers) => Ok(numbers),
                     None => self.seq(Left::of(head), room, visitor),
                 }
             }
-            Item::Head(head) if head.major() == head::BYTES => {
+            ItemStart::Head(head) if head.major() == head::BYTES => {
                 received(visitor, |to| self.give_byte_numbers(head, at, to))
             }
             item => self.other_seq(at, item, visitor),
@@ -320,11 +320,11 @@ impl<'de> Decoder<'de, '_> {
     fn unusual_struct<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
         let at = self.wire.offset();
         match self.wire.item()? {
-            Item::Head(head) if head.major() == head::MAP => {
+            ItemStart::Head(head) if head.major() == head::MAP => {
                 self.entries::<false, V>(Left::of(head), visitor)
             }
             // Some other encoders write structs as arrays.
-            Item::Head(head) if head.major() == head::ARRAY => {
+            ItemStart::Head(head) if head.major() == head::ARRAY => {
                 self.seq(Left::of(head), Room::INSIDE, visitor)
             }
             item => self.other_struct(at, item, visitor),
@@ -335,7 +335,7 @@ impl<'de> Decoder<'de, '_> {
     fn unusual_map<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
         let at = self.wire.offset();
         match self.wire.item()? {
-            Item::Head(head) if head.major() == head::MAP => {
+            ItemStart::Head(head) if head.major() == head::MAP => {
                 self.entries::<true, V>(Left::of(head), visitor)
             }
             item => self.other_map(at, item, visitor),

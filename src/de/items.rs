@@ -2,10 +2,12 @@
 
 use serde::de::{self, Deserializer as _, Unexpected, Visitor};
 
-use super::Decoder;
-use super::access::{EnumAccess, Map, Seq};
+use super::ValueDecoder;
+use super::access::{EnumAccess, MapEntries, Seq};
 use super::bulk::{self, Fill};
-use super::columns::{Elements, Entries, Name, PlainArray, Shown, Variant, check_rank, not_read};
+use super::columns::{
+    PlainArray, RowElements, RowEntries, RowName, RowVariant, ShownText, check_rank, not_read,
+};
 use super::receive::{Given, Receiver, received};
 use super::whole::WholeTensor;
 use crate::budget::{Budget, Room};
@@ -13,19 +15,19 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Held, Slot};
 use crate::io::input::Input;
-use crate::io::source::Bytes;
-use crate::meta::{TensorMeta, UsualMeta};
+use crate::io::source::SourceBytes;
+use crate::meta::{CompactMeta, TensorMeta};
 use crate::serde_model::{Narrowing, invalid, keeps_any_key, wrong_number};
 use crate::value;
 use crate::wire::encoded;
 use crate::wire::head::{self, Head};
 use crate::wire::number::Numeric;
-use crate::wire::reader::{Item, Left, Reader, unexpected_break};
+use crate::wire::reader::{ItemStart, Left, Reader, unexpected_break};
 use crate::wire::strings::Text;
 use crate::wire::tag;
 use crate::wire::tensor::{Kind, TensorItem};
 
-impl<'de> Decoder<'de, '_> {
+impl<'de> ValueDecoder<'de, '_> {
     #[cold]
     pub(super) fn wrong(at: u64, found: Head, expected: &dyn de::Expected) -> Error {
         if found.initial == head::BREAK {
@@ -43,11 +45,11 @@ impl<'de> Decoder<'de, '_> {
     }
 
     #[cold]
-    pub(super) fn wrong_item(at: u64, found: Item, expected: &dyn de::Expected) -> Error {
+    pub(super) fn wrong_item(at: u64, found: ItemStart, expected: &dyn de::Expected) -> Error {
         match found {
-            Item::Head(head) => Self::wrong(at, head, expected),
-            Item::Tag(tag) => invalid(Unexpected::Other(tag_name(tag)), expected).at(at),
-            Item::Within(_) => invalid(Unexpected::Other("tag"), expected).at(at),
+            ItemStart::Head(head) => Self::wrong(at, head, expected),
+            ItemStart::Tag(tag) => invalid(Unexpected::Other(tag_name(tag)), expected).at(at),
+            ItemStart::Within(_) => invalid(Unexpected::Other("tag"), expected).at(at),
         }
     }
 
@@ -56,13 +58,13 @@ impl<'de> Decoder<'de, '_> {
     pub(super) fn number(&mut self, expected: &dyn de::Expected) -> Result<Numeric> {
         let at = self.wire.offset();
         match self.wire.item()? {
-            Item::Head(head) => match Numeric::from_head(head) {
+            ItemStart::Head(head) => match Numeric::from_head(head) {
                 Some(number) => Ok(number),
                 None => Err(Self::wrong(at, head, expected)),
             },
-            Item::Tag(tag @ (tag::BIGNUM | tag::NEGATIVE_BIGNUM)) => self.wire.bignum(tag),
-            Item::Within(levels) => self.below(levels, |de| de.number(expected)),
-            Item::Tag(tag) => Err(Self::wrong_item(at, Item::Tag(tag), expected)),
+            ItemStart::Tag(tag @ (tag::BIGNUM | tag::NEGATIVE_BIGNUM)) => self.wire.bignum(tag),
+            ItemStart::Within(levels) => self.below(levels, |de| de.number(expected)),
+            ItemStart::Tag(tag) => Err(Self::wrong_item(at, ItemStart::Tag(tag), expected)),
         }
     }
 
@@ -122,7 +124,7 @@ impl<'de> Decoder<'de, '_> {
     pub(super) fn plain(&mut self, expected: &dyn de::Expected) -> Result<Head> {
         let at = self.wire.offset();
         match self.wire.item()? {
-            Item::Head(head) => Ok(head),
+            ItemStart::Head(head) => Ok(head),
             item => self.plain_tagged(item, at, expected),
         }
     }
@@ -130,7 +132,7 @@ impl<'de> Decoder<'de, '_> {
     #[cold]
     pub(super) fn plain_tagged(
         &mut self,
-        found: Item,
+        found: ItemStart,
         at: u64,
         expected: &dyn de::Expected,
     ) -> Result<Head> {
@@ -139,7 +141,7 @@ impl<'de> Decoder<'de, '_> {
             levels => self.below(levels, |de| de.wire.item())?,
         };
         match item {
-            Item::Head(head) => Ok(head),
+            ItemStart::Head(head) => Ok(head),
             item => Err(Self::wrong_item(at, item, expected)),
         }
     }
@@ -147,10 +149,10 @@ impl<'de> Decoder<'de, '_> {
     /// If `found` is the tag `TSOM` or a tag without a meaning, passes over all such tags that follow, and returns the
     /// number of these tags. Otherwise reads nothing and returns 0.
     #[cold]
-    pub(super) fn some_tags(&mut self, found: Item) -> Result<usize> {
+    pub(super) fn some_tags(&mut self, found: ItemStart) -> Result<usize> {
         let first = match found {
-            Item::Tag(tag::SOME) => 1,
-            Item::Within(levels) => levels,
+            ItemStart::Tag(tag::SOME) => 1,
+            ItemStart::Within(levels) => levels,
             _ => return Ok(0),
         };
         let passes = |tag| tag == tag::SOME || !tag::has_meaning(tag);
@@ -180,7 +182,7 @@ impl<'de> Decoder<'de, '_> {
         visitor: V,
     ) -> Result<V::Value> {
         self.wire.enter()?;
-        let result = visitor.visit_map(Map::<COUNTED>::new(self, &mut left));
+        let result = visitor.visit_map(MapEntries::<COUNTED>::new(self, &mut left));
         self.leave(result, left, "a map")
     }
 
@@ -201,11 +203,10 @@ impl<'de> Decoder<'de, '_> {
     #[inline(always)]
     fn leave<T>(&mut self, result: Result<T>, left: Left, what: &str) -> Result<T> {
         self.wire.leave();
-        match (result, left.known()) {
-            (Ok(value), Some(0)) => Ok(value),
-            (Ok(value), _) => self.close_slow(left, what).map(|()| value),
-            (Err(error), _) => Err(error),
+        if left.known() != Some(0) && result.is_ok() {
+            self.close_slow(left, what)?;
         }
+        result
     }
 
     /// Checks that the visitor has taken all elements, and takes the break of an indefinite length.
@@ -226,15 +227,15 @@ impl<'de> Decoder<'de, '_> {
     pub(super) fn other_seq<V: Visitor<'de>>(
         &mut self,
         at: u64,
-        found: Item,
+        found: ItemStart,
         visitor: V,
     ) -> Result<V::Value> {
         match found {
-            Item::Within(levels) => self.below(levels, |de| de.deserialize_seq(visitor)),
-            Item::Tag(tag::BIGNUM | tag::NEGATIVE_BIGNUM | tag::SOME) | Item::Head(_) => {
+            ItemStart::Within(levels) => self.below(levels, |de| de.deserialize_seq(visitor)),
+            ItemStart::Tag(tag::BIGNUM | tag::NEGATIVE_BIGNUM | tag::SOME) | ItemStart::Head(_) => {
                 Err(Self::wrong_item(at, found, &visitor))
             }
-            Item::Tag(tag) => self.typed_seq(tag, visitor),
+            ItemStart::Tag(tag) => self.typed_seq(tag, visitor),
         }
     }
 
@@ -244,14 +245,14 @@ impl<'de> Decoder<'de, '_> {
     pub(super) fn other_map<V: Visitor<'de>>(
         &mut self,
         at: u64,
-        found: Item,
+        found: ItemStart,
         visitor: V,
     ) -> Result<V::Value> {
         match found {
-            Item::Tag(tag @ (tag::ROW_MAJOR | tag::COLUMN_MAJOR | tag::TENSOR | tag::BUFFER)) => {
-                received(visitor, |to| self.give_tensor(tag, to))
-            }
-            Item::Within(levels) => self.below(levels, |de| de.deserialize_map(visitor)),
+            ItemStart::Tag(
+                tag @ (tag::ROW_MAJOR | tag::COLUMN_MAJOR | tag::TENSOR | tag::BUFFER),
+            ) => received(visitor, |to| self.give_tensor(tag, to)),
+            ItemStart::Within(levels) => self.below(levels, |de| de.deserialize_map(visitor)),
             _ => Err(Self::wrong_item(at, found, &visitor)),
         }
     }
@@ -263,12 +264,12 @@ impl<'de> Decoder<'de, '_> {
     pub(super) fn other_struct<V: Visitor<'de>>(
         &mut self,
         at: u64,
-        found: Item,
+        found: ItemStart,
         visitor: V,
     ) -> Result<V::Value> {
         match found {
-            Item::Tag(tag::COLUMNS) => self.columns(visitor),
-            Item::Within(levels) => {
+            ItemStart::Tag(tag::COLUMNS) => self.columns(visitor),
+            ItemStart::Within(levels) => {
                 self.below(levels, |de| de.deserialize_struct("", &[], visitor))
             }
             _ => Err(Self::wrong_item(at, found, &visitor)),
@@ -321,7 +322,7 @@ impl<'de> Decoder<'de, '_> {
         let (unclosed, narrowing) = (item.unclosed(), item.kind.into());
         self.lend_budget(|de, budget| {
             let (meta, bytes) = de.wire.payload_bytes(item)?;
-            let numbers = Elements::of_numbers(&meta.dtype, narrowing, bytes, at, budget);
+            let numbers = RowElements::of_numbers(&meta.dtype, narrowing, bytes, at, budget);
             let given = numbers.and_then(|numbers| to.receive(Given::Elements(numbers)));
             given.map_err(|error| error.at(at))
         })?;
@@ -346,7 +347,8 @@ impl<'de> Decoder<'de, '_> {
     ) -> Result<()> {
         self.lend_budget(|de, budget| {
             let bytes = de.wire.string(head)?;
-            let numbers = Elements::of_numbers(&DType::U8, Narrowing::Nearest, bytes, at, budget);
+            let numbers =
+                RowElements::of_numbers(&DType::U8, Narrowing::Nearest, bytes, at, budget);
             let given = numbers.and_then(|numbers| to.receive(Given::Elements(numbers)));
             given.map_err(|error| error.at(at))
         })
@@ -364,21 +366,21 @@ impl<'de> Decoder<'de, '_> {
         }
         let item = match self.wire.item()? {
             // The tag `TSOM` has no meaning around a value that cannot be null.
-            found @ (Item::Tag(tag::SOME) | Item::Within(_)) => {
+            found @ (ItemStart::Tag(tag::SOME) | ItemStart::Within(_)) => {
                 let levels = self.some_tags(found)?;
                 return self.below(levels, |de| de.tensor(visitor));
             }
-            Item::Tag(tag::COLUMNS) => {
+            ItemStart::Tag(tag::COLUMNS) => {
                 let numbers = self.columns(PlainArray).map_err(|error| error.at(at))?;
                 self.wire.charge(numbers.elements_len())?;
                 return numbers.pass_on(visitor).map_err(|error| error.at(at));
             }
-            Item::Tag(tag @ (tag::BIGNUM | tag::NEGATIVE_BIGNUM)) => {
-                return Err(Self::wrong_item(at, Item::Tag(tag), &visitor));
+            ItemStart::Tag(tag @ (tag::BIGNUM | tag::NEGATIVE_BIGNUM)) => {
+                return Err(Self::wrong_item(at, ItemStart::Tag(tag), &visitor));
             }
-            Item::Tag(tag) => self.wire.tensor(tag).map_err(|error| error.at(at))?,
-            Item::Head(head) if head.major() == head::ARRAY => self.wire.number_array(head)?,
-            item @ Item::Head(_) => return Err(Self::wrong_item(at, item, &visitor)),
+            ItemStart::Tag(tag) => self.wire.tensor(tag).map_err(|error| error.at(at))?,
+            ItemStart::Head(head) if head.major() == head::ARRAY => self.wire.number_array(head)?,
+            item @ ItemStart::Head(_) => return Err(Self::wrong_item(at, item, &visitor)),
         };
         self.hand_over(item, visitor).map_err(|error| error.at(at))
     }
@@ -386,7 +388,7 @@ impl<'de> Decoder<'de, '_> {
     #[inline(always)]
     fn usual_tensor<V: Visitor<'de>>(
         &mut self,
-        meta: UsualMeta,
+        meta: CompactMeta,
         len: usize,
         visitor: V,
     ) -> Result<V::Value> {
@@ -395,7 +397,7 @@ impl<'de> Decoder<'de, '_> {
         }
         let size = DType::size_of_little_endian(meta.tag()).unwrap_or(1);
         match self.wire.payload_block(size, len)? {
-            Bytes::Borrowed(bytes) => visitor.visit_enum(WholeTensor::new(meta, bytes)),
+            SourceBytes::Borrowed(bytes) => visitor.visit_enum(WholeTensor::new(meta, bytes)),
             bytes => show(meta.general()?, true, Held::Nothing, bytes, visitor),
         }
     }
@@ -431,17 +433,17 @@ impl<'de> Decoder<'de, '_> {
         let unclosed = item.unclosed();
         self.lend_budget(|de, budget| {
             let (meta, bytes) = de.wire.payload_bytes(item)?;
-            to.receive(Given::Entries(Entries::of_tensor(&meta, bytes, at, budget)?))
+            to.receive(Given::Entries(RowEntries::of_tensor(&meta, bytes, at, budget)?))
         })?;
         self.wire.close(unclosed)
     }
 
     /// Reads the encoded bytes of an item. Payloads in buffers are inserted into it.
-    pub(super) fn raw(&mut self) -> Result<Bytes<'de, 'static>> {
+    pub(super) fn raw(&mut self) -> Result<SourceBytes<'de, 'static>> {
         let at = self.wire.offset();
         // Items are borrowed here, because metadata is in memory.
         let item = match self.wire.capture()? {
-            Bytes::Borrowed(item) => item,
+            SourceBytes::Borrowed(item) => item,
             other => return Ok(other),
         };
         let (levels, allowance) = (self.wire.max_depth(), self.wire.allowance());
@@ -453,11 +455,11 @@ impl<'de> Decoder<'de, '_> {
                 allowance.take_over(&inner.allowance());
                 crate::to_vec(&value)?
             }
-            _ => return Ok(Bytes::Borrowed(item)),
+            _ => return Ok(SourceBytes::Borrowed(item)),
         };
         self.wire.resume(&allowance);
         self.wire.charge(whole.len() as u64)?;
-        Ok(Bytes::Owned(whole))
+        Ok(SourceBytes::Owned(whole))
     }
 
     /// Reads a byte string that is in a buffer.
@@ -516,19 +518,19 @@ impl<'de> Decoder<'de, '_> {
     #[inline(never)]
     pub(super) fn unusual_enum<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
         if let Some(name) = self.wire.short_copied_text() {
-            return visit_unit_variant(Shown::of(&name?), visitor);
+            return visit_unit_variant(ShownText::of(&name?), visitor);
         }
         let at = self.wire.offset();
         let head = match self.wire.item()? {
-            Item::Head(head) => head,
-            found @ (Item::Tag(tag::SOME) | Item::Within(_)) => {
+            ItemStart::Head(head) => head,
+            found @ (ItemStart::Tag(tag::SOME) | ItemStart::Within(_)) => {
                 let levels = self.some_tags(found)?;
                 return self.below(levels, |de| de.unusual_enum(visitor));
             }
-            found @ Item::Tag(_) => return Err(Self::wrong_item(at, found, &visitor)),
+            found @ ItemStart::Tag(_) => return Err(Self::wrong_item(at, found, &visitor)),
         };
         match head.major() {
-            head::TEXT => visit_unit_variant(Shown::of(&self.wire.text(head)?), visitor),
+            head::TEXT => visit_unit_variant(ShownText::of(&self.wire.text(head)?), visitor),
             head::MAP if head.is_indefinite() => {
                 let value = self.variant(at, visitor)?;
                 self.wire.end("an enum")?;
@@ -564,12 +566,12 @@ impl<'de> Decoder<'de, '_> {
     pub(super) fn unit(&mut self, expected: &dyn de::Expected) -> Result<()> {
         let at = self.wire.offset();
         let head = match self.wire.item()? {
-            Item::Head(head) => head,
-            found @ (Item::Tag(tag::SOME) | Item::Within(_)) => {
+            ItemStart::Head(head) => head,
+            found @ (ItemStart::Tag(tag::SOME) | ItemStart::Within(_)) => {
                 let levels = self.some_tags(found)?;
                 return self.below(levels, |de| de.unit(expected));
             }
-            found @ Item::Tag(_) => return Err(Self::wrong_item(at, found, expected)),
+            found @ ItemStart::Tag(_) => return Err(Self::wrong_item(at, found, expected)),
         };
         match head.initial {
             head::NULL | head::UNDEFINED => Ok(()),
@@ -586,9 +588,9 @@ impl<'de> Decoder<'de, '_> {
     pub(super) fn any<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
         let at = self.wire.offset();
         let head = match self.wire.item()? {
-            Item::Head(head) => head,
-            Item::Tag(tag) => return self.any_tagged(tag, at, visitor),
-            Item::Within(levels) => return self.below(levels, |de| de.any(visitor)),
+            ItemStart::Head(head) => head,
+            ItemStart::Tag(tag) => return self.any_tagged(tag, at, visitor),
+            ItemStart::Within(levels) => return self.below(levels, |de| de.any(visitor)),
         };
         match head.major() {
             head::UNSIGNED => visitor.visit_u64(head.arg),
@@ -688,23 +690,23 @@ pub(super) fn visit_text<'de, V: Visitor<'de>>(
 
 /// Passes an enum without content to a visitor, by the name of its variant.
 pub(super) fn visit_unit_variant<'de, V: Visitor<'de>>(
-    name: Shown<'de, '_>,
+    name: ShownText<'de, '_>,
     visitor: V,
 ) -> Result<V::Value> {
     let budget = Budget::unlimited();
-    Variant::unit(Name::new(name, &budget)).visit(visitor)
+    RowVariant::unit(RowName::new(name, &budget)).visit(visitor)
 }
 
 /// Passes a byte string to a visitor.
 #[inline(always)]
 pub(super) fn visit_bytes<'de, V: Visitor<'de>>(
-    bytes: Bytes<'de, '_>,
+    bytes: SourceBytes<'de, '_>,
     visitor: V,
 ) -> Result<V::Value> {
     match bytes {
-        Bytes::Borrowed(bytes) => visitor.visit_borrowed_bytes(bytes),
-        Bytes::Copied(bytes) => visitor.visit_bytes(bytes),
-        Bytes::Owned(bytes) => visitor.visit_byte_buf(bytes),
+        SourceBytes::Borrowed(bytes) => visitor.visit_borrowed_bytes(bytes),
+        SourceBytes::Copied(bytes) => visitor.visit_bytes(bytes),
+        SourceBytes::Owned(bytes) => visitor.visit_byte_buf(bytes),
     }
 }
 
@@ -714,13 +716,13 @@ pub(super) fn show<'de, V: Visitor<'de>>(
     meta: TensorMeta,
     stated: bool,
     held: Held,
-    bytes: Bytes<'de, '_>,
+    bytes: SourceBytes<'de, '_>,
     visitor: V,
 ) -> Result<V::Value> {
     handoff::offer(Slot::Incoming { meta, stated, held }, || match bytes {
-        Bytes::Borrowed(bytes) => visitor.visit_borrowed_bytes(bytes),
-        Bytes::Copied(bytes) => visitor.visit_bytes(bytes),
-        Bytes::Owned(bytes) => visitor.visit_bytes(&bytes),
+        SourceBytes::Borrowed(bytes) => visitor.visit_borrowed_bytes(bytes),
+        SourceBytes::Copied(bytes) => visitor.visit_bytes(bytes),
+        SourceBytes::Owned(bytes) => visitor.visit_bytes(&bytes),
     })
 }
 

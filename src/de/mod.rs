@@ -17,8 +17,8 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserialize, DeserializeOwned, Visitor};
 
-pub(crate) use self::columns::{ColumnOfGroups, Wanted};
-pub(crate) use self::decoder::Decoder;
+pub(crate) use self::columns::{ColumnOfGroups, WantedRows};
+pub(crate) use self::decoder::ValueDecoder;
 pub(crate) use self::fields::fields_of;
 pub use self::stream::StreamDeserializer;
 use crate::budget::Budget;
@@ -48,7 +48,7 @@ pub fn from_slice_with<'de, T: Deserialize<'de>>(
     slice: &'de [u8],
     options: DecodeOptions,
 ) -> Result<T> {
-    Decoder::new(Input::slice(slice), options).message(slice.starts_with(&MAGIC))
+    ValueDecoder::new(Input::slice(slice), options).message(slice.starts_with(&MAGIC))
 }
 
 /// Decodes a value from `reader`, whose input must contain exactly one. Tensors are read directly into
@@ -74,7 +74,7 @@ pub fn from_reader_with<R: io::Read, T: DeserializeOwned>(
     let mut read = IoRead::new(reader);
     read.fill(MAGIC.len())?;
     let is_archive = read.window().starts_with(&MAGIC);
-    Decoder::new(Input::stream(&mut read), options).message(is_archive)
+    ValueDecoder::new(Input::stream(&mut read), options).message(is_archive)
 }
 
 /// Decodes values from a slice or a reader.
@@ -126,8 +126,8 @@ impl<R: io::Read> Deserializer<IoRead<R>> {
 
 impl<'de, R: Read<'de>> Deserializer<R> {
     /// Calls `read` with a decoder that goes on where this deserializer is.
-    fn with<T>(&mut self, read: impl FnOnce(&mut Decoder<'de, '_>) -> Result<T>) -> Result<T> {
-        let mut decoder = Decoder::going_on(self.src.input(), &self.budget);
+    fn with<T>(&mut self, read: impl FnOnce(&mut ValueDecoder<'de, '_>) -> Result<T>) -> Result<T> {
+        let mut decoder = ValueDecoder::going_on(self.src.input(), &self.budget);
         let result = read(&mut decoder);
         let (offset, budget) = decoder.into_parts();
         self.src.move_to(offset);

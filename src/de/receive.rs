@@ -4,17 +4,17 @@ use std::fmt;
 
 use serde::de::{Expected, Visitor};
 
-use super::columns::{Elements, Entries};
+use super::columns::{RowElements, RowEntries};
 use super::items::visit_bytes;
 use crate::error::{Error, Result};
-use crate::io::source::Bytes;
+use crate::io::source::SourceBytes;
 use crate::mem::AnyVec;
 
 /// What a visitor is given.
 pub enum Given<'c, 'de> {
-    Elements(Elements<'c, 'de>),
-    Entries(Entries<'c, 'de>),
-    Bytes(Bytes<'de, 'c>),
+    Elements(RowElements<'c, 'de>),
+    Entries(RowEntries<'c, 'de>),
+    Bytes(SourceBytes<'de, 'c>),
     /// The value that the visitor would make.
     Vec(AnyVec),
 }

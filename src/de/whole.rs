@@ -1,17 +1,17 @@
 //! Passes a tensor to this crate's visitor through serde's calls alone.
 //!
 //! Most tensors pass through the slot of [`crate::handoff`], which takes longer than copying a small
-//! tensor. A tensor of the [usual form](UsualMeta) instead looks like a variant of an enum. The variant's index is
-//! [`UsualMeta::head`], and its content are [`UsualMeta::dims`] and the payload.
+//! tensor. A tensor of the [usual form](CompactMeta) instead looks like a variant of an enum. The variant's index is
+//! [`CompactMeta::head`], and its content are [`CompactMeta::dims`] and the payload.
 
 use serde::de::value::{BorrowedBytesDeserializer, U16Deserializer, U128Deserializer};
 use serde::de::{self, DeserializeSeed, EnumAccess, SeqAccess, VariantAccess, Visitor};
 
 use crate::error::{Error, Result};
-use crate::meta::UsualMeta;
+use crate::meta::CompactMeta;
 
 pub struct WholeTensor<'de> {
-    meta: UsualMeta,
+    meta: CompactMeta,
     payload: &'de [u8],
     /// The number of elements that were passed on.
     passed: u8,
@@ -19,7 +19,7 @@ pub struct WholeTensor<'de> {
 
 impl<'de> WholeTensor<'de> {
     #[inline(always)]
-    pub fn new(meta: UsualMeta, payload: &'de [u8]) -> Self {
+    pub fn new(meta: CompactMeta, payload: &'de [u8]) -> Self {
         Self { meta, payload, passed: 0 }
     }
 }

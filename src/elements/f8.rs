@@ -3,7 +3,7 @@
 use crate::dtype::DType;
 
 /// How the 7 bits after the sign represent a number.
-struct Layout {
+struct FloatLayout {
     /// The number of mantissa bits.
     mantissa: u32,
     /// The exponent bias.
@@ -21,7 +21,7 @@ enum Special {
     NegativeZeroIsNan,
 }
 
-impl Layout {
+impl FloatLayout {
     /// `None` for [`DType::F8E8M0`], which has no sign and no mantissa.
     fn of(dtype: &DType) -> Option<Self> {
         let (mantissa, bias, special) = match dtype {
@@ -49,7 +49,7 @@ impl DType {
         if *self == Self::F8E8M0 {
             return Some(if byte == 0xff { f64::NAN } else { power(i32::from(byte) - 127) });
         }
-        let Layout { mantissa: width, bias, special } = Layout::of(self)?;
+        let FloatLayout { mantissa: width, bias, special } = FloatLayout::of(self)?;
         let (sign, rest) = (if byte & 0x80 == 0 { 1.0 } else { -1.0 }, byte & 0x7f);
         let (exponent, mantissa) = (rest >> width, rest & ((1 << width) - 1));
         let is_highest = exponent == 0x7f >> width;
@@ -78,7 +78,7 @@ impl DType {
     /// assert_eq!(DType::F8E8M0.encode_f8(1.0), None);
     /// ```
     pub fn encode_f8(&self, value: f64) -> Option<u8> {
-        let Layout { mantissa: width, bias, special } = Layout::of(self)?;
+        let FloatLayout { mantissa: width, bias, special } = FloatLayout::of(self)?;
         let (nan, largest, above) = match special {
             Special::Ieee => (0x7e, 0x7b, 0x7c),
             Special::LastIsNan => (0x7f, 0x7e, 0x7f),

@@ -12,7 +12,7 @@ impl Elements {
     pub fn serialize_plain<S: SerializeSeq>(&self, seq: &mut S) -> Result<(), S::Error> {
         let double = matches!(self.dtype(), DType::F64 | DType::C128);
         (0..self.plain_len()).try_for_each(|index| {
-            seq.serialize_element(&Plain { number: self.plain_number(index), double })
+            seq.serialize_element(&PlainElement { number: self.plain_number(index), double })
         })
     }
 
@@ -34,12 +34,12 @@ impl Elements {
 }
 
 /// One element, and whether its floats have the type `f64`.
-struct Plain {
+struct PlainElement {
     number: Number,
     double: bool,
 }
 
-impl Serialize for Plain {
+impl Serialize for PlainElement {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.number {
             Number::Bool(value) => serializer.serialize_bool(value),

@@ -167,7 +167,7 @@ impl AtomicFile {
             // second call would report success.
             file.sync_all().map_err(|error| failed(error, "cannot sync"))?;
             // Opened before the rename, so that the target is unchanged if this fails.
-            dir = Some(Directory::open(parent(&target))?);
+            dir = Some(DurableDirectory::open(parent(&target))?);
         }
         publish(temp, &target).map_err(|error| failed(error, "cannot move a temporary file to"))?;
         dir.map_or(Ok(()), |dir| dir.sync())
@@ -405,14 +405,14 @@ pub fn parent(target: &Path) -> &Path {
 }
 
 /// A directory whose entries can be made durable.
-pub struct Directory<'a> {
+pub struct DurableDirectory<'a> {
     path: &'a Path,
     #[cfg(unix)]
     handle: File,
 }
 
 #[cfg(unix)]
-impl<'a> Directory<'a> {
+impl<'a> DurableDirectory<'a> {
     pub fn open(path: &'a Path) -> Result<Self> {
         let handle = File::open(path)
             .map_err(|error| Error::io_at(error, "cannot open for syncing the directory", path))?;
@@ -437,7 +437,7 @@ impl<'a> Directory<'a> {
 /// On other systems, directories cannot be synced. The journal of the file system keeps their entries.
 #[cfg(not(unix))]
 #[allow(clippy::unnecessary_wraps)]
-impl<'a> Directory<'a> {
+impl<'a> DurableDirectory<'a> {
     pub fn open(path: &'a Path) -> Result<Self> {
         Ok(Self { path })
     }

@@ -102,9 +102,9 @@ pub fn read_past(
 }
 
 /// Buffers of which only the lengths are known: the start and length of each.
-pub struct Lengths<'a>(pub &'a [(u64, u64)]);
+pub struct BufferLengths<'a>(pub &'a [(u64, u64)]);
 
-impl<'de> Buffers<'de> for Lengths<'_> {
+impl<'de> Buffers<'de> for BufferLengths<'_> {
     fn places(&self) -> &[(u64, u64)] {
         self.0
     }

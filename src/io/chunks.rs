@@ -37,14 +37,14 @@ impl ChunkLen {
     }
 
     /// Divides some bytes of a buffer of `len` bytes into whole chunks and, before and behind them, parts of chunks.
-    pub fn divide(self, bytes: Range<u64>, len: u64) -> impl Iterator<Item = Piece> {
+    pub fn divide(self, bytes: Range<u64>, len: u64) -> impl Iterator<Item = ChunkPiece> {
         let Range { start, end } = bytes;
         let first = start.checked_next_multiple_of(self.0).unwrap_or(u64::MAX);
         let last = if end == len { end } else { end - end % self.0 };
         let before = (start..first.min(end), false);
         let behind = (first.max(last)..end, false);
         let pieces = [before, (first..last, true), behind].into_iter();
-        pieces.filter(|(range, _)| !range.is_empty()).map(move |(range, is_whole)| Piece {
+        pieces.filter(|(range, _)| !range.is_empty()).map(move |(range, is_whole)| ChunkPiece {
             index: range.start / self.0,
             from: usize::try_from(range.start % self.0).unwrap_or(usize::MAX),
             len: usize::try_from(range.end - range.start).unwrap_or(usize::MAX),
@@ -55,7 +55,7 @@ impl ChunkLen {
 
 /// Whole chunks of a buffer, or part of one chunk.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct ChunkPiece {
     /// The number of the chunk, or of the first one.
     pub index: u64,
     /// The offset of the piece in this chunk.
@@ -276,8 +276,8 @@ mod tests {
     #[test]
     fn bytes_are_divided_into_whole_chunks_and_parts() {
         const C: usize = 64 << 10;
-        let whole = |index, len| Piece { index, from: 0, len, is_whole: true };
-        let part = |index, from, len| Piece { index, from, len, is_whole: false };
+        let whole = |index, len| ChunkPiece { index, from: 0, len, is_whole: true };
+        let part = |index, from, len| ChunkPiece { index, from, len, is_whole: false };
         let len = 3 * C + 7;
         for (bytes, expected) in [
             (5..5, vec![]),

@@ -7,7 +7,7 @@ use std::{fmt, io};
 
 use crate::error::{Error, Result};
 use crate::io::buffers::Buffers;
-use crate::io::source::{Bytes, IoRead, KEY, allowed_in_memory, too_short};
+use crate::io::source::{IoRead, KEY, SourceBytes, allowed_in_memory, too_short};
 use crate::mem::Window;
 use crate::options::Limits;
 
@@ -84,9 +84,9 @@ impl<'de, 'b> Input<'de, 'b> {
     }
 
     /// Items that were taken from a document, where they are at offset `base`.
-    pub fn items(items: &'b Bytes<'de, '_>, base: u64) -> Self {
+    pub fn items(items: &'b SourceBytes<'de, '_>, base: u64) -> Self {
         let window = match items {
-            Bytes::Borrowed(bytes) => Window::lent(bytes),
+            SourceBytes::Borrowed(bytes) => Window::lent(bytes),
             other => Window::copied(other.as_slice()),
         };
         Self::of(window, base, InputKind::Items)
@@ -212,16 +212,16 @@ impl<'de, 'b> Input<'de, 'b> {
 
     /// Takes exactly `len` bytes. `what` names them in the error if the input is too short.
     #[inline(always)]
-    pub fn take<'s>(&'s mut self, len: usize, what: &str) -> Result<Bytes<'de, 's>> {
+    pub fn take<'s>(&'s mut self, len: usize, what: &str) -> Result<SourceBytes<'de, 's>> {
         if let Some(bytes) = self.lent().and_then(|rest| rest.get(..len)) {
             self.advance(len);
-            return Ok(Bytes::Borrowed(bytes));
+            return Ok(SourceBytes::Borrowed(bytes));
         }
         self.other_take(len, what)
     }
 
     #[inline(never)]
-    fn other_take<'s>(&'s mut self, len: usize, what: &str) -> Result<Bytes<'de, 's>> {
+    fn other_take<'s>(&'s mut self, len: usize, what: &str) -> Result<SourceBytes<'de, 's>> {
         if self.window.len() < len {
             let at = self.offset();
             if !self.window.has_source() {
@@ -229,11 +229,11 @@ impl<'de, 'b> Input<'de, 'b> {
             }
             let gathered = self.with_stream(|read| read.gather(len, what));
             if let Some(bytes) = gathered.transpose()?.flatten() {
-                return Ok(Bytes::Owned(bytes));
+                return Ok(SourceBytes::Owned(bytes));
             }
         }
         match self.window.take(0, len) {
-            Some(bytes) => Ok(Bytes::Copied(bytes)),
+            Some(bytes) => Ok(SourceBytes::Copied(bytes)),
             None => Err(Error::eof(what)),
         }
     }
@@ -296,14 +296,14 @@ impl<'de, 'b> Input<'de, 'b> {
     }
 
     /// Ends the recording and returns the bytes read since [`record`](Self::record).
-    pub fn recorded(&mut self) -> Bytes<'de, 'static> {
+    pub fn recorded(&mut self) -> SourceBytes<'de, 'static> {
         let (from, left) = (self.recorded_from, self.window.len());
         if let Some(whole) = self.window.lent_whole() {
-            return Bytes::Borrowed(recorded(whole, from, left));
+            return SourceBytes::Borrowed(recorded(whole, from, left));
         }
         match self.with_stream(IoRead::recorded) {
-            Some(bytes) => Bytes::Owned(bytes),
-            None => Bytes::Owned(recorded(self.window.whole(), from, left).to_vec()),
+            Some(bytes) => SourceBytes::Owned(bytes),
+            None => SourceBytes::Owned(recorded(self.window.whole(), from, left).to_vec()),
         }
     }
 

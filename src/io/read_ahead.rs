@@ -66,7 +66,7 @@ struct Shared<S> {
     /// The number of blocks of the source.
     count: u64,
     threads: usize,
-    state: Mutex<State>,
+    state: Mutex<ReadAheadState>,
     /// A block is wanted, or the threads must end.
     wanted: Condvar,
     /// A block was read.
@@ -74,7 +74,7 @@ struct Shared<S> {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ReadAheadState {
     /// Where the last read began, and the number of bytes that it asked for.
     last: u64,
     asked: u64,
@@ -82,49 +82,49 @@ struct State {
     run: u64,
     /// The number of the first block of the window.
     first: u64,
-    window: VecDeque<Block>,
+    window: VecDeque<BlockState>,
     /// Memory of blocks that are no longer in the window.
     spare: Vec<Aligned>,
     closed: bool,
 }
 
 #[derive(Debug)]
-enum Block {
+enum BlockState {
     Wanted,
     Reading,
-    Read(Arc<Content>),
+    Read(Arc<BlockContent>),
     /// Whoever needs the block reads it from the source, and gets the error from there.
     Failed,
 }
 
 #[derive(Debug)]
-struct Content {
+struct BlockContent {
     memory: Aligned,
     len: usize,
 }
 
-impl State {
-    fn block(&mut self, number: u64) -> Option<&mut Block> {
+impl ReadAheadState {
+    fn block(&mut self, number: u64) -> Option<&mut BlockState> {
         let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
         self.window.get_mut(index)
     }
 
     /// Takes the first block out of the window.
     fn drop_first(&mut self) {
-        if let Some(Block::Read(content)) = self.window.pop_front() {
+        if let Some(BlockState::Read(content)) = self.window.pop_front() {
             self.keep_memory(content);
         }
         self.first += 1;
     }
 
     /// Keeps the memory of a block, unless a thread still copies from it.
-    fn keep_memory(&mut self, content: Arc<Content>) {
+    fn keep_memory(&mut self, content: Arc<BlockContent>) {
         self.spare.extend(Arc::into_inner(content).map(|content| content.memory));
     }
 }
 
 impl<S> Shared<S> {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ReadAheadState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -142,7 +142,7 @@ impl<S> Shared<S> {
 
 impl<S: ReadAt> Shared<S> {
     /// Notes a read, and returns whether it continues many bytes that were read from front to end.
-    fn continues(&self, state: &mut State, offset: u64, len: usize) -> bool {
+    fn continues(&self, state: &mut ReadAheadState, offset: u64, len: usize) -> bool {
         let block_len = self.block_len as u64;
         let end = state.last.saturating_add(state.asked);
         let (from, to) = (self.behind().saturating_mul(block_len), block_len);
@@ -155,7 +155,7 @@ impl<S: ReadAt> Shared<S> {
     }
 
     /// Moves the window so that this block and those behind it are read.
-    fn want(&self, state: &mut State, number: u64) {
+    fn want(&self, state: &mut ReadAheadState, number: u64) {
         let behind = state.first + state.window.len() as u64;
         if !(state.first..=behind).contains(&number) {
             while !state.window.is_empty() {
@@ -168,18 +168,22 @@ impl<S: ReadAt> Shared<S> {
         }
         let end = number.saturating_add(self.ahead()).min(self.count);
         while state.first + (state.window.len() as u64) < end {
-            state.window.push_back(Block::Wanted);
+            state.window.push_back(BlockState::Wanted);
             self.wanted.notify_one();
         }
     }
 
     /// Waits until a block was read. `None` if it could not be read, or if other reads have moved the window away.
-    fn wait_for(&self, mut state: MutexGuard<'_, State>, number: u64) -> Option<Arc<Content>> {
+    fn wait_for(
+        &self,
+        mut state: MutexGuard<'_, ReadAheadState>,
+        number: u64,
+    ) -> Option<Arc<BlockContent>> {
         loop {
             match state.block(number)? {
-                Block::Read(content) => return Some(Arc::clone(content)),
-                Block::Failed => return None,
-                Block::Wanted | Block::Reading => {
+                BlockState::Read(content) => return Some(Arc::clone(content)),
+                BlockState::Failed => return None,
+                BlockState::Wanted | BlockState::Reading => {
                     state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
                 }
             }
@@ -190,12 +194,13 @@ impl<S: ReadAt> Shared<S> {
     fn read_blocks(&self) {
         let mut state = self.lock();
         while !state.closed {
-            let Some(index) = state.window.iter().position(|block| matches!(block, Block::Wanted))
+            let Some(index) =
+                state.window.iter().position(|block| matches!(block, BlockState::Wanted))
             else {
                 state = self.wanted.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            state.window[index] = Block::Reading;
+            state.window[index] = BlockState::Reading;
             let number = state.first + index as u64;
             let memory = state.spare.pop();
             drop(state);
@@ -205,18 +210,18 @@ impl<S: ReadAt> Shared<S> {
                 let mut memory = memory.unwrap_or_else(|| Aligned::new(self.block_len));
                 let offset = number.saturating_mul(self.block_len as u64);
                 let len = read_up_to(&self.source, memory.bytes_mut(), offset).ok()?;
-                Some(Block::Read(Arc::new(Content { memory, len })))
+                Some(BlockState::Read(Arc::new(BlockContent { memory, len })))
             }));
             let read = read.unwrap_or_else(|panic| {
                 // Its drop may panic too. Then the block would be waited for forever.
                 std::mem::forget(panic);
                 None
             });
-            let result = read.unwrap_or(Block::Failed);
+            let result = read.unwrap_or(BlockState::Failed);
             state = self.lock();
             match (state.block(number), result) {
-                (Some(block @ Block::Reading), result) => *block = result,
-                (_, Block::Read(content)) => state.keep_memory(content),
+                (Some(block @ BlockState::Reading), result) => *block = result,
+                (_, BlockState::Read(content)) => state.keep_memory(content),
                 _ => {}
             }
             self.done.notify_all();

@@ -7,7 +7,7 @@
 use std::io;
 
 use crate::error::{Error, Result};
-use crate::mem;
+use crate::mem::{self, Short};
 
 /// Handles bytes that do not fit into the buffer's capacity. `buf` is the buffer, and `base` is the
 /// number of bytes that have left it.
@@ -133,73 +133,30 @@ impl<O: Overflow + ?Sized, C> Sink<O, C> {
         self.put_slice(bytes)
     }
 
-    /// Like [`mem::append_word`]: `false` if that does not fit into the buffer.
+    /// Like [`mem::append_short`]: `false` if that might not fit into the buffer.
     #[inline(always)]
     #[must_use]
-    pub fn fit_word<const N: usize, const M: usize>(
+    pub fn fit_short<const N: usize>(
         &mut self,
         head: [u8; N],
         middle: &[u8],
-        initial: u8,
-        word: [u8; M],
+        short: Short,
     ) -> bool {
-        mem::append_word(&mut self.buf, head, middle, initial, word)
+        mem::append_short(&mut self.buf, head, middle, short)
     }
 
-    /// Like [`mem::append_head`]: `false` if that might not fit into the buffer.
+    /// Like [`mem::append_shorts`], for at most [`MAX_ROOM`] bytes. `None` if bytes are only counted; then `next` was not
+    /// called.
     #[inline(always)]
-    #[must_use]
-    pub fn fit_head<const N: usize>(
-        &mut self,
-        head: [u8; N],
-        middle: &[u8],
-        major: u8,
-        arg: u64,
-    ) -> bool {
-        mem::append_head(&mut self.buf, head, middle, major, arg)
-    }
-
-    /// Like [`mem::append_words`], for at most [`MAX_ROOM`] bytes. `None` if bytes are only counted; then
-    /// `next` was not called.
-    #[inline(always)]
-    pub fn put_words<const N: usize>(
+    pub fn put_shorts(
         &mut self,
         max: usize,
-        next: impl FnMut() -> Option<[u8; N]>,
+        next: impl FnMut() -> Option<Short>,
     ) -> Result<Option<usize>> {
-        if !self.has_room(max * N)? {
+        if !self.has_room(max * mem::MAX_SHORT)? {
             return Ok(None);
         }
-        Ok(Some(mem::append_words(&mut self.buf, max, next)))
-    }
-
-    /// Like [`mem::append_run`], for at most [`MAX_ROOM`] bytes. `None` if bytes are only counted; then
-    /// `next` was not called.
-    #[inline(always)]
-    pub fn put_run<const N: usize>(
-        &mut self,
-        initial: u8,
-        max: usize,
-        next: impl FnMut() -> Option<[u8; N]>,
-    ) -> Result<Option<usize>> {
-        if !self.has_room(max * (1 + N))? {
-            return Ok(None);
-        }
-        Ok(Some(mem::append_run(&mut self.buf, initial, max, next)))
-    }
-
-    /// Like [`mem::append_heads`], for at most [`MAX_ROOM`] bytes. `None` if bytes are only counted; then
-    /// `next` was not called.
-    #[inline(always)]
-    pub fn put_heads(
-        &mut self,
-        max: usize,
-        next: impl FnMut() -> Option<(u8, u64)>,
-    ) -> Result<Option<usize>> {
-        if !self.has_room(max * mem::MAX_HEAD)? {
-            return Ok(None);
-        }
-        Ok(Some(mem::append_heads(&mut self.buf, max, next)))
+        Ok(Some(mem::append_shorts(&mut self.buf, max, next)))
     }
 
     /// Makes room for this many bytes in memory, if that is where they go. So a large block of bytes is not

@@ -8,7 +8,7 @@ use crate::mem::Buffered;
 use crate::options::Limits;
 
 /// Bytes taken from a source.
-pub enum Bytes<'de, 's> {
+pub enum SourceBytes<'de, 's> {
     /// Borrowed from the input. They live as long as the input.
     Borrowed(&'de [u8]),
     /// In the buffer of the source. They live until the source is used again.
@@ -17,7 +17,7 @@ pub enum Bytes<'de, 's> {
     Owned(Vec<u8>),
 }
 
-impl Bytes<'_, '_> {
+impl SourceBytes<'_, '_> {
     pub fn as_slice(&self) -> &[u8] {
         match self {
             Self::Borrowed(bytes) => bytes,

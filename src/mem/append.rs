@@ -25,29 +25,88 @@ pub fn append<const N: usize>(buf: &mut Vec<u8>, head: [u8; N], tail: &[u8]) -> 
     true
 }
 
-/// Like [`append`], with a word of `M` bytes after the slice, such as the number after a field name.
+/// An item of one byte and up to eight more, such as a number. All of it is in registers.
+#[derive(Clone, Copy)]
+pub struct Short {
+    initial: u8,
+    /// The bytes behind the first one, and how many of them are part of the item: at most 8.
+    word: [u8; 8],
+    len: usize,
+}
+
+impl Short {
+    #[inline(always)]
+    pub fn new<const N: usize>(initial: u8, bytes: [u8; N]) -> Self {
+        let mut word = [0; 8];
+        word[..N].copy_from_slice(&bytes);
+        Self { initial, word, len: N }
+    }
+
+    /// The head of an item with its argument in the fewest bytes (RFC 8949, section 4.1). `major` is the major type, shifted
+    /// into the three upper bits.
+    #[inline(always)]
+    pub fn head(major: u8, arg: u64) -> Self {
+        if arg < 24 {
+            #[allow(clippy::cast_possible_truncation)]
+            return Self { initial: major | arg as u8, word: [0; 8], len: 0 };
+        }
+        // The additional information 24 to 27 means 1, 2, 4 or 8 bytes.
+        let class = u8::from(arg > 0xff) + u8::from(arg > 0xffff) + u8::from(arg > 0xffff_ffff);
+        let len = 1 << class;
+        // The argument's bytes move to the front of the word.
+        let word = (arg << (64 - 8 * len)).to_be_bytes();
+        Self { initial: major | (0x18 + class), word, len }
+    }
+
+    /// The item, with zeros behind it, and its length.
+    pub fn bytes(self) -> ([u8; MAX_SHORT], usize) {
+        let mut bytes = [0; MAX_SHORT];
+        bytes[0] = self.initial;
+        bytes[1..].copy_from_slice(&self.word);
+        (bytes, 1 + self.len)
+    }
+
+    /// Writes the item, and returns its length.
+    ///
+    /// # Safety
+    /// `end` must be valid for writes of [`MAX_SHORT`] bytes. Of these, only those up to the returned length are part of the
+    /// item.
+    #[inline(always)]
+    unsafe fn write(self, end: *mut u8) -> usize {
+        // SAFETY: one byte and a word of eight are the `MAX_SHORT` bytes that the caller vouches for. The write of the word
+        // needs no alignment.
+        unsafe {
+            end.write(self.initial);
+            end.add(1).cast::<[u8; 8]>().write_unaligned(self.word);
+        }
+        1 + self.len
+    }
+}
+
+/// The most bytes that a [`Short`] takes.
+pub const MAX_SHORT: usize = 9;
+
+/// Like [`append`], with a short item after the slice, such as the number after a field name. Also returns `false` if the
+/// capacity has room for the item but not for the longest one.
 #[inline(always)]
 #[must_use]
-pub fn append_word<const N: usize, const M: usize>(
+pub fn append_short<const N: usize>(
     buf: &mut Vec<u8>,
     head: [u8; N],
     middle: &[u8],
-    initial: u8,
-    word: [u8; M],
+    short: Short,
 ) -> bool {
     let (len, spare) = (buf.len(), buf.capacity() - buf.len());
-    if spare < N + middle.len() + 1 + M {
+    if spare < N + middle.len() + MAX_SHORT {
         return false;
     }
-    // SAFETY: as in `append`. The room that was checked is what the four writes take together.
+    // SAFETY: as in `append`. `write` gets room for `MAX_SHORT` bytes, and returns how many of them are written: all of them.
     unsafe {
         let end = buf.as_mut_ptr().add(len);
         end.cast::<[u8; N]>().write_unaligned(head);
         copy_short(middle, end.add(N));
-        let end = end.add(N + middle.len());
-        end.write(initial);
-        end.add(1).cast::<[u8; M]>().write_unaligned(word);
-        buf.set_len(len + N + middle.len() + 1 + M);
+        let written = short.write(end.add(N + middle.len()));
+        buf.set_len(len + N + middle.len() + written);
     }
     true
 }
@@ -69,169 +128,61 @@ pub fn append_first<const N: usize>(buf: &mut Vec<u8>, word: [u8; N], len: usize
     true
 }
 
-/// The most bytes that the head of an item takes.
-pub const MAX_HEAD: usize = 9;
-
-/// Like [`append`], with the head of an item after the slice: see [`write_head`]. Also returns `false`
-/// if the capacity has room for the head but not for the longest one.
-#[inline(always)]
-#[must_use]
-pub fn append_head<const N: usize>(
-    buf: &mut Vec<u8>,
-    head: [u8; N],
-    middle: &[u8],
-    major: u8,
-    arg: u64,
-) -> bool {
-    let (len, spare) = (buf.len(), buf.capacity() - buf.len());
-    if spare < N + middle.len() + MAX_HEAD {
-        return false;
-    }
-    // SAFETY: as in `append`. `write_head` gets room for `MAX_HEAD` bytes, and returns how many of them
-    // it has written.
-    unsafe {
-        let end = buf.as_mut_ptr().add(len);
-        end.cast::<[u8; N]>().write_unaligned(head);
-        copy_short(middle, end.add(N));
-        let written = write_head(end.add(N + middle.len()), major, arg);
-        buf.set_len(len + N + middle.len() + written);
-    }
-    true
-}
-
-/// The head of an item with its argument in the fewest bytes (RFC 8949, section 4.1), and its length.
-/// `major` is the major type, shifted into the three upper bits. Bytes after the length are zero.
-pub fn head_bytes(major: u8, arg: u64) -> ([u8; MAX_HEAD], usize) {
-    let mut head = [0; MAX_HEAD];
-    if arg < 24 {
-        #[allow(clippy::cast_possible_truncation)]
-        {
-            head[0] = major | arg as u8;
-        }
-        return (head, 1);
-    }
-    // The additional information 24 to 27 means 1, 2, 4 or 8 bytes.
-    let class = u8::from(arg > 0xff) + u8::from(arg > 0xffff) + u8::from(arg > 0xffff_ffff);
-    let width = 1usize << class;
-    head[0] = major | (0x18 + class);
-    // The argument's bytes move to the front of the word.
-    head[1..].copy_from_slice(&(arg << (64 - 8 * width)).to_be_bytes());
-    (head, 1 + width)
-}
-
-/// Writes [`head_bytes`] to memory, and returns the length of the head. With `head_bytes` itself, a struct
-/// of three fields takes a tenth more instructions.
-///
-/// # Safety
-/// `end` must be valid for writes of [`MAX_HEAD`] bytes. Of these, only those up to the returned length
-/// are part of the head.
-#[inline(always)]
-unsafe fn write_head(end: *mut u8, major: u8, arg: u64) -> usize {
-    if arg < 24 {
-        // SAFETY: this is the first of the bytes that the caller vouches for.
-        #[allow(clippy::cast_possible_truncation)]
-        unsafe {
-            end.write(major | arg as u8);
-        }
-        return 1;
-    }
-    // The additional information 24 to 27 means 1, 2, 4 or 8 bytes.
-    let class = u8::from(arg > 0xff) + u8::from(arg > 0xffff) + u8::from(arg > 0xffff_ffff);
-    let width = 1usize << class;
-    let shifted = arg << (64 - 8 * width);
-    // SAFETY: one byte and a word of eight are the `MAX_HEAD` bytes that the caller vouches for. The
-    // write of the word needs no alignment.
-    unsafe {
-        end.write(major | (0x18 + class));
-        end.add(1).cast::<[u8; 8]>().write_unaligned(shifted.to_be_bytes());
-    }
-    1 + width
-}
-
-/// Appends the words that `next` returns, until it returns `None` or `max` words were appended.
+/// Appends the first `size` bytes of each word that `next` returns, until it returns `None` or `max` words were appended.
 /// Returns the number of words appended.
 ///
 /// # Panics
-/// If the memory for `max` words cannot be reserved, as with `Vec::reserve`, or if `next` panics. In
-/// both cases nothing is appended.
+/// If the memory for `max` words cannot be reserved, as with `Vec::reserve`, or if `next` panics. In both cases nothing is
+/// appended. If `size` is greater than 8.
 #[inline(always)]
-pub fn append_words<const N: usize>(
+pub fn append_words(
     buf: &mut Vec<u8>,
+    size: usize,
     max: usize,
-    mut next: impl FnMut() -> Option<[u8; N]>,
+    mut next: impl FnMut() -> Option<[u8; 8]>,
 ) -> usize {
+    assert!(size <= 8, "a word has 8 bytes");
     let len = buf.len();
-    buf.reserve(max.saturating_mul(N));
+    // The last word is written as a whole, too.
+    buf.reserve(max.saturating_mul(size).saturating_add(8 - size));
     let end = buf.as_mut_ptr().wrapping_add(len);
     let mut count = 0;
     while count < max
         && let Some(word) = next()
     {
-        // SAFETY: `reserve` has made room for `max * N` bytes behind the first `len`; it would have
-        // panicked on overflow. As `count < max`, this word is inside that room. Nothing else
-        // refers to it: `buf` is borrowed mutably, and `next` cannot reach it.
-        unsafe { end.add(count * N).cast::<[u8; N]>().write_unaligned(word) };
+        // SAFETY: `reserve` has made room for `max * size + 8 - size` bytes behind the first `len`; it would have panicked on
+        // overflow, and `size` is at most 8. As `count < max`, the eight bytes at `count * size` are inside that room. Nothing else refers to it:
+        // `buf` is borrowed mutably, and `next` cannot reach it.
+        unsafe { end.add(count * size).cast::<[u8; 8]>().write_unaligned(word) };
         count += 1;
     }
-    // SAFETY: the loop has written the first `count` words behind `len`.
-    unsafe { buf.set_len(len + count * N) };
+    // SAFETY: the loop has written the first `count * size` bytes behind `len`.
+    unsafe { buf.set_len(len + count * size) };
     count
 }
 
-/// Like [`append_words`], with the byte `initial` before each word. Words that include the byte take a
-/// third more instructions.
+/// Appends the items that `next` returns, until it returns `None` or `max` items were appended. Returns the number of items
+/// appended.
 ///
 /// # Panics
-/// Under the same conditions as [`append_words`].
+/// If the memory for `max` items cannot be reserved, as with `Vec::reserve`, or if `next` panics. In both cases nothing is
+/// appended.
 #[inline(always)]
-pub fn append_run<const N: usize>(
-    buf: &mut Vec<u8>,
-    initial: u8,
-    max: usize,
-    mut next: impl FnMut() -> Option<[u8; N]>,
-) -> usize {
-    let len = buf.len();
-    buf.reserve(max.saturating_mul(1 + N));
-    let end = buf.as_mut_ptr().wrapping_add(len);
-    let mut count = 0;
-    while count < max
-        && let Some(word) = next()
-    {
-        // SAFETY: as in `append_words`, with `1 + N` bytes for each word.
-        unsafe {
-            let end = end.add(count * (1 + N));
-            end.write(initial);
-            end.add(1).cast::<[u8; N]>().write_unaligned(word);
-        }
-        count += 1;
-    }
-    // SAFETY: the loop has written the first `count` pieces of `1 + N` bytes behind `len`.
-    unsafe { buf.set_len(len + count * (1 + N)) };
-    count
-}
-
-/// Appends the heads whose major type and argument `next` returns, until it returns `None` or `max`
-/// heads were appended. Returns the number of heads appended. The major type is shifted into the three
-/// upper bits.
-///
-/// # Panics
-/// Under the same conditions as [`append_words`].
-#[inline(always)]
-pub fn append_heads(
+pub fn append_shorts(
     buf: &mut Vec<u8>,
     max: usize,
-    mut next: impl FnMut() -> Option<(u8, u64)>,
+    mut next: impl FnMut() -> Option<Short>,
 ) -> usize {
     let len = buf.len();
-    buf.reserve(max.saturating_mul(MAX_HEAD));
+    buf.reserve(max.saturating_mul(MAX_SHORT));
     let start = buf.as_mut_ptr().wrapping_add(len);
     let (mut count, mut written) = (0, 0);
     while count < max
-        && let Some((major, arg)) = next()
+        && let Some(short) = next()
     {
-        // SAFETY: as in `append_words`: there is room for `max * MAX_HEAD` bytes, of which the `count`
-        // heads before this one have taken at most `count * MAX_HEAD`.
-        written += unsafe { write_head(start.add(written), major, arg) };
+        // SAFETY: as in `append_words`: there is room for `max * MAX_SHORT` bytes, of which the `count` items before this one
+        // have taken at most `count * MAX_SHORT`.
+        written += unsafe { short.write(start.add(written)) };
         count += 1;
     }
     // SAFETY: the loop has written the first `written` bytes behind `len`.
@@ -290,12 +241,15 @@ mod tests {
 
     #[test]
     fn appends_words_until_they_end() {
-        for (max, given) in [(0, 5), (3, 5), (5, 3), (4, 4)] {
+        for (size, max, given) in [(4, 0, 5), (4, 3, 5), (2, 5, 3), (1, 4, 4), (8, 2, 3)] {
             let mut buf = vec![9];
-            let mut words = (0..given).map(u32::to_le_bytes);
-            let count = append_words(&mut buf, max, || words.next());
-            let expected: Vec<u8> = (0..given).take(max).flat_map(u32::to_le_bytes).collect();
-            assert_eq!((count, &buf[1..]), (max.min(given as usize), &expected[..]));
+            let mut words =
+                (1..=given).map(|number: u64| (number * 0x0101_0101_0101_0101).to_le_bytes());
+            let count = append_words(&mut buf, size, max, || words.next());
+            let expected =
+                (1..=given).take(max).flat_map(|number| vec![u8::try_from(number).unwrap(); size]);
+            assert_eq!(buf[1..], expected.collect::<Vec<u8>>());
+            assert_eq!(count as u64, given.min(max as u64));
         }
     }
 
@@ -337,40 +291,26 @@ mod tests {
     #[test]
     fn heads_are_as_short_as_possible() {
         for (arg, expected) in ARGUMENTS {
-            let mut buf = with_spare(3 + MAX_HEAD);
+            let head = Short::head(0x20, arg);
+            let mut buf = with_spare(3 + MAX_SHORT);
             let before = buf.len();
-            assert!(append_head(&mut buf, [1], &[2, 3], 0x20, arg));
+            assert!(append_short(&mut buf, [1], &[2, 3], head));
             assert_eq!((&buf[before..before + 3], &buf[before + 3..]), (&[1, 2, 3][..], expected));
-            let (head, len) = head_bytes(0x20, arg);
-            assert_eq!(&head[..len], expected);
-            let mut full = with_spare(2 + MAX_HEAD);
+            let (bytes, len) = head.bytes();
+            assert_eq!(&bytes[..len], expected);
+            let mut full = with_spare(2 + MAX_SHORT);
             let len = full.len();
-            assert!(!append_head(&mut full, [1], &[2, 3], 0x20, arg));
+            assert!(!append_short(&mut full, [1], &[2, 3], head));
             assert_eq!(full.len(), len);
         }
         let mut buf = Vec::new();
-        let mut heads = ARGUMENTS.iter().map(|(arg, _)| (0x20, *arg));
-        assert_eq!(append_heads(&mut buf, 20, || heads.next()), ARGUMENTS.len());
+        let mut heads = ARGUMENTS.iter().map(|(arg, _)| Short::head(0x20, *arg));
+        assert_eq!(append_shorts(&mut buf, 20, || heads.next()), ARGUMENTS.len());
         assert_eq!(buf, ARGUMENTS.map(|(_, head)| head).concat());
-        let mut heads = [(0, 1), (0, 2)].into_iter();
-        assert_eq!(append_heads(&mut buf, 1, || heads.next()), 1);
-        assert_eq!(heads.next(), Some((0, 2)));
-    }
-
-    #[test]
-    fn words_follow_what_stands_before_them() {
-        for spare in 0..12 {
-            let mut buf = with_spare(spare);
-            let before = buf.len();
-            let fits = append_word(&mut buf, [1, 2], &[3, 4, 5], 6, [7, 8, 9, 10]);
-            assert_eq!(fits, spare >= 10);
-            let expected: &[u8] = if fits { &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10] } else { &[] };
-            assert_eq!(&buf[before..], expected);
-        }
-        let mut buf = vec![9];
-        let mut words = [[1, 2], [3, 4], [5, 6]].into_iter();
-        assert_eq!(append_run(&mut buf, 7, 2, || words.next()), 2);
-        assert_eq!(append_run(&mut buf, 8, 2, || words.next()), 1);
-        assert_eq!(buf, [9, 7, 1, 2, 7, 3, 4, 8, 5, 6]);
+        let mut shorts = [[1, 2], [3, 4], [5, 6]].map(|bytes| Short::new(7, bytes)).into_iter();
+        buf.clear();
+        assert_eq!(append_shorts(&mut buf, 2, || shorts.next()), 2);
+        assert_eq!(append_shorts(&mut buf, 2, || shorts.next()), 1);
+        assert_eq!(buf, [7, 1, 2, 7, 3, 4, 7, 5, 6]);
     }
 }

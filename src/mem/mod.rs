@@ -22,8 +22,7 @@ use bytemuck::{AnyBitPattern, CheckedBitPattern, NoUninit, Pod};
 
 pub use any_vec::AnyVec;
 pub use append::{
-    MAX_HEAD, append, append_first, append_head, append_heads, append_run, append_word,
-    append_words, head_bytes,
+    MAX_SHORT, Short, append, append_first, append_short, append_shorts, append_words,
 };
 pub use arena::Arena;
 pub use huge::{LARGE, prefer_large_pages};

@@ -7,19 +7,19 @@ use super::buffer::Buffer;
 use crate::error::{Error, Result};
 use crate::io::chunks::{ChunkHasher, Hashes, of_chunks};
 use crate::options::{DecodeOptions, Limits};
-use crate::segment::format::{self, Place, RecordKind};
-use crate::segment::header::{Content, Header};
+use crate::segment::format::{self, BufferPlace, RecordKind};
+use crate::segment::header::{Header, HeaderContent};
 use crate::segment::path;
 use crate::tensor::TensorInfo;
 
 /// The decoded metadata of parts.
-pub struct Parsed {
+pub struct DecodedMetadata {
     pub header: Header,
     /// The checksums of the buffers. Empty if the metadata has none.
     pub hashes: Hashes,
 }
 
-impl Parsed {
+impl DecodedMetadata {
     pub fn new(metadata: &[u8], limits: Limits) -> Result<Self> {
         let short = |len: u64| {
             let found = metadata.len();
@@ -164,7 +164,7 @@ impl Parsed {
     }
 
     pub fn len_of(&self, number: usize) -> u64 {
-        self.header.buffer(number as u64).map_or(0, Place::len)
+        self.header.buffer(number as u64).map_or(0, BufferPlace::len)
     }
 
     /// Finds out why `bytes` are not the expected content of a buffer.
@@ -198,7 +198,7 @@ impl Parsed {
     fn named(&self, metadata: &[u8], number: usize, limits: Limits) -> String {
         let item = self.item(metadata);
         let content = path::content_of(item, &self.header, limits, number as u64);
-        if let Ok(Some(path::Content { path, rows: Some(Range { start, end }) })) = content {
+        if let Ok(Some(path::BufferContent { path, rows: Some(Range { start, end }) })) = content {
             return format!("buffer {number} (`{}`, rows {start}..{end})", path.escape_debug());
         }
         let tensors = path::in_buffers(item, &self.header, limits);
@@ -238,7 +238,7 @@ fn unreferred(number: usize) -> Error {
 
 /// Encodes the metadata that is sent: the header record of a segment at offset 0, and directly after it the
 /// trailer with the checksums of the buffers.
-pub fn assemble(content: &Content<'_>, hashes: &Hashes) -> Result<Vec<u8>> {
+pub fn assemble(content: &HeaderContent<'_>, hashes: &Hashes) -> Result<Vec<u8>> {
     let (record, hash) = content.record(0)?;
     let mut metadata = record.concat();
     if !content.lengths.is_empty() {
@@ -274,7 +274,7 @@ pub fn assemble(content: &Content<'_>, hashes: &Hashes) -> Result<Vec<u8>> {
 /// ```
 pub struct PartsInfo {
     pub(super) metadata: Vec<u8>,
-    pub(super) parsed: Parsed,
+    pub(super) parsed: DecodedMetadata,
     pub(super) options: DecodeOptions,
     buffers: Vec<BufferInfo>,
 }
@@ -304,8 +304,8 @@ impl PartsInfo {
     /// The same errors as [`new`](Self::new).
     pub fn with_options(metadata: impl Into<Vec<u8>>, options: DecodeOptions) -> Result<Self> {
         let metadata = metadata.into();
-        let parsed = Parsed::new(&metadata, options.limits)?;
-        let Parsed { header, hashes } = &parsed;
+        let parsed = DecodedMetadata::new(&metadata, options.limits)?;
+        let DecodedMetadata { header, hashes } = &parsed;
         let tensors = path::in_buffers(parsed.item(&metadata), header, options.limits)?;
         let mut buffers = Vec::with_capacity(tensors.len());
         for (number, tensor) in tensors.into_iter().enumerate() {

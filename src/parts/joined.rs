@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use serde::de::{Deserialize, DeserializeOwned};
 
 use super::buffer::Buffer;
-use super::info::{BufferInfo, Parsed, PartsInfo, assemble};
+use super::info::{BufferInfo, DecodedMetadata, PartsInfo, assemble};
 use crate::error::{Error, Result};
 use crate::io::checksum::WRITE_STEP;
 use crate::io::chunks::Hashes;
@@ -15,10 +15,10 @@ use crate::io::sink::{MAX_SLICE, write_slices};
 use crate::mem::Arena;
 use crate::mem::shared_bytes::SharedBytes;
 use crate::options::DecodeOptions;
-use crate::segment::buffers::{Lending, Seen, no_such};
+use crate::segment::buffers::{MemoryBuffers, SeenBuffers, no_such};
 use crate::segment::format::{self, MAX_RECORD_HEAD};
-use crate::segment::header::{Content, Header};
-use crate::segment::locate::{Found, in_columns, locate};
+use crate::segment::header::{Header, HeaderContent};
+use crate::segment::locate::{Location, in_columns, locate};
 use crate::segment::packed::PackedBuffers;
 use crate::segment::path;
 use crate::segment::walk::Output;
@@ -152,7 +152,11 @@ impl<B: AsRef<[u8]>> Parts<B> {
     }
 
     /// The header of a segment with the content of these parts.
-    pub(crate) fn content<'a>(&'a self, name: Option<&'a str>, lengths: &'a [u64]) -> Content<'a> {
+    pub(crate) fn content<'a>(
+        &'a self,
+        name: Option<&'a str>,
+        lengths: &'a [u64],
+    ) -> HeaderContent<'a> {
         let PartsInfo { metadata, parsed, .. } = &self.info;
         // Parts have no compressed buffers.
         parsed.header.content(name, lengths, &parsed.header.layout.packed, parsed.item(metadata))
@@ -264,7 +268,10 @@ impl<B: AsRef<[u8]>> Parts<B> {
             Some(SharedBytes::from_owner(buffer.clone()))
         };
         let (share, arena) = (Some(&share as _), Some(&self.arena));
-        self.decode("", Loan { share, arena, seen: Seen::uncopied(self.info.options.limits) })
+        self.decode(
+            "",
+            Loan { share, arena, seen: SeenBuffers::uncopied(self.info.options.limits) },
+        )
     }
 
     /// Makes the buffers shareable without copying them. Use this to call [`load_shared`](Self::load_shared) with
@@ -394,29 +401,29 @@ fn read_metadata(reader: &mut dyn io::Read, budget: u64) -> Result<Vec<u8>> {
         return Err(Error::damaged(what).at(0));
     };
     up_to(&mut metadata, lengths.total)?;
-    let header = Parsed::header(&metadata)?;
+    let header = DecodedMetadata::header(&metadata)?;
     up_to(&mut metadata, lengths.total.saturating_add(header.layout.trailer_len()))?;
     Ok(metadata)
 }
 
-/// How buffers are lent to the decoder: see [`Lending`].
+/// How buffers are lent to the decoder: see [`MemoryBuffers`].
 pub struct Loan<'a, 'h> {
     pub share: Option<&'h dyn Fn(u64) -> Option<SharedBytes>>,
     pub arena: Option<&'a Arena>,
-    pub seen: Seen,
+    pub seen: SeenBuffers,
 }
 
 impl<'a> Loan<'a, '_> {
     /// For a value that may copy what it reads.
     pub fn copied(options: DecodeOptions, arena: Option<&'a Arena>) -> Self {
-        Self { share: None, arena, seen: Seen::new(options.limits) }
+        Self { share: None, arena, seen: SeenBuffers::new(options.limits) }
     }
 }
 
 /// Decodes the value at `path`. The buffers must have been checked against the metadata.
 pub fn decode<'a, T: Deserialize<'a>, B: AsRef<[u8]>>(
     metadata: &'a [u8],
-    parsed: &Parsed,
+    parsed: &DecodedMetadata,
     buffers: &'a [B],
     path: &str,
     loan: Loan<'a, '_>,
@@ -434,15 +441,15 @@ pub fn decode<'a, T: Deserialize<'a>, B: AsRef<[u8]>>(
         Err(parsed.wrong(metadata, at, bytes, options.limits))
     };
     let Loan { share, arena, mut seen } = loan;
-    let mut lending = Lending { header, content: &content, share, arena, seen: &mut seen };
+    let mut lending = MemoryBuffers { header, content: &content, share, arena, seen: &mut seen };
     let item = parsed.item(metadata);
     let found = locate(item, header, path, options.limits)?;
-    let (Found::Item(range) | Found::InColumns(range, _)) = &found;
+    let (Location::Item(range) | Location::InColumns(range, _)) = &found;
     let base = header.metadata_offset() + range.start as u64;
     let item = item.get(range.clone()).unwrap_or_default();
     match &found {
-        Found::Item(_) => crate::segment::decode(PhantomData, item, base, &mut lending, options)
+        Location::Item(_) => crate::segment::decode(PhantomData, item, base, &mut lending, options)
             .map_err(|error| error.under(path)),
-        Found::InColumns(_, inside) => in_columns(item, base, &mut lending, options, inside),
+        Location::InColumns(_, inside) => in_columns(item, base, &mut lending, options, inside),
     }
 }

@@ -18,7 +18,7 @@ use crate::io::chunks::Hashes;
 use crate::options::DecodeOptions;
 use crate::segment::options::SaveOptions;
 use crate::segment::walk::{Output, Plan};
-use info::Parsed;
+use info::DecodedMetadata;
 
 /// Splits a value into metadata and buffers. The tensors are copied into the buffers; [`Split`] sends them
 /// without a copy.
@@ -90,7 +90,7 @@ pub fn from_parts_with<'de, T: Deserialize<'de>, B: AsRef<[u8]>>(
     buffers: &'de [B],
     options: DecodeOptions,
 ) -> Result<T> {
-    let parsed = Parsed::new(metadata, options.limits)?;
+    let parsed = DecodedMetadata::new(metadata, options.limits)?;
     parsed.check_references(metadata, options.limits)?;
     parsed.check(metadata, buffers.iter().map(AsRef::as_ref), options)?;
     joined::decode(metadata, &parsed, buffers, "", joined::Loan::copied(options, None), options)

@@ -120,7 +120,7 @@ impl<'a, T: Serialize + ?Sized> Split<'a, T> {
     /// # Errors
     /// If `each` or the value's `Serialize` fails, or the value has changed since the metadata was made.
     pub fn pieces(&self, each: impl FnMut(Piece<'_>) -> io::Result<()>) -> Result<()> {
-        let mut pieces = Pieces { info: &self.info, number: 0, offset: 0, each };
+        let mut pieces = BufferPieces { info: &self.info, number: 0, offset: 0, each };
         self.emit(&mut pieces)
     }
 
@@ -134,7 +134,7 @@ impl<'a, T: Serialize + ?Sized> Split<'a, T> {
         each: impl FnMut(&BufferInfo, &[u8]) -> io::Result<()>,
     ) -> Result<()> {
         let mut whole =
-            Whole { info: &self.info, number: 0, gathered: Vec::new(), given: false, each };
+            WholeBuffers { info: &self.info, number: 0, gathered: Vec::new(), given: false, each };
         self.emit(&mut whole)
     }
 
@@ -191,7 +191,7 @@ impl<W: io::Write> Output for Through<'_, W> {
     }
 }
 
-struct Pieces<'a, F> {
+struct BufferPieces<'a, F> {
     info: &'a PartsInfo,
     number: u64,
     offset: u64,
@@ -203,7 +203,7 @@ fn buffer(info: &PartsInfo, number: u64) -> Result<&BufferInfo> {
     found.ok_or_else(|| crate::segment::buffers::no_such(number))
 }
 
-impl<F: FnMut(Piece<'_>) -> io::Result<()>> Output for Pieces<'_, F> {
+impl<F: FnMut(Piece<'_>) -> io::Result<()>> Output for BufferPieces<'_, F> {
     fn begin(&mut self, number: u64, _: u64) -> Result<()> {
         (self.number, self.offset) = (number, 0);
         Ok(())
@@ -217,7 +217,7 @@ impl<F: FnMut(Piece<'_>) -> io::Result<()>> Output for Pieces<'_, F> {
     }
 }
 
-struct Whole<'a, F> {
+struct WholeBuffers<'a, F> {
     info: &'a PartsInfo,
     number: u64,
     /// The bytes so far of a buffer that comes in several blocks.
@@ -226,7 +226,7 @@ struct Whole<'a, F> {
     each: F,
 }
 
-impl<F: FnMut(&BufferInfo, &[u8]) -> io::Result<()>> Output for Whole<'_, F> {
+impl<F: FnMut(&BufferInfo, &[u8]) -> io::Result<()>> Output for WholeBuffers<'_, F> {
     fn begin(&mut self, number: u64, _: u64) -> Result<()> {
         self.number = number;
         self.given = false;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::format::Place;
+use super::format::BufferPlace;
 use super::header::Header;
 use crate::budget::Budget;
 use crate::error::{Error, Result};
@@ -16,14 +16,14 @@ use crate::options::Limits;
 
 /// The stored hashes of a buffer's chunks.
 #[derive(Clone, Copy)]
-pub struct Stored<'a> {
+pub struct StoredHashes<'a> {
     number: u64,
-    place: Place<'a>,
+    place: BufferPlace<'a>,
     chunk_len: ChunkLen,
     hashes: &'a [u64],
 }
 
-impl<'a> Stored<'a> {
+impl<'a> StoredHashes<'a> {
     /// Takes the hashes of one buffer from `hashes`, which has those of all buffers of the header.
     pub fn new(header: &'a Header, number: u64, hashes: &'a Hashes) -> Result<Self> {
         let place = header.buffer(number).ok_or_else(|| no_such(number))?;
@@ -75,7 +75,7 @@ impl<'a> Stored<'a> {
 }
 
 /// The range of a stored chunk of a buffer in the archive.
-pub fn stored_range(place: Place<'_>, chunk_len: ChunkLen, index: u64) -> Range<u64> {
+pub fn stored_range(place: BufferPlace<'_>, chunk_len: ChunkLen, index: u64) -> Range<u64> {
     let Range { start, end } = match place.packed() {
         Some(packed) => packed.stored(index),
         None => chunk_of(place, chunk_len, index),
@@ -84,19 +84,19 @@ pub fn stored_range(place: Place<'_>, chunk_len: ChunkLen, index: u64) -> Range<
 }
 
 /// The range of a chunk in a buffer after decompression.
-pub fn chunk_of(place: Place<'_>, chunk_len: ChunkLen, index: u64) -> Range<u64> {
+pub fn chunk_of(place: BufferPlace<'_>, chunk_len: ChunkLen, index: u64) -> Range<u64> {
     let from = index.saturating_mul(chunk_len.get()).min(place.len());
     from..place.len().min(from.saturating_add(chunk_len.get()))
 }
 
 /// Compares the bytes of a buffer that is not compressed, which arrive in pieces, with the hashes of its chunks.
 pub struct Checker<'a> {
-    stored: Stored<'a>,
+    stored: StoredHashes<'a>,
     hasher: ChunkHasher,
 }
 
 impl<'a> Checker<'a> {
-    pub fn new(stored: Stored<'a>) -> Self {
+    pub fn new(stored: StoredHashes<'a>) -> Self {
         Self { stored, hasher: ChunkHasher::new(stored.chunk_len, stored.place.len()) }
     }
 
@@ -120,7 +120,7 @@ impl<'a> Checker<'a> {
     }
 
     /// The stored hashes, and the number of the next chunk. The current one must not have been begun.
-    pub fn next_chunk(&self) -> (Stored<'a>, u64) {
+    pub fn next_chunk(&self) -> (StoredHashes<'a>, u64) {
         (self.stored, self.hasher.index())
     }
 
@@ -153,14 +153,14 @@ pub fn no_such(number: u64) -> Error {
 }
 
 /// Which buffers were viewed before, and what is left of the budget.
-pub struct Seen {
+pub struct SeenBuffers {
     /// The first view of a buffer borrows it. Further ones count as copies, because a value that is asked for as a view may be
     /// one. `None` if nothing is copied.
     before: Option<Vec<bool>>,
     budget: Budget,
 }
 
-impl Seen {
+impl SeenBuffers {
     /// For a value that borrows what it reads.
     pub fn new(limits: Limits) -> Self {
         Self { before: Some(Vec::new()), budget: Budget::new(limits) }
@@ -186,17 +186,17 @@ impl Seen {
 }
 
 /// Buffers in memory. Views and shared tensors can refer to them without a copy.
-pub struct Lending<'a, 'h> {
+pub struct MemoryBuffers<'a, 'h> {
     pub header: &'h Header,
     /// Returns the content of a buffer. Its length must be the one in the header.
     pub content: &'h dyn Fn(u64) -> Result<&'a [u8]>,
     /// Returns a handle that keeps the buffer alive. `None` if the memory cannot be shared.
     pub share: Option<&'h dyn Fn(u64) -> Option<SharedBytes>>,
     pub arena: Option<&'a Arena>,
-    pub seen: &'h mut Seen,
+    pub seen: &'h mut SeenBuffers,
 }
 
-impl<'a> Buffers<'a> for Lending<'a, '_> {
+impl<'a> Buffers<'a> for MemoryBuffers<'a, '_> {
     fn places(&self) -> &[(u64, u64)] {
         &self.header.layout.buffers
     }
@@ -225,7 +225,7 @@ impl<'a> Buffers<'a> for Lending<'a, '_> {
     }
 }
 
-impl<'a> Lend<'a> for Lending<'a, '_> {
+impl<'a> Lend<'a> for MemoryBuffers<'a, '_> {
     fn lend(&mut self, number: u64) -> Result<&'a [u8]> {
         (self.content)(number)
     }

@@ -9,11 +9,11 @@ use std::iter::Peekable;
 use std::ops::Range;
 use std::vec;
 
-use super::form::{self, Fields, Form, Present};
+use super::form::{self, ColumnType, Present, SchemaFields};
 use super::header::Header;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::io::buffers::Lengths;
+use crate::io::buffers::BufferLengths;
 use crate::io::input::Input;
 use crate::meta::{Order, TensorMeta};
 use crate::options::Limits;
@@ -24,7 +24,7 @@ use crate::wire::reader::Reader;
 
 /// The columns of a sequence, or of several that are read as one.
 #[derive(Default)]
-pub struct Outline<'m> {
+pub struct Schema<'m> {
     /// The number of rows.
     rows: u64,
     /// The number of rows of the current group.
@@ -58,7 +58,7 @@ pub struct Outlined<'m> {
     /// The buffer and its length, if the column is in one group, and its payload is one whole buffer.
     buffer: Option<(u64, usize)>,
     /// Its payloads that are whole buffers.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<ColumnPiece>,
     /// Where it is in each group that has it.
     spans: Vec<Span>,
     /// The number of groups that have the column.
@@ -69,7 +69,7 @@ pub struct Outlined<'m> {
 
 /// The payload of a column in one group, if it is a whole buffer.
 #[derive(Clone, Debug)]
-pub struct Piece {
+pub struct ColumnPiece {
     /// The number of the buffer.
     pub buffer: u64,
     /// The rows of all groups that are in it.
@@ -89,7 +89,7 @@ struct Span {
 
 /// A whole column.
 #[derive(Clone, Debug)]
-pub struct Whole {
+pub struct WholeColumn {
     /// The names of the fields that lead to it.
     pub names: Vec<String>,
     /// `None` if it is not a tensor.
@@ -98,7 +98,7 @@ pub struct Whole {
     pub buffer: Option<u64>,
 }
 
-impl Whole {
+impl WholeColumn {
     /// The description of the column as a tensor.
     pub fn info(&self, path: String) -> Option<TensorInfo> {
         let meta = self.meta.clone()?;
@@ -109,8 +109,8 @@ impl Whole {
 
 /// The target of a path in columns.
 #[derive(Clone, Debug)]
-pub enum Target<'p> {
-    Column(Whole),
+pub enum ColumnTarget<'p> {
+    Column(WholeColumn),
     /// The value that the steps lead to in a row of this column.
     InRow {
         names: Vec<String>,
@@ -119,7 +119,7 @@ pub enum Target<'p> {
     },
 }
 
-impl<'m> Outline<'m> {
+impl<'m> Schema<'m> {
     /// Reads the array around the groups, which starts at offset `base`. More bytes may follow it.
     pub fn of_groups(
         array: &'m [u8],
@@ -128,7 +128,7 @@ impl<'m> Outline<'m> {
         limits: Limits,
     ) -> Result<Self> {
         let mut outline = Self::default();
-        let mut lengths = Lengths(buffers);
+        let mut lengths = BufferLengths(buffers);
         let mut wire = Reader::new(Input::segment(array, base, &mut lengths), limits);
         outline.add_groups(&mut wire)?;
         Ok(outline)
@@ -142,7 +142,7 @@ impl<'m> Outline<'m> {
         header: &Header,
         limits: Limits,
     ) -> Result<()> {
-        let mut lengths = Lengths(&header.layout.buffers);
+        let mut lengths = BufferLengths(&header.layout.buffers);
         let mut wire = Reader::new(Input::segment(item, base, &mut lengths), limits);
         wire.columns()?;
         wire.within(2, |wire| self.add_groups(wire))
@@ -165,7 +165,7 @@ impl<'m> Outline<'m> {
             } else {
                 self.filled += 1;
                 let start = wire.offset();
-                let form = form::column(wire, Some(Fields::of_rows(self)))?;
+                let form = form::column(wire, Some(SchemaFields::of_rows(self)))?;
                 self.tensors += form.all_tensors;
                 let item = start..wire.offset();
                 self.groups.push(Span { item, rows: self.rows_of_group() });
@@ -213,10 +213,10 @@ impl<'m> Outline<'m> {
     }
 
     /// Describes a column.
-    pub fn whole(&self, number: usize) -> Whole {
+    pub fn whole(&self, number: usize) -> WholeColumn {
         let column = self.columns.get(number);
         let meta = column.and_then(|column| self.meta(column));
-        Whole {
+        WholeColumn {
             names: self.names(number).into_iter().map(str::to_owned).collect(),
             buffer: column.zip(meta.as_ref()).and_then(|(column, meta)| self.buffer(column, meta)),
             meta,
@@ -316,10 +316,10 @@ impl<'m> Outline<'m> {
     }
 
     /// Which items belong to a target.
-    pub fn wanted(&self, target: &Target<'_>) -> Belongs {
+    pub fn wanted(&self, target: &ColumnTarget<'_>) -> Belongs {
         let (names, row) = match target {
-            Target::Column(whole) => (&whole.names, None),
-            Target::InRow { names, row, .. } => (names, Some(*row)),
+            ColumnTarget::Column(whole) => (&whole.names, None),
+            ColumnTarget::InRow { names, row, .. } => (names, Some(*row)),
         };
         // What is in a column around the target, but in no field of it, are marks of rows, or numbers of several fields.
         let mut columns = vec![false; self.columns.len()];
@@ -349,7 +349,7 @@ impl<'m> Outline<'m> {
     ///
     /// # Errors
     /// If it leads to nothing, or to several columns.
-    pub fn target<'p>(&self, steps: Steps<'p>) -> Result<Target<'p>> {
+    pub fn target<'p>(&self, steps: Steps<'p>) -> Result<ColumnTarget<'p>> {
         let mut found = Vec::new();
         self.search(None, steps, &mut found);
         match (found.pop(), found.pop()) {
@@ -358,9 +358,9 @@ impl<'m> Outline<'m> {
                 Ok(match (row_of(rest), whole) {
                     (Some((row, rest)), whole) => {
                         let names = whole.map(|whole| whole.names).unwrap_or_default();
-                        Target::InRow { names, row, rest }
+                        ColumnTarget::InRow { names, row, rest }
                     }
-                    (None, Some(whole)) => Target::Column(whole),
+                    (None, Some(whole)) => ColumnTarget::Column(whole),
                     (None, None) => return Err(Error::data("the path leads to no column")),
                 })
             }
@@ -429,12 +429,12 @@ impl<'m> Outline<'m> {
     }
 
     /// Takes over what is known about a column of another group.
-    pub(super) fn merge(&mut self, number: usize, form: Form) {
+    pub(super) fn merge(&mut self, number: usize, form: ColumnType) {
         let rows = self.rows_of_group();
         let Some(column) = self.columns.get_mut(number) else { return };
         if let Some((buffer, _)) = form.buffer {
             let dtype = form.tensor.as_ref().map(|(dtype, _)| dtype.clone());
-            column.pieces.push(Piece { buffer, rows: rows.clone(), dtype });
+            column.pieces.push(ColumnPiece { buffer, rows: rows.clone(), dtype });
         }
         if let Some(item) = &form.item {
             column.spans.push(Span { item: item.clone(), rows });

@@ -118,17 +118,17 @@ pub struct Compressor<'a> {
     /// The total length of the buffers that were compressed so far, and of their stored chunks.
     full: u64,
     stored: u64,
-    current: Option<Current>,
+    current: Option<BufferCompression>,
     /// The method of the last buffer, and the encoders for it that no thread uses.
     method: Option<Method>,
     encoders: Mutex<Vec<Encoder>>,
     /// The last chunks that were compressed. Their memory is used again.
-    slots: Vec<Slot>,
+    slots: Vec<CompressedChunk>,
 }
 
 /// A chunk that was compressed.
 #[derive(Default)]
-struct Slot {
+struct CompressedChunk {
     stored: Vec<u8>,
     hash: u64,
     /// Whether `stored` is shorter than the chunk. If not, it is empty, and `hash` is that of the chunk.
@@ -136,7 +136,7 @@ struct Slot {
 }
 
 /// The buffer that is being compressed.
-struct Current {
+struct BufferCompression {
     number: usize,
     len: u64,
     method: Method,
@@ -148,7 +148,7 @@ struct Current {
     stored: u64,
 }
 
-impl Current {
+impl BufferCompression {
     /// The number of bytes that are still to come.
     fn left(&self) -> u64 {
         self.len.saturating_sub(self.full).saturating_sub(self.pending.len() as u64)
@@ -211,7 +211,7 @@ impl<'a> Compressor<'a> {
         let count = bytes.len().div_ceil(chunk_len);
         let threads = self.threads.min(count);
         if self.slots.len() < count {
-            self.slots.resize_with(count, Slot::default);
+            self.slots.resize_with(count, CompressedChunk::default);
         }
         let (method, encoders) = (current.method, &self.encoders);
         let need = self.needs.get(current.number).copied().unwrap_or(0);
@@ -253,7 +253,7 @@ impl Output for Compressor<'_> {
             self.encoders = Mutex::default();
             self.method = method;
         }
-        self.current = method.map(|method| Current {
+        self.current = method.map(|method| BufferCompression {
             number,
             len,
             method,
@@ -305,7 +305,7 @@ impl Output for Compressor<'_> {
     }
 
     fn end(&mut self) -> Result<()> {
-        let Some(Current { number, len, method, mut chunks, full, stored, .. }) =
+        let Some(BufferCompression { number, len, method, mut chunks, full, stored, .. }) =
             self.current.take()
         else {
             return Ok(());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::format::{Items, head_len};
+use super::format::{ItemEncoder, head_len};
 use crate::error::{Category, Error, Result};
 use crate::io::input::Input;
 use crate::options::Limits;
@@ -27,13 +27,13 @@ impl Default for Ext {
 }
 
 /// Why extensions are refused, and where in them.
-pub struct Refused {
+pub struct RefusedExt {
     pub at: usize,
     pub what: String,
 }
 
-fn refused(at: usize, what: impl Into<String>) -> Refused {
-    Refused { at, what: what.into() }
+fn refused(at: usize, what: impl Into<String>) -> RefusedExt {
+    RefusedExt { at, what: what.into() }
 }
 
 impl Ext {
@@ -45,7 +45,7 @@ impl Ext {
         if notes.is_empty() {
             return Ok(Self::default());
         }
-        let mut items = Items::new();
+        let mut items = ItemEncoder::new();
         items.head(head::MAP, 1)?.head(head::UNSIGNED, NOTES)?;
         items.head(head::MAP, notes.len() as u64)?;
         for (key, value) in notes {
@@ -62,7 +62,7 @@ impl Ext {
     }
 
     /// Reads extensions from the start of `bytes`.
-    pub fn parse(bytes: &[u8]) -> Result<Self, Refused> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, RefusedExt> {
         let (major, ..) = head::definite(bytes)
             .ok_or_else(|| refused(0, "expected a map of extensions, found other bytes"))?;
         let whole = head::item_len(bytes).filter(|_| major == head::MAP);
@@ -149,7 +149,7 @@ impl Ext {
     /// Those extensions that change what the record means, for a digest.
     pub fn of_meaning(&self) -> Result<Self> {
         let odd = || self.entries().filter(|(_, key, _)| key.is_some_and(|key| key % 2 == 1));
-        let mut items = Items::new();
+        let mut items = ItemEncoder::new();
         items.head(head::MAP, odd().count() as u64)?;
         for (_, key, value) in odd() {
             items.head(head::UNSIGNED, key.unwrap_or_default())?.raw(value)?;

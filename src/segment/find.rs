@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use super::spelling::key;
 use crate::error::{Error, Result};
-use crate::io::buffers::Lengths;
+use crate::io::buffers::BufferLengths;
 use crate::io::input::Input;
 use crate::near::{MAX_NAMES, did_you_mean, edits};
 use crate::options::Limits;
-use crate::steps::{Next, Steps, escape_step, leads_to_several};
+use crate::steps::{NextStep, Steps, escape_step, leads_to_several};
 use crate::wire::head::{self, Head, Parsed};
 use crate::wire::reader::{Left, Reader, refused_in_metadata};
 use crate::wire::tag;
@@ -16,7 +16,7 @@ use crate::wire::tensor::Kind;
 
 /// Where the value at a path is in the metadata.
 #[derive(Clone, Debug)]
-pub enum Place<'p> {
+pub enum FoundPlace<'p> {
     /// The value is the item in this range.
     Item(Range<usize>),
     /// The value is in the columns that are the item in this range, or it is one of these columns. The steps lead
@@ -36,7 +36,7 @@ pub fn find<'p>(
     buffers: &[(u64, u64)],
     path: &'p str,
     limits: Limits,
-) -> Result<Place<'p>> {
+) -> Result<FoundPlace<'p>> {
     let whole = Metadata { bytes: metadata, buffers: Some(buffers), limits };
     search(whole, path, None)?.ok_or_else(|| missing(whole, path))
 }
@@ -54,9 +54,9 @@ pub fn find_item(
     let whole = Metadata { bytes: metadata, buffers, limits };
     let found = search(whole, path, None)?;
     let (range, how) = match found.ok_or_else(|| missing(whole, path))? {
-        Place::Item(range) => return Ok(range),
-        Place::InColumns(range, _) => (range, "stored as columns, which have"),
-        Place::InPacked(range, _) => (range, "packed, and has"),
+        FoundPlace::Item(range) => return Ok(range),
+        FoundPlace::InColumns(range, _) => (range, "stored as columns, which have"),
+        FoundPlace::InPacked(range, _) => (range, "packed, and has"),
     };
     let what = format!("the sequence is {how} no item for this path");
     Err(Error::data(what).at(range.start as u64).in_field(path))
@@ -75,9 +75,9 @@ fn search<'p>(
     metadata: Metadata<'_>,
     path: &'p str,
     nearest: Option<&mut NearestStep>,
-) -> Result<Option<Place<'p>>> {
+) -> Result<Option<FoundPlace<'p>>> {
     if path.is_empty() {
-        return Ok(Some(Place::Item(0..metadata.bytes.len())));
+        return Ok(Some(FoundPlace::Item(0..metadata.bytes.len())));
     }
     let steps = Steps::of(path);
     let Metadata { bytes, buffers, limits } = metadata;
@@ -128,14 +128,14 @@ struct Candidate {
 
 impl NearestStep {
     /// Compares a key with the next step, which does not lead to it.
-    fn look_at(&mut self, next: &Next<'_>, key: &[u8]) {
+    fn look_at(&mut self, next: &NextStep<'_>, key: &[u8]) {
         if self.looked_at >= MAX_NAMES {
             return;
         }
         self.looked_at += 1;
         let Ok(key) = str::from_utf8(key) else { return };
         let (start, step, rest) = match next {
-            Next::Dotted(path) => {
+            NextStep::Dotted(path) => {
                 // The key may contain dots. The step then has as many components as the key.
                 let end = path.match_indices('.').nth(key.matches('.').count());
                 let (step, rest) = path.split_at(end.map_or(path.len(), |(at, _)| at));
@@ -146,7 +146,7 @@ impl NearestStep {
                 }
                 (start, step, rest.len())
             }
-            Next::Pointer { step, written, rest } => {
+            NextStep::Pointer { step, written, rest } => {
                 let start = self.path_len - rest.len() - written - 1;
                 (start, &**step, rest.len())
             }
@@ -158,8 +158,8 @@ impl NearestStep {
         if self.found.as_ref().is_none_or(is_nearer) {
             let behind = self.path_len - rest;
             let key = match next {
-                Next::Dotted(_) => key.to_owned(),
-                Next::Pointer { .. } => format!("/{}", escape_step(key)),
+                NextStep::Dotted(_) => key.to_owned(),
+                NextStep::Pointer { .. } => format!("/{}", escape_step(key)),
             };
             self.found = Some(Candidate { start, edits, key, behind });
         }
@@ -175,7 +175,7 @@ struct Search<'a, 'n, 'p> {
     buffers: Option<&'a [(u64, u64)]>,
     at: usize,
     limits: Limits,
-    found: Option<Place<'p>>,
+    found: Option<FoundPlace<'p>>,
     /// Collects the keys that are not on the way, for a suggestion.
     nearest: Option<&'n mut NearestStep>,
 }
@@ -237,7 +237,7 @@ impl<'a, 'p> Search<'a, '_, 'p> {
         if steps.is_empty() {
             let start = self.at;
             self.skip()?;
-            return self.found(Place::Item(start..self.at));
+            return self.found(FoundPlace::Item(start..self.at));
         }
         let start = self.at;
         let depth = depth
@@ -278,7 +278,7 @@ impl<'a, 'p> Search<'a, '_, 'p> {
             head::TAG if head.arg == tag::COLUMNS => {
                 self.at = start;
                 self.skip()?;
-                self.found(Place::InColumns(start..self.at, steps))?;
+                self.found(FoundPlace::InColumns(start..self.at, steps))?;
             }
             head::TAG => {
                 self.at = start;
@@ -287,7 +287,7 @@ impl<'a, 'p> Search<'a, '_, 'p> {
                     && tag::may_be_packed(head.arg)
                     && self.has_number(start, head.arg, index)
                 {
-                    self.found(Place::InPacked(start..self.at, index))?;
+                    self.found(FoundPlace::InPacked(start..self.at, index))?;
                 }
             }
             _ => {
@@ -305,7 +305,7 @@ impl<'a, 'p> Search<'a, '_, 'p> {
         let Some(buffers) = self.buffers.or((tag != tag::BUFFER).then_some(&[])) else {
             return true;
         };
-        let mut lengths = Lengths(buffers);
+        let mut lengths = BufferLengths(buffers);
         let item = self.bytes.get(start..self.at).unwrap_or_default();
         let mut wire = Reader::new(Input::segment(item, 0, &mut lengths), self.limits);
         let found = wire.head().and_then(|_| wire.tensor(tag));
@@ -315,7 +315,7 @@ impl<'a, 'p> Search<'a, '_, 'p> {
         })
     }
 
-    fn found(&mut self, place: Place<'p>) -> Result<()> {
+    fn found(&mut self, place: FoundPlace<'p>) -> Result<()> {
         match self.found.replace(place) {
             None => Ok(()),
             Some(_) => Err(leads_to_several()),
@@ -331,7 +331,7 @@ impl<'a, 'p> Search<'a, '_, 'p> {
     }
 
     /// Reads a map key. Returns the rest of the path if the key is the next step.
-    fn key<'s>(&mut self, next: &Next<'s>) -> Result<Option<Steps<'s>>> {
+    fn key<'s>(&mut self, next: &NextStep<'s>) -> Result<Option<Steps<'s>>> {
         if let Some((head::TEXT, key_len, len)) = head::definite(self.rest())
             && let Some(rest) = self.rest().get(len..)
             && let Some(key) = usize::try_from(key_len).ok().and_then(|len| rest.get(..len))
@@ -346,7 +346,7 @@ impl<'a, 'p> Search<'a, '_, 'p> {
     }
 
     #[inline]
-    fn after<'s>(&mut self, next: &Next<'s>, key: &[u8]) -> Option<Steps<'s>> {
+    fn after<'s>(&mut self, next: &NextStep<'s>, key: &[u8]) -> Option<Steps<'s>> {
         let after = next.after(key);
         if let Some(nearest) = &mut self.nearest {
             match after {

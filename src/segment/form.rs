@@ -3,19 +3,19 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::columns::Outline;
+use super::columns::Schema;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::input::Input;
 use crate::wire::columns::{check_items, check_names, holding};
 use crate::wire::head;
-use crate::wire::reader::{Item, Left, Reader};
+use crate::wire::reader::{ItemStart, Left, Reader};
 use crate::wire::tag;
-use crate::wire::tensor::{Kind, Payload};
+use crate::wire::tensor::{ItemPayload, Kind};
 use crate::wire::walk::{Event, Walk};
 
 /// What is known about a column of a group.
-pub struct Form {
+pub struct ColumnType {
     pub kind: &'static str,
     /// The dtype and the shape of each row, if the column is a tensor.
     pub tensor: Option<(DType, Vec<usize>)>,
@@ -54,7 +54,7 @@ impl Present {
     }
 }
 
-impl Form {
+impl ColumnType {
     fn other(kind: &'static str) -> Self {
         Self {
             kind,
@@ -97,17 +97,17 @@ impl Form {
 }
 
 /// Where the fields of a column are added, if a path can name them.
-pub struct Fields<'o, 'm> {
-    outline: &'o mut Outline<'m>,
+pub struct SchemaFields<'o, 'm> {
+    outline: &'o mut Schema<'m>,
     /// The column that they are fields of. `None` if they are fields of the rows.
     parent: Option<usize>,
     /// Whether they are in a column of optional values, so that they are not tensors.
     are_optional: bool,
 }
 
-impl<'o, 'm> Fields<'o, 'm> {
+impl<'o, 'm> SchemaFields<'o, 'm> {
     /// The fields of the rows.
-    pub fn of_rows(outline: &'o mut Outline<'m>) -> Self {
+    pub fn of_rows(outline: &'o mut Schema<'m>) -> Self {
         Self { outline, parent: None, are_optional: false }
     }
 
@@ -115,15 +115,16 @@ impl<'o, 'm> Fields<'o, 'm> {
     fn add(
         &mut self,
         name: Cow<'m, str>,
-        read: impl FnOnce(Fields<'_, 'm>) -> Result<Form>,
+        read: impl FnOnce(SchemaFields<'_, 'm>) -> Result<ColumnType>,
     ) -> Result<usize> {
         let number = self.outline.field(self.parent, name);
         let are_optional = self.are_optional;
-        let form = read(Fields { outline: self.outline, parent: Some(number), are_optional })?;
+        let form =
+            read(SchemaFields { outline: self.outline, parent: Some(number), are_optional })?;
         let tensors = form.all_tensors;
         let form = if are_optional {
             let item = form.item.clone();
-            Form { kind: form.kind, tensors: form.tensors, item, ..form.into_optional() }
+            ColumnType { kind: form.kind, tensors: form.tensors, item, ..form.into_optional() }
         } else {
             form
         };
@@ -133,10 +134,13 @@ impl<'o, 'm> Fields<'o, 'm> {
 }
 
 /// Reads a column. Adds its fields to `fields`. Without `fields`, only its form is of interest.
-pub fn column<'m>(wire: &mut Reader<'m, '_>, mut fields: Option<Fields<'_, 'm>>) -> Result<Form> {
+pub fn column<'m>(
+    wire: &mut Reader<'m, '_>,
+    mut fields: Option<SchemaFields<'_, 'm>>,
+) -> Result<ColumnType> {
     let at = wire.offset();
     match wire.item()? {
-        Item::Head(head) if head.major() == head::MAP => wire.within(1, |wire| {
+        ItemStart::Head(head) if head.major() == head::MAP => wire.within(1, |wire| {
             let mut left = Left::of(head);
             let mut all_tensors = 0;
             let mut names = Vec::new();
@@ -147,15 +151,15 @@ pub fn column<'m>(wire: &mut Reader<'m, '_>, mut fields: Option<Fields<'_, 'm>>)
                     Some(fields) => fields.add(name, |fields| {
                         let start = wire.offset();
                         let form = column(wire, Some(fields))?;
-                        Ok(Form { item: Some(start..wire.offset()), ..form })
+                        Ok(ColumnType { item: Some(start..wire.offset()), ..form })
                     })?,
                     None => column(wire, None)?.all_tensors,
                 };
             }
             check_names(names.iter().map(|name| &**name)).map_err(|error| error.at(at))?;
-            Ok(Form { all_tensors, ..Form::other("structs") })
+            Ok(ColumnType { all_tensors, ..ColumnType::other("structs") })
         }),
-        Item::Head(head) if head.major() == head::ARRAY => {
+        ItemStart::Head(head) if head.major() == head::ARRAY => {
             let mut left = Left::of(head);
             if !wire.more(&mut left)? {
                 return Err(Error::data("expected a column, found an empty array").at(at));
@@ -169,23 +173,29 @@ pub fn column<'m>(wire: &mut Reader<'m, '_>, mut fields: Option<Fields<'_, 'm>>)
                 Ok(form)
             })
         }
-        Item::Tag(tag) if tag::is_array(tag) => {
+        ItemStart::Tag(tag) if tag::is_array(tag) => {
             let item = wire.tensor(tag)?;
             wire.skip_payload(&item)?;
             let (kind, dims) = match item.kind {
                 Kind::Numbers => ("numbers", Vec::new()),
                 Kind::Tensor => ("tensors", item.meta.shape.iter().skip(1).copied().collect()),
-                Kind::Bytes => return Ok(Form::other("rows")),
+                Kind::Bytes => return Ok(ColumnType::other("rows")),
             };
             let buffer = match item.payload {
-                Payload::Buffer { number, len } => Some((number, len)),
+                ItemPayload::Buffer { number, len } => Some((number, len)),
                 _ => None,
             };
             let tensors = usize::from(item.kind == Kind::Tensor);
             let tensor = Some((item.meta.dtype, dims));
-            Ok(Form { tensor, buffer, tensors, all_tensors: tensors, ..Form::other(kind) })
+            Ok(ColumnType {
+                tensor,
+                buffer,
+                tensors,
+                all_tensors: tensors,
+                ..ColumnType::other(kind)
+            })
         }
-        Item::Within(levels) => wire.within(levels, |wire| column(wire, fields)),
+        ItemStart::Within(levels) => wire.within(levels, |wire| column(wire, fields)),
         _ => Err(Error::data("expected a column").at(at)),
     }
 }
@@ -194,9 +204,9 @@ pub fn column<'m>(wire: &mut Reader<'m, '_>, mut fields: Option<Fields<'_, 'm>>)
 fn named<'m>(
     kind: &str,
     wire: &mut Reader<'m, '_>,
-    fields: Option<Fields<'_, 'm>>,
+    fields: Option<SchemaFields<'_, 'm>>,
     left: &mut Left,
-) -> Result<Form> {
+) -> Result<ColumnType> {
     let mut more = |wire: &mut Reader<'m, '_>| -> Result<()> {
         let at = wire.offset();
         if wire.more(left)? {
@@ -212,7 +222,7 @@ fn named<'m>(
             }
             more(wire)?;
             let form = column(wire, None)?;
-            Form {
+            ColumnType {
                 tensor: None,
                 optional: form.optional.map(|_| Present::Other),
                 buffer: None,
@@ -227,10 +237,12 @@ fn named<'m>(
             more(wire)?;
             column(wire, fields)?
         }
-        "bool" => Form { tensor: Some((DType::Bool, Vec::new())), ..Form::other("booleans") },
-        "text" => Form::other("texts"),
-        "bytes" => Form::other("bytes"),
-        "unit" => Form::other("unit"),
+        "bool" => {
+            ColumnType { tensor: Some((DType::Bool, Vec::new())), ..ColumnType::other("booleans") }
+        }
+        "text" => ColumnType::other("texts"),
+        "bytes" => ColumnType::other("bytes"),
+        "unit" => ColumnType::other("unit"),
         "map" => {
             more(wire)?;
             wire.skip()?;
@@ -239,7 +251,7 @@ fn named<'m>(
                 more(wire)?;
                 all_tensors += column(wire, None)?.all_tensors;
             }
-            Form { all_tensors, ..Form::other("maps") }
+            ColumnType { all_tensors, ..ColumnType::other("maps") }
         }
         "enum" => {
             more(wire)?;
@@ -247,13 +259,13 @@ fn named<'m>(
             more(wire)?;
             variants(wire)?;
             let all_tensors = if wire.more(left)? { tensors_in_variants(wire)? } else { 0 };
-            Form { all_tensors, ..Form::other("enums") }
+            ColumnType { all_tensors, ..ColumnType::other("enums") }
         }
         "option" | "present" => {
             more(wire)?;
             wire.skip()?;
             more(wire)?;
-            let fields = fields.map(|fields| Fields { are_optional: true, ..fields });
+            let fields = fields.map(|fields| SchemaFields { are_optional: true, ..fields });
             column(wire, fields)?.into_optional()
         }
         "list" => {
@@ -261,7 +273,7 @@ fn named<'m>(
             wire.skip()?;
             more(wire)?;
             let form = column(wire, None)?;
-            Form { kind: "sequences", tensor: None, optional: None, buffer: None, ..form }
+            ColumnType { kind: "sequences", tensor: None, optional: None, buffer: None, ..form }
         }
         "array" => {
             more(wire)?;
@@ -284,17 +296,17 @@ fn named<'m>(
             let (levels, allowance) = (wire.levels_left(), wire.allowance());
             let mut inside = Reader::inside(Input::items(&items, base), levels, &allowance);
             let all_tensors = tensors_in(&mut inside)?;
-            Form { all_tensors, ..Form::other("rows") }
+            ColumnType { all_tensors, ..ColumnType::other("rows") }
         }
-        _ => Form::other("rows"),
+        _ => ColumnType::other("rows"),
     })
 }
 
 /// Reads the columns of a tuple.
-fn tuple(wire: &mut Reader<'_, '_>) -> Result<Form> {
+fn tuple(wire: &mut Reader<'_, '_>) -> Result<ColumnType> {
     let mut left = Left::of(wire.head()?);
     let mut items = Vec::new();
-    let mut form = Form::other("tuples");
+    let mut form = ColumnType::other("tuples");
     wire.within(1, |wire| {
         while wire.more(&mut left)? {
             let item = column(wire, None)?;
@@ -304,7 +316,7 @@ fn tuple(wire: &mut Reader<'_, '_>) -> Result<Form> {
         }
         Ok(())
     })?;
-    Ok(Form { tensor: same(items), ..form })
+    Ok(ColumnType { tensor: same(items), ..form })
 }
 
 /// The dtype and shape of tuples whose columns have these dtypes and shapes.

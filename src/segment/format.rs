@@ -139,9 +139,9 @@ pub fn head_len(len: u64) -> u64 {
 }
 
 /// Encodes small items into memory.
-pub struct Items(Sink<Memory>);
+pub struct ItemEncoder(Sink<Memory>);
 
-impl Items {
+impl ItemEncoder {
     pub fn new() -> Self {
         Self(Sink::new(Vec::new(), Memory::growing()))
     }
@@ -172,7 +172,7 @@ impl Items {
 
 /// The head of a record with `len` bytes of content.
 pub fn record_head(len: u64) -> Result<Vec<u8>> {
-    let mut items = Items::new();
+    let mut items = ItemEncoder::new();
     items.raw(&EMBEDDED)?.head(head::BYTES, len)?;
     Ok(items.into_bytes())
 }
@@ -329,7 +329,7 @@ pub fn align_up(position: u64, alignment: u64) -> Option<u64> {
 
 /// `gap` bytes of padding before a body: a byte string of zeros, for some lengths after an empty one.
 pub fn padding(gap: u64) -> Result<Vec<u8>> {
-    let mut items = Items::new();
+    let mut items = ItemEncoder::new();
     let mut left = gap;
     // One byte string cannot be 25 or 258 bytes long: from there on its head takes another byte.
     if matches!(gap, 25 | 258) {
@@ -351,7 +351,7 @@ pub fn padding(gap: u64) -> Result<Vec<u8>> {
 
 /// Where a buffer is, and how it is stored.
 #[derive(Clone, Copy, Debug)]
-pub enum Place<'a> {
+pub enum BufferPlace<'a> {
     /// Its bytes are in the archive as they are.
     Plain { start: u64, len: u64 },
     /// Its chunks are compressed, and stored one after the other.
@@ -368,7 +368,7 @@ pub struct PackedPlace<'a> {
     pub how: &'a Packed,
 }
 
-impl<'a> Place<'a> {
+impl<'a> BufferPlace<'a> {
     /// The offset of the first stored byte.
     pub fn start(self) -> u64 {
         match self {
@@ -428,7 +428,7 @@ impl<'a> Place<'a> {
 
 /// The positions of a segment's pieces, as offsets in the archive.
 #[derive(Clone, Debug)]
-pub struct Layout {
+pub struct SegmentLayout {
     /// Offset and length of each buffer. For a compressed buffer, the length is not the number of bytes there: use
     /// [`place`](Self::place) to read a buffer.
     pub buffers: Vec<(u64, u64)>,
@@ -446,7 +446,7 @@ pub struct Layout {
     pub end: u64,
 }
 
-impl Layout {
+impl SegmentLayout {
     /// Computes the layout. Returns `None` if the segment would end at or after offset 2^63.
     pub fn new(
         header_end: u64,
@@ -502,16 +502,16 @@ impl Layout {
     }
 
     /// Where a buffer is. `None` if there is no buffer with this number.
-    pub fn place(&self, number: usize) -> Option<Place<'_>> {
+    pub fn place(&self, number: usize) -> Option<BufferPlace<'_>> {
         let &(start, len) = self.buffers.get(number)?;
         Some(match self.packed.get(&number) {
-            Some(how) => Place::Packed(PackedPlace { start, len, how }),
-            None => Place::Plain { start, len },
+            Some(how) => BufferPlace::Packed(PackedPlace { start, len, how }),
+            None => BufferPlace::Plain { start, len },
         })
     }
 
     /// Where the buffers are, in their order.
-    pub fn places(&self) -> impl Iterator<Item = Place<'_>> {
+    pub fn places(&self) -> impl Iterator<Item = BufferPlace<'_>> {
         (0..self.buffers.len()).filter_map(|number| self.place(number))
     }
 
@@ -524,7 +524,7 @@ impl Layout {
     pub fn before_body(&self) -> Result<Vec<u8>> {
         let len = self.body_end - self.body_start;
         let gap = self.body_start - head_len(len) - self.header_end;
-        let mut items = Items::new();
+        let mut items = ItemEncoder::new();
         items.raw(&padding(gap)?)?.head(head::BYTES, len)?;
         Ok(items.into_bytes())
     }
@@ -532,7 +532,7 @@ impl Layout {
 
 /// The array of the hashes of the chunks. `hashes` are their bytes.
 pub fn hashes_item(check: &Check, hashes: &[u8]) -> Result<Vec<u8>> {
-    let mut items = Items::new();
+    let mut items = ItemEncoder::new();
     items.raw(&check.tag())?.head(head::BYTES, hashes.len() as u64)?.raw(hashes)?;
     Ok(items.into_bytes())
 }
@@ -549,7 +549,7 @@ pub fn trailer(mut item: Vec<u8>, header_hash: u64) -> Vec<u8> {
 pub fn open_trailer<'a>(
     trailer: &'a [u8],
     check: &Check,
-    layout: &Layout,
+    layout: &SegmentLayout,
     header_hash: u64,
     at: u64,
 ) -> Result<&'a [u8]> {
@@ -567,7 +567,7 @@ pub fn open_trailer<'a>(
 }
 
 /// The bytes of the hashes at the end of the array `item`. `None` if it is too short.
-fn unverified_hashes<'a>(item: &'a [u8], layout: &Layout) -> Option<&'a [u8]> {
+fn unverified_hashes<'a>(item: &'a [u8], layout: &SegmentLayout) -> Option<&'a [u8]> {
     let start = item.len().checked_sub(usize::try_from(layout.hashes).ok()?)?;
     item.get(start..)
 }
@@ -575,7 +575,7 @@ fn unverified_hashes<'a>(item: &'a [u8], layout: &Layout) -> Option<&'a [u8]> {
 /// The hashes in a trailer that may be damaged, and the hash over them. `None` if it is too short.
 pub fn unverified_trailer<'a>(
     trailer: &'a [u8],
-    layout: &Layout,
+    layout: &SegmentLayout,
 ) -> Option<(Vec<u64>, &'a [u8; HASH_ITEM])> {
     let (item, stored) = trailer.split_last_chunk()?;
     Some((hashes_of(unverified_hashes(item, layout)?), stored))
@@ -661,7 +661,7 @@ mod tests {
             for header_end in (12..300).chain(65_500..65_600).step_by(step) {
                 for len in [1, 23, 24, 255, 256, 65_535, 65_536, 1 << 32] {
                     let lengths = [len, 3];
-                    let layout = Layout::new(
+                    let layout = SegmentLayout::new(
                         header_end,
                         alignment,
                         lengths.into_iter(),
@@ -686,7 +686,7 @@ mod tests {
     #[test]
     fn lengths_that_overflow_have_no_layout() {
         for lengths in [[u64::MAX, 1], [1, u64::MAX], [u64::MAX / 2, u64::MAX / 2]] {
-            let layout = Layout::new(
+            let layout = SegmentLayout::new(
                 12,
                 256,
                 lengths.into_iter(),

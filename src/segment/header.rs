@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::ext::{self, Ext};
-use super::format::{self, Check, Items, Layout, Place, Record, RecordKind};
+use super::format::{self, BufferPlace, Check, ItemEncoder, Record, RecordKind, SegmentLayout};
 use super::packed::{self, PackedBuffers};
 use crate::error::{Error, Result};
 use crate::io::checksum;
@@ -25,7 +25,7 @@ pub struct Header {
     /// The length of the chunks that have checksums.
     pub chunk_len: ChunkLen,
     pub alignment: u64,
-    pub layout: Layout,
+    pub layout: SegmentLayout,
     pub ext: Ext,
     /// The range of the metadata, relative to the start of the segment.
     pub metadata: std::ops::Range<usize>,
@@ -34,7 +34,7 @@ pub struct Header {
 }
 
 /// The content of a header that is about to be written.
-pub struct Content<'a> {
+pub struct HeaderContent<'a> {
     pub name: Option<&'a str>,
     pub alignment: u64,
     pub check: &'a Check,
@@ -47,7 +47,7 @@ pub struct Content<'a> {
     pub metadata: &'a [u8],
 }
 
-impl<'a> Content<'a> {
+impl<'a> HeaderContent<'a> {
     /// The header record as pieces to be written at `offset`, and its hash. The metadata is not copied.
     pub fn record(&self, offset: u64) -> Result<([Cow<'a, [u8]>; 4], u64)> {
         let before = self.before_metadata()?;
@@ -61,18 +61,18 @@ impl<'a> Content<'a> {
     ///
     /// # Errors
     /// If the archive would be too long.
-    pub fn layout(&self, header_end: u64) -> Result<Layout> {
+    pub fn layout(&self, header_end: u64) -> Result<SegmentLayout> {
         let Self { alignment, check, chunk_len, .. } = *self;
         let lengths = self.lengths.iter().copied();
         let packed = self.packed.clone();
-        let layout = Layout::new(header_end, alignment, lengths, packed, check, chunk_len);
+        let layout = SegmentLayout::new(header_end, alignment, lengths, packed, check, chunk_len);
         layout.ok_or_else(|| Error::limit("the archive would be longer than 2^63 bytes"))
     }
 
     /// The content of the record up to the metadata.
     pub fn before_metadata(&self) -> Result<Vec<u8>> {
         let Self { name, alignment, check, chunk_len, lengths, packed, ext, .. } = *self;
-        let mut items = Items::new();
+        let mut items = ItemEncoder::new();
         items.head(head::TAG, RecordKind::Segment.tag())?;
         items.head(head::ARRAY, 8)?.head(head::UNSIGNED, format::VERSION)?.name(name)?;
         items.head(head::UNSIGNED, alignment)?;
@@ -179,7 +179,7 @@ impl Header {
         wire.pass(end);
         let header_end = offset.saturating_add(record_len);
         let lengths = lengths.into_iter();
-        let layout = Layout::new(header_end, alignment, lengths, packed, &check, chunk_len);
+        let layout = SegmentLayout::new(header_end, alignment, lengths, packed, &check, chunk_len);
         let layout = layout.ok_or_else(|| {
             Error::data("the lengths of the buffers add up to more than 2^63 bytes").at(at)
         })?;
@@ -219,7 +219,7 @@ impl Header {
     }
 
     /// Where a buffer is.
-    pub fn buffer(&self, number: u64) -> Option<Place<'_>> {
+    pub fn buffer(&self, number: u64) -> Option<BufferPlace<'_>> {
         self.layout.place(usize::try_from(number).ok()?)
     }
 
@@ -235,9 +235,9 @@ impl Header {
         lengths: &'a [u64],
         packed: &'a PackedBuffers,
         metadata: &'a [u8],
-    ) -> Content<'a> {
+    ) -> HeaderContent<'a> {
         let Self { alignment, chunk_len, ref check, ref ext, .. } = *self;
-        Content { name, alignment, check, chunk_len, lengths, packed, ext, metadata }
+        HeaderContent { name, alignment, check, chunk_len, lengths, packed, ext, metadata }
     }
 
     /// Verifies the trailer, which is at offset `at`, and returns the checksums of the buffers, if they have any.

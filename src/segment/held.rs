@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::columns::Outline;
+use super::columns::Schema;
 use super::header::Header;
-use super::path::{Seen, inform};
+use super::path::{SeenItem, inform};
 use crate::error::Result;
 use crate::options::Limits;
 use crate::tensor::TensorInfo;
-use crate::wire::tensor::Payload;
+use crate::wire::tensor::ItemPayload;
 
 /// What a buffer holds.
 #[derive(Default)]
-pub struct Held {
+pub struct BufferUse {
     /// The tensors, sequences of numbers, byte strings and columns that the buffer is. Of a column in several
     /// buffers, the rows that are in this one.
     pub payloads: Vec<(TensorInfo, Option<Range<u64>>)>,
@@ -21,7 +21,7 @@ pub struct Held {
     others: usize,
 }
 
-impl Held {
+impl BufferUse {
     /// Whether any content is valid. It is not if the buffer has lengths, flags, codes or texts of rows.
     pub fn takes_any_content(&self) -> bool {
         self.others == 0
@@ -34,13 +34,13 @@ pub fn held(
     header: &Header,
     limits: Limits,
     asked: impl Fn(u64) -> bool,
-) -> Result<BTreeMap<u64, Held>> {
+) -> Result<BTreeMap<u64, BufferUse>> {
     let (base, buffers) = (header.metadata_offset(), &header.layout.buffers);
-    let mut found: BTreeMap<u64, Held> = BTreeMap::new();
+    let mut found: BTreeMap<u64, BufferUse> = BTreeMap::new();
     let mut columns: BTreeMap<u64, usize> = BTreeMap::new();
     inform(metadata, base, buffers, limits, &mut |place, seen, describe| match seen {
-        Seen::Payload(item) => {
-            if let Payload::Buffer { number, .. } = item.payload
+        SeenItem::Payload(item) => {
+            if let ItemPayload::Buffer { number, .. } = item.payload
                 && asked(number)
             {
                 let held = found.entry(number).or_default();
@@ -52,10 +52,10 @@ pub fn held(
             }
             Ok(())
         }
-        Seen::Columns(at) => {
+        SeenItem::Columns(at) => {
             let start = usize::try_from(at - base).unwrap_or(usize::MAX);
             let item = metadata.get(start..).unwrap_or_default();
-            let outline = Outline::of_groups(item, at, buffers, limits)?;
+            let outline = Schema::of_groups(item, at, buffers, limits)?;
             for (number, column) in outline.columns.iter().enumerate() {
                 // A group whose numbers are narrower than the tensor is not a part of it as it is.
                 let dtype = outline.tensor(column).map(|(dtype, _)| dtype);

@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use serde::de::Deserialize;
 
-use super::columns::{Outline, Target};
+use super::columns::{ColumnTarget, Schema};
 use super::decode_with;
-use super::find::{self, Place};
+use super::find::{self, FoundPlace};
 use super::header::Header;
 use crate::budget::Budget;
 use crate::de::ColumnOfGroups;
@@ -17,7 +17,7 @@ use crate::options::{DecodeOptions, Limits};
 use crate::steps::Steps;
 
 /// Where the value at a path is.
-pub enum Found<'p> {
+pub enum Location<'p> {
     /// The value is the item in this range of the metadata.
     Item(Range<usize>),
     /// The value is in the columns that are the item in this range.
@@ -27,7 +27,7 @@ pub enum Found<'p> {
 /// A value in columns, and how errors name it.
 #[derive(Clone)]
 pub struct Inside<'p> {
-    pub target: Target<'p>,
+    pub target: ColumnTarget<'p>,
     /// If the target is a column, the rows of it that are read.
     pub rows: Range<u64>,
     /// The path of the sequence that is stored as columns. It is in front of errors of the columns, whose path starts
@@ -48,14 +48,14 @@ pub fn locate<'p>(
     header: &Header,
     path: &'p str,
     limits: Limits,
-) -> Result<Found<'p>> {
+) -> Result<Location<'p>> {
     let (range, steps) = match find::find(metadata, &header.layout.buffers, path, limits)? {
-        Place::Item(range) => return Ok(Found::Item(range)),
-        Place::InColumns(range, steps) => (range, steps),
-        Place::InPacked(range, row) => {
-            let target = Target::InRow { names: Vec::new(), row, rest: Steps::of("") };
+        FoundPlace::Item(range) => return Ok(Location::Item(range)),
+        FoundPlace::InColumns(range, steps) => (range, steps),
+        FoundPlace::InPacked(range, row) => {
+            let target = ColumnTarget::InRow { names: Vec::new(), row, rest: Steps::of("") };
             let (rows, sequence) = (row..row.saturating_add(1), path);
-            return Ok(Found::InColumns(
+            return Ok(Location::InColumns(
                 range,
                 Inside { target, rows, sequence, path, is_packed: true },
             ));
@@ -67,17 +67,17 @@ pub fn locate<'p>(
         Steps::Pointer(_) => sequence,
     };
     let found = |target| {
-        Found::InColumns(
+        Location::InColumns(
             range.clone(),
             Inside { target, rows: 0..u64::MAX, sequence, path, is_packed: false },
         )
     };
     // In a JSON Pointer, a position may be the name of a field.
     if let (Steps::Dotted(_), (Some(row), Some(rest))) = (steps, steps.index()) {
-        return Ok(found(Target::InRow { names: Vec::new(), row, rest }));
+        return Ok(found(ColumnTarget::InRow { names: Vec::new(), row, rest }));
     }
     let base = header.metadata_offset() + range.start as u64;
-    let mut outline = Outline::default();
+    let mut outline = Schema::default();
     let item = metadata.get(range.clone()).unwrap_or_default();
     let target = outline.add(item, base, header, limits).and_then(|()| outline.target(steps));
     target.map(found).map_err(|error| error.in_field(path))
@@ -92,9 +92,13 @@ pub fn in_columns<'de, T: Deserialize<'de>>(
     inside: &Inside<'_>,
 ) -> Result<T> {
     let read = decode_with(metadata, base, buffers, options, |deserializer| match &inside.target {
-        Target::InRow { row, .. } if inside.is_packed => deserializer.in_packed(*row, PhantomData),
-        Target::InRow { names, row, rest } => deserializer.in_row(*row, names, *rest, PhantomData),
-        Target::Column(whole) => {
+        ColumnTarget::InRow { row, .. } if inside.is_packed => {
+            deserializer.in_packed(*row, PhantomData)
+        }
+        ColumnTarget::InRow { names, row, rest } => {
+            deserializer.in_row(*row, names, *rest, PhantomData)
+        }
+        ColumnTarget::Column(whole) => {
             let dtype = whole.meta.as_ref().map(|meta| meta.dtype.clone());
             let budget = Budget::new(options.limits);
             let mut column = ColumnOfGroups::new(budget).with_dtype(dtype);

@@ -22,7 +22,7 @@ pub mod walk;
 
 use serde::de::DeserializeSeed;
 
-use crate::de::Decoder;
+use crate::de::ValueDecoder;
 use crate::error::Result;
 use crate::io::buffers::Buffers;
 use crate::io::input::Input;
@@ -49,10 +49,10 @@ pub fn decode_with<'de, 'b, T>(
     base: u64,
     buffers: &'b mut dyn Buffers<'de>,
     options: DecodeOptions,
-    read: impl FnOnce(&mut Decoder<'de, 'b>) -> Result<T>,
+    read: impl FnOnce(&mut ValueDecoder<'de, 'b>) -> Result<T>,
 ) -> Result<T> {
     let before = buffers.budget().cloned();
-    let mut deserializer = Decoder::new(Input::segment(metadata, base, buffers), options);
+    let mut deserializer = ValueDecoder::new(Input::segment(metadata, base, buffers), options);
     if let Some(before) = before {
         deserializer.wire.resume(&before);
     }

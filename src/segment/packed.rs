@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::format::{Items, head_len};
+use super::format::{ItemEncoder, head_len};
 use crate::error::Result;
 use crate::io::chunks::ChunkLen;
 pub use crate::io::packed::{Coding, Packed};
@@ -21,7 +21,7 @@ const MAX_DIGEST: u64 = 64;
 pub type PackedBuffers = BTreeMap<usize, Packed>;
 
 /// Appends the element of the header's `lengths` for a compressed buffer of `len` bytes.
-pub fn write(packed: &Packed, len: u64, items: &mut Items) -> Result<()> {
+pub fn write(packed: &Packed, len: u64, items: &mut ItemEncoder) -> Result<()> {
     let coding = &packed.coding;
     if let Some(digest) = coding.digest() {
         items.head(head::ARRAY, 3)?.head(head::UNSIGNED, len)?.name(Some(coding.name()))?;
@@ -41,14 +41,14 @@ pub fn write(packed: &Packed, len: u64, items: &mut Items) -> Result<()> {
 }
 
 /// Why the description of a compressed buffer is refused. The range is that of the bytes at fault.
-pub struct Refused {
+pub struct RefusedPacking {
     pub at: usize,
     pub what: String,
 }
 
 /// Reads the description of a compressed buffer from the start of `bytes`: the buffer's length, how it is stored, and
 /// the length of the description.
-pub fn parse(bytes: &[u8], chunk: ChunkLen) -> Result<(u64, Packed, usize), Refused> {
+pub fn parse(bytes: &[u8], chunk: ChunkLen) -> Result<(u64, Packed, usize), RefusedPacking> {
     let mut wire = Cursor { bytes, at: 0 };
     let fields = wire.head(head::ARRAY, "a compressed buffer as an array of 4 items")?;
     match fields {
@@ -115,7 +115,7 @@ pub fn parse(bytes: &[u8], chunk: ChunkLen) -> Result<(u64, Packed, usize), Refu
 }
 
 /// Reads the description of a buffer whose bytes are not in the archive (SPEC 5.12), after the head of its array.
-fn elsewhere(mut wire: Cursor<'_>) -> Result<(u64, Packed, usize), Refused> {
+fn elsewhere(mut wire: Cursor<'_>) -> Result<(u64, Packed, usize), RefusedPacking> {
     let at = wire.at;
     let len =
         wire.head(head::UNSIGNED, "the length of a buffer elsewhere as an unsigned integer")?;
@@ -139,8 +139,8 @@ fn elsewhere(mut wire: Cursor<'_>) -> Result<(u64, Packed, usize), Refused> {
     Ok((len, Packed::new(Coding::elsewhere(name, digest.into()), std::iter::empty()), end))
 }
 
-fn refuse(at: usize, what: impl Into<String>) -> Refused {
-    Refused { at, what: what.into() }
+fn refuse(at: usize, what: impl Into<String>) -> RefusedPacking {
+    RefusedPacking { at, what: what.into() }
 }
 
 struct Cursor<'a> {
@@ -150,7 +150,7 @@ struct Cursor<'a> {
 
 impl Cursor<'_> {
     /// Reads a head of this major type and returns its argument.
-    fn head(&mut self, major: u8, expected: &str) -> Result<u64, Refused> {
+    fn head(&mut self, major: u8, expected: &str) -> Result<u64, RefusedPacking> {
         let found = self.bytes.get(self.at..).and_then(head::definite);
         match found {
             Some((_, arg, len)) if len as u64 != head_len(arg) => {
@@ -165,7 +165,7 @@ impl Cursor<'_> {
     }
 
     /// Reads the name of a codec.
-    fn text(&mut self) -> Result<Box<str>, Refused> {
+    fn text(&mut self) -> Result<Box<str>, RefusedPacking> {
         let at = self.at;
         let expected = || format!("expected the name of a codec, a text of 1 to {MAX_CODEC} bytes");
         let len = self.head(head::TEXT, "the name of a codec as a text")?;
@@ -185,7 +185,7 @@ mod tests {
     use crate::error::Category;
 
     fn written(len: u64, packed: &Packed) -> Vec<u8> {
-        let mut items = Items::new();
+        let mut items = ItemEncoder::new();
         write(packed, len, &mut items).unwrap();
         items.into_bytes()
     }

@@ -4,27 +4,27 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::columns::Outline;
+use super::columns::Schema;
 use super::find::find_item;
 use super::header::Header;
-use super::spelling::{Ambiguous, Of, Path, Step, Written, key};
+use super::spelling::{Ambiguous, ItemPath, Of, Step, Written, key};
 use crate::error::{Category, Error, Result};
-use crate::io::buffers::Lengths;
+use crate::io::buffers::BufferLengths;
 use crate::io::input::Input;
 use crate::meta::TensorMeta;
 use crate::options::Limits;
 use crate::tensor::TensorInfo;
 use crate::wire::head;
-use crate::wire::reader::{Item, Left, Reader};
+use crate::wire::reader::{ItemStart, Left, Reader};
 use crate::wire::tag;
-use crate::wire::tensor::{Kind, Payload, TensorItem};
+use crate::wire::tensor::{ItemPayload, Kind, TensorItem};
 use crate::wire::walk::{Event, Walk};
 
 /// The keys of a map or the indices of an array at `path`.
 pub fn keys(metadata: &[u8], header: &Header, path: &str, limits: Limits) -> Result<Vec<String>> {
     let range = find_item(metadata, Some(&header.layout.buffers), path, limits)?;
     let item = metadata.get(range).unwrap_or_default();
-    let mut lengths = Lengths(&header.layout.buffers);
+    let mut lengths = BufferLengths(&header.layout.buffers);
     let mut wire = Reader::new(Input::segment(item, 0, &mut lengths), limits);
     let mut head = wire.head()?;
     while head.major() == head::TAG && !tag::is_leaf(head.arg) {
@@ -70,18 +70,18 @@ pub fn tensor_at<'de>(
     header: &Header,
     limits: Limits,
 ) -> Result<(TensorItem, &'de [u8])> {
-    let mut lengths = Lengths(&header.layout.buffers);
+    let mut lengths = BufferLengths(&header.layout.buffers);
     let mut wire = Reader::new(Input::segment(item, base, &mut lengths), limits);
     let at = wire.offset();
     let found = loop {
         match wire.item()? {
-            Item::Tag(tag::SOME) | Item::Within(_) => {}
-            Item::Tag(tag) if tag::is_leaf(tag) => break wire.tensor(tag)?,
-            Item::Head(head) => {
+            ItemStart::Tag(tag::SOME) | ItemStart::Within(_) => {}
+            ItemStart::Tag(tag) if tag::is_leaf(tag) => break wire.tensor(tag)?,
+            ItemStart::Head(head) => {
                 let found = head::name(head.initial);
                 return Err(Error::data(format!("expected a tensor, found {found}")).at(at));
             }
-            Item::Tag(tag) => {
+            ItemStart::Tag(tag) => {
                 return Err(Error::data(format!("expected a tensor, found tag {tag}")).at(at));
             }
         }
@@ -121,20 +121,20 @@ fn list_some(
     };
     let (base, buffers) = (header.metadata_offset(), &header.layout.buffers);
     inform(metadata, base, buffers, limits, &mut |place, seen, describe| match seen {
-        Seen::Payload(item) => match item.kind {
+        SeenItem::Payload(item) => match item.kind {
             Kind::Numbers | Kind::Tensor if place.path.is_named() && !place.in_columns => {
                 add(describe(None)?)
             }
             _ => Ok(()),
         },
-        Seen::Columns(at) if with_columns && place.path.is_named() => {
+        SeenItem::Columns(at) if with_columns && place.path.is_named() => {
             let start = usize::try_from(at - header.metadata_offset()).unwrap_or(usize::MAX);
             let item = metadata.get(start..).unwrap_or_default();
-            let outline = Outline::of_groups(item, at, &header.layout.buffers, limits)?;
+            let outline = Schema::of_groups(item, at, &header.layout.buffers, limits)?;
             let columns = (0..outline.columns.len()).filter(|&number| outline.is_tensor(number));
             columns.map(|number| describe(Some((&outline, number)))).try_for_each(|told| add(told?))
         }
-        Seen::Columns(_) => Ok(()),
+        SeenItem::Columns(_) => Ok(()),
     })?;
     Ok(found)
 }
@@ -158,7 +158,8 @@ pub fn in_buffers_at(
 ) -> Result<Vec<Option<TensorInfo>>> {
     let mut found = vec![None; buffers.len()];
     inform(metadata, base, buffers, limits, &mut |_, seen, describe| {
-        if let Seen::Payload(TensorItem { payload: Payload::Buffer { number, .. }, .. }) = seen
+        if let SeenItem::Payload(TensorItem { payload: ItemPayload::Buffer { number, .. }, .. }) =
+            seen
             && let Some(first @ None) =
                 usize::try_from(*number).ok().and_then(|number| found.get_mut(number))
         {
@@ -170,7 +171,7 @@ pub fn in_buffers_at(
 }
 
 /// What is in a buffer, for errors.
-pub struct Content {
+pub struct BufferContent {
     pub path: String,
     /// The rows of a column that are in the buffer.
     pub rows: Option<Range<u64>>,
@@ -181,7 +182,7 @@ pub struct Content {
 #[cold]
 pub fn in_content(metadata: &[u8], header: &Header, number: u64, error: Error) -> Error {
     let content = content_of(metadata, header, Limits::default(), number);
-    let Ok(Some(Content { path, rows })) = content else { return error };
+    let Ok(Some(BufferContent { path, rows })) = content else { return error };
     let error = match rows {
         Some(Range { start, end }) if error.category() == Category::Damaged => {
             error.meaning(&format!("rows {start}..{end}"))
@@ -198,22 +199,22 @@ pub fn content_of(
     header: &Header,
     limits: Limits,
     buffer: u64,
-) -> Result<Option<Content>> {
+) -> Result<Option<BufferContent>> {
     let (base, buffers) = (header.metadata_offset(), &header.layout.buffers);
     let is_it = |item: &TensorItem| match item.payload {
-        Payload::Buffer { number, .. } => number == buffer,
+        ItemPayload::Buffer { number, .. } => number == buffer,
         _ => false,
     };
     let mut found = None;
     inform(metadata, base, buffers, limits, &mut |place, seen, describe| {
         match seen {
             _ if found.is_some() => {}
-            Seen::Payload(item) if !place.in_columns && is_it(item) => {
+            SeenItem::Payload(item) if !place.in_columns && is_it(item) => {
                 let path = describe(None)?.info.path().to_owned();
-                found = Some(Content { path, rows: None });
+                found = Some(BufferContent { path, rows: None });
             }
-            Seen::Payload(_) => {}
-            Seen::Columns(at) => {
+            SeenItem::Payload(_) => {}
+            SeenItem::Columns(at) => {
                 let start = usize::try_from(at - base).unwrap_or(usize::MAX);
                 let item = metadata.get(start..).unwrap_or_default();
                 let mut offset = None;
@@ -223,14 +224,14 @@ pub fn content_of(
                     }
                 })?;
                 let Some(offset) = offset else { return Ok(()) };
-                let outline = Outline::of_groups(item, at, buffers, limits)?;
+                let outline = Schema::of_groups(item, at, buffers, limits)?;
                 let holder = outline.holders().at(offset);
                 let column = holder.as_ref().and_then(|holder| holder.column);
                 let sequence = place.path.text();
                 let names = column.map(|number| outline.names(number)).unwrap_or_default();
                 let steps = (!sequence.is_empty()).then_some(&*sequence).into_iter().chain(names);
                 let path = steps.collect::<Vec<_>>().join(".");
-                found = Some(Content { path, rows: holder.map(|holder| holder.rows) });
+                found = Some(BufferContent { path, rows: holder.map(|holder| holder.rows) });
             }
         }
         Ok(())
@@ -247,11 +248,11 @@ pub fn hidden_in_columns(
     let mut found = Vec::new();
     let mut result = Ok(());
     walk(metadata, 0, buffers, limits, &mut |place, seen| {
-        if let Seen::Columns(at) = seen
+        if let SeenItem::Columns(at) = seen
             && result.is_ok()
         {
             let item = usize::try_from(at).ok().and_then(|at| metadata.get(at..));
-            match Outline::of_groups(item.unwrap_or_default(), at, buffers, limits) {
+            match Schema::of_groups(item.unwrap_or_default(), at, buffers, limits) {
                 Ok(outline) if outline.hides_tensors() => found.push(place.path.text()),
                 Ok(_) => {}
                 Err(error) => result = Err(error),
@@ -273,7 +274,7 @@ pub struct Described {
 
 /// Something that a walk over metadata has found.
 #[derive(Clone, Copy)]
-pub enum Seen<'i> {
+pub enum SeenItem<'i> {
     /// A tensor, a sequence of numbers, or a byte string in a buffer.
     Payload(&'i TensorItem),
     /// Columns. The array of groups starts at this offset.
@@ -281,15 +282,16 @@ pub enum Seen<'i> {
 }
 
 /// Builds a description: of the payload, or of one of the columns.
-pub type Describe<'d> = dyn FnMut(Option<(&Outline<'_>, usize)>) -> Result<Described> + 'd;
+pub type Describe<'d> = dyn FnMut(Option<(&Schema<'_>, usize)>) -> Result<Described> + 'd;
 
 /// Callback for each payload, and for columns. Gets the path, what was found there, and a function that describes it.
-pub type Inform<'a> = dyn FnMut(Place<'_>, Seen<'_>, &mut Describe<'_>) -> Result<()> + 'a;
+pub type Inform<'a> =
+    dyn FnMut(PayloadPlace<'_>, SeenItem<'_>, &mut Describe<'_>) -> Result<()> + 'a;
 
 /// Where a payload is.
 #[derive(Clone, Copy)]
-pub struct Place<'p> {
-    pub path: &'p Path,
+pub struct PayloadPlace<'p> {
+    pub path: &'p ItemPath,
     /// Whether it is in columns. The path is then that of the sequence which the columns stand for.
     pub in_columns: bool,
 }
@@ -311,7 +313,7 @@ pub fn inform(
     let mut left = most;
     let mut result = Ok(());
     walk(metadata, base, buffers, limits, &mut |place, seen| {
-        let mut describe = |column: Option<(&Outline<'_>, usize)>| {
+        let mut describe = |column: Option<(&Schema<'_>, usize)>| {
             let components = place.path.components();
             let names = column.map(|(outline, number)| outline.names(number)).unwrap_or_default();
             let Written { text, is_unique } = match column {
@@ -327,8 +329,8 @@ pub fn inform(
             })?;
             let info = match (column, seen) {
                 (Some((outline, number)), _) => outline.whole(number).info(text),
-                (None, Seen::Payload(item)) => Some(TensorInfo::of(text, item)),
-                (None, Seen::Columns(_)) => None,
+                (None, SeenItem::Payload(item)) => Some(TensorInfo::of(text, item)),
+                (None, SeenItem::Columns(_)) => None,
             };
             let info = info.ok_or_else(|| Error::data("the column is not a tensor"))?;
             Ok(Described { info, is_unique })
@@ -345,10 +347,10 @@ pub fn visit(
     metadata: &[u8],
     header: &Header,
     limits: Limits,
-    each: &mut dyn FnMut(Place<'_>, &TensorItem),
+    each: &mut dyn FnMut(PayloadPlace<'_>, &TensorItem),
 ) -> Result<()> {
     walk(metadata, header.metadata_offset(), &header.layout.buffers, limits, &mut |place, seen| {
-        if let Seen::Payload(item) = seen {
+        if let SeenItem::Payload(item) = seen {
             each(place, item);
         }
     })
@@ -364,14 +366,14 @@ pub fn check(
     let (base, buffers) = (header.metadata_offset(), &header.layout.buffers);
     let mut result = Ok(());
     walk(metadata, base, buffers, limits, &mut |place, seen| match seen {
-        Seen::Payload(item) => each(item),
-        Seen::Columns(at) if result.is_ok() => {
+        SeenItem::Payload(item) => each(item),
+        SeenItem::Columns(at) if result.is_ok() => {
             let start = usize::try_from(at - base).unwrap_or(usize::MAX);
             let item = metadata.get(start..).unwrap_or_default();
-            let outline = Outline::of_groups(item, at, buffers, limits);
+            let outline = Schema::of_groups(item, at, buffers, limits);
             result = outline.map(drop).map_err(|error| error.under(&place.path.text()));
         }
-        Seen::Columns(_) => {}
+        SeenItem::Columns(_) => {}
     })?;
     result
 }
@@ -382,11 +384,11 @@ fn walk(
     base: u64,
     buffers: &[(u64, u64)],
     limits: Limits,
-    each: &mut dyn FnMut(Place<'_>, Seen<'_>),
+    each: &mut dyn FnMut(PayloadPlace<'_>, SeenItem<'_>),
 ) -> Result<()> {
-    let mut lengths = Lengths(buffers);
+    let mut lengths = BufferLengths(buffers);
     let mut wire = Reader::new(Input::segment(metadata, base, &mut lengths), limits);
-    let mut path = Path::default();
+    let mut path = ItemPath::default();
     let visit = Visit { metadata, base, wire: &mut wire, path: Some(&mut path), columns: None };
     let visited = visit.all(&mut |place, _, seen| {
         if let Some(place) = place {
@@ -419,10 +421,10 @@ pub fn references_at(
     limits: Limits,
     each: &mut dyn FnMut(u64, &TensorItem),
 ) -> Result<()> {
-    let mut lengths = Lengths(buffers);
+    let mut lengths = BufferLengths(buffers);
     let mut wire = Reader::new(Input::segment(metadata, base, &mut lengths), limits);
     Visit { metadata, base, wire: &mut wire, path: None, columns: None }.all(&mut |_, at, seen| {
-        if let Seen::Payload(item) = seen {
+        if let SeenItem::Payload(item) = seen {
             each(at, item);
         }
     })
@@ -438,7 +440,7 @@ pub fn valid_references(
 ) -> Result<()> {
     let base = header.metadata_offset();
     let (mut lengths, mut same) =
-        (Lengths(&header.layout.buffers), Lengths(&header.layout.buffers));
+        (BufferLengths(&header.layout.buffers), BufferLengths(&header.layout.buffers));
     let mut wire = Reader::new(Input::segment(metadata, base, &mut lengths), limits);
     let mut walk = Walk::with_known_tags();
     while let Some(event) = walk.next(&mut wire)? {
@@ -470,7 +472,7 @@ pub const MIN_REFERENCE: usize = 5 + 1 + 1;
 pub fn unreferred(metadata: &[u8], header: &Header, limits: Limits) -> Result<Option<usize>> {
     let mut seen = vec![false; header.count()];
     references(metadata, header, limits, &mut |_, item| {
-        if let Payload::Buffer { number, .. } = item.payload
+        if let ItemPayload::Buffer { number, .. } = item.payload
             && let Some(seen) = usize::try_from(number).ok().and_then(|at| seen.get_mut(at))
         {
             *seen = true;
@@ -481,7 +483,7 @@ pub fn unreferred(metadata: &[u8], header: &Header, limits: Limits) -> Result<Op
 
 /// Callback for each payload, and for columns. Gets the place if paths are recorded, and the offset after the item of
 /// the payload up to the payload itself.
-type Each<'a> = dyn FnMut(Option<Place<'_>>, u64, Seen<'_>) + 'a;
+type Each<'a> = dyn FnMut(Option<PayloadPlace<'_>>, u64, SeenItem<'_>) + 'a;
 
 /// A walk over all items of the metadata.
 struct Visit<'v, 'de, 'b> {
@@ -490,7 +492,7 @@ struct Visit<'v, 'de, 'b> {
     base: u64,
     wire: &'v mut Reader<'de, 'b>,
     /// The path of the next item, if paths are recorded.
-    path: Option<&'v mut Path>,
+    path: Option<&'v mut ItemPath>,
     /// The depth of the walk outside the columns that it is in. Their parts have no paths.
     columns: Option<usize>,
 }
@@ -525,10 +527,12 @@ impl<'de> Visit<'_, 'de, '_> {
                 Event::Tag(tag::SOME | tag::STRING_REFERENCE | tag::SHARED_REFERENCE) => {}
                 Event::Tag(tag::COLUMNS) => {
                     if self.columns.is_none() {
-                        let place =
-                            self.path.as_deref().map(|path| Place { path, in_columns: false });
+                        let place = self
+                            .path
+                            .as_deref()
+                            .map(|path| PayloadPlace { path, in_columns: false });
                         let at = self.wire.offset();
-                        each(place, at, Seen::Columns(at));
+                        each(place, at, SeenItem::Columns(at));
                         self.columns = Some(walk.depth() - 1);
                     }
                 }
@@ -537,8 +541,9 @@ impl<'de> Visit<'_, 'de, '_> {
                     if tag::is_array(tag) {
                         let item = wire.tensor(tag)?;
                         let in_columns = self.columns.is_some();
-                        let place = self.path.as_deref().map(|path| Place { path, in_columns });
-                        each(place, wire.offset(), Seen::Payload(&item));
+                        let place =
+                            self.path.as_deref().map(|path| PayloadPlace { path, in_columns });
+                        each(place, wire.offset(), SeenItem::Payload(&item));
                         wire.skip_payload(&item)?;
                     } else {
                         wire.within(1, Reader::skip)?;
@@ -615,20 +620,20 @@ mod tests {
     use crate::io::chunks::ChunkLen;
     use crate::options::DecodeOptions;
     use crate::parts::PartsInfo;
-    use crate::segment::format::Items;
-    use crate::segment::header::Content;
+    use crate::segment::format::ItemEncoder;
+    use crate::segment::header::HeaderContent;
     use crate::segment::packed::PackedBuffers;
 
     #[test]
     fn listing_deep_values_takes_no_stack() {
         const DEPTH: usize = 200_000;
-        let mut items = Items::new();
+        let mut items = ItemEncoder::new();
         for _ in 0..DEPTH {
             items.head(head::ARRAY, 1).unwrap();
         }
         items.raw(&crate::to_vec(&crate::Tensor(vec![1u8])).unwrap()).unwrap();
         let metadata = items.into_bytes();
-        let content = Content {
+        let content = HeaderContent {
             name: None,
             alignment: 8,
             check: &crate::segment::format::Check::None,

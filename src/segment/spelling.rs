@@ -39,7 +39,7 @@ pub fn key<'de>(wire: &mut Reader<'de, '_>) -> Result<Cow<'de, str>> {
 
 /// The steps from the root of a value to an item inside it.
 #[derive(Default)]
-pub struct Path(pub(super) Vec<Step>);
+pub struct ItemPath(pub(super) Vec<Step>);
 
 #[derive(Clone)]
 pub enum Step {
@@ -60,7 +60,7 @@ impl Step {
     }
 }
 
-impl Path {
+impl ItemPath {
     /// Whether a path can express this place. It cannot inside a map key.
     pub fn is_named(&self) -> bool {
         !self.0.iter().any(|step| matches!(step, Step::InKey))
@@ -68,9 +68,9 @@ impl Path {
 
     /// Writes the path, on the assumption that no other value has the same dotted path.
     pub fn text(&self) -> String {
-        let dotted = Form::Dotted.join(self.components());
+        let dotted = PathNotation::Dotted.join(self.components());
         if reads_as_another(&dotted, self.0.is_empty()) {
-            Form::Pointer.join(self.components())
+            PathNotation::Pointer.join(self.components())
         } else {
             dotted
         }
@@ -89,13 +89,13 @@ fn reads_as_another(dotted: &str, is_root: bool) -> bool {
 
 /// The two ways to write a path.
 #[derive(Clone, Copy)]
-enum Form {
+enum PathNotation {
     Dotted,
     /// A JSON Pointer (RFC 6901).
     Pointer,
 }
 
-impl Form {
+impl PathNotation {
     fn join<C: AsRef<str>>(self, components: impl Iterator<Item = C>) -> String {
         let mut text = String::new();
         for (at, component) in components.enumerate() {
@@ -161,21 +161,21 @@ impl<S: BuildHasher<Hasher: Clone>> Ambiguous<S> {
         let wire = || Reader::new(Input::slice(metadata), limits);
         let mut found = Self { hashes, dotted: HashSet::new(), pointers: HashSet::new() };
         if has_odd_keys(&mut wire())? {
-            found.dotted = found.repeated(Form::Dotted, written, wire)?;
+            found.dotted = found.repeated(PathNotation::Dotted, written, wire)?;
         }
         if !found.dotted.is_empty() {
-            found.pointers = found.repeated(Form::Pointer, written, wire)?;
+            found.pointers = found.repeated(PathNotation::Pointer, written, wire)?;
         }
         Ok(found)
     }
 
     pub fn written<C: AsRef<str>>(&self, components: impl Iterator<Item = C> + Clone) -> Written {
-        let dotted = Form::Dotted.join(components.clone());
+        let dotted = PathNotation::Dotted.join(components.clone());
         let is_root = components.clone().next().is_none();
         if !self.has(&self.dotted, &dotted) && !reads_as_another(&dotted, is_root) {
             return Written { text: dotted, is_unique: true };
         }
-        let pointer = Form::Pointer.join(components);
+        let pointer = PathNotation::Pointer.join(components);
         Written { is_unique: !self.has(&self.pointers, &pointer), text: pointer }
     }
 
@@ -187,7 +187,9 @@ impl<S: BuildHasher<Hasher: Clone>> Ambiguous<S> {
         is_ambiguous: bool,
     ) -> Written {
         match self.written(components.clone()) {
-            written if is_ambiguous => Written { text: Form::Pointer.join(components), ..written },
+            written if is_ambiguous => {
+                Written { text: PathNotation::Pointer.join(components), ..written }
+            }
             written => written,
         }
     }
@@ -204,7 +206,7 @@ impl<S: BuildHasher<Hasher: Clone>> Ambiguous<S> {
     /// Hashes of the paths, in this form, that lead to more than one value.
     fn repeated<'a>(
         &self,
-        form: Form,
+        form: PathNotation,
         written: Of,
         wire: impl Fn() -> Reader<'a, 'a>,
     ) -> Result<HashSet<u64>> {
@@ -277,7 +279,7 @@ fn has_odd_keys(wire: &mut Reader<'_, '_>) -> Result<bool> {
 /// is a new hasher.
 fn hash_paths<H: Hasher + Clone>(
     wire: &mut Reader<'_, '_>,
-    form: Form,
+    form: PathNotation,
     root: &H,
     each: &mut dyn FnMut(&H, bool),
 ) -> Result<()> {

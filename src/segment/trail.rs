@@ -1,6 +1,6 @@
 //! Finds the path of the item that a writer writes next, from the metadata that it has written so far.
 
-use super::spelling::{self, Path, Step};
+use super::spelling::{self, ItemPath, Step};
 use crate::io::input::Input;
 use crate::options::Limits;
 use crate::wire::head::{self, Parsed};
@@ -13,23 +13,23 @@ use crate::wire::tag;
 /// It does not use [`Walk`](crate::wire::walk::Walk). In an array of unknown length, a walk reads the next byte to
 /// tell an element from the end. Here, the writer asks for the path of an element before it writes that byte.
 #[derive(Default)]
-pub struct Trail {
+pub struct PathTracker {
     /// The number of bytes of the metadata that were parsed.
     at: usize,
     /// The arrays and maps that are not complete yet, outermost first.
-    open: Vec<Frame>,
+    open: Vec<OpenItem>,
     /// The number of arrays and maps around the last columns that were met. Parts of columns have the path
     /// of the sequence.
     columns: Option<usize>,
 }
 
-struct Frame {
-    place: Place,
+struct OpenItem {
+    place: PlaceInItem,
     /// The number of items or entries still to come. `None` for an indefinite length.
     left: Option<u64>,
 }
 
-enum Place {
+enum PlaceInItem {
     Index(u64),
     /// At or inside a key that starts at this offset.
     Key(usize),
@@ -37,17 +37,17 @@ enum Place {
     Value(Step),
 }
 
-impl Trail {
+impl PathTracker {
     /// The path of the item that is written next, after the `written` metadata.
-    pub fn path(&mut self, written: &[u8]) -> Path {
+    pub fn path(&mut self, written: &[u8]) -> ItemPath {
         while self.follow(written) {}
-        let step = |frame: &Frame| match &frame.place {
-            Place::Index(index) => Step::Index(*index),
-            Place::Value(key) => key.clone(),
-            Place::Key(_) => Step::InKey,
+        let step = |open: &OpenItem| match &open.place {
+            PlaceInItem::Index(index) => Step::Index(*index),
+            PlaceInItem::Value(key) => key.clone(),
+            PlaceInItem::Key(_) => Step::InKey,
         };
         let around = self.columns.unwrap_or(usize::MAX);
-        Path(self.open.iter().take(around).map(step).collect())
+        ItemPath(self.open.iter().take(around).map(step).collect())
     }
 
     /// Parses one head, and for a string also its content. Returns `false` if it is not complete yet.
@@ -65,8 +65,8 @@ impl Trail {
             head::ARRAY | head::MAP => {
                 self.at += head_len;
                 let is_map = found.major() == head::MAP;
-                let place = if is_map { Place::Key(self.at) } else { Place::Index(0) };
-                self.open.push(Frame { place, left: found.length() });
+                let place = if is_map { PlaceInItem::Key(self.at) } else { PlaceInItem::Index(0) };
+                self.open.push(OpenItem { place, left: found.length() });
                 if found.length() == Some(0) {
                     self.close(written);
                 }
@@ -97,20 +97,20 @@ impl Trail {
 
     /// Called at the end of an item.
     fn item(&mut self, written: &[u8]) {
-        let Some(frame) = self.open.last_mut() else { return };
-        match &mut frame.place {
-            Place::Key(start) => {
+        let Some(open) = self.open.last_mut() else { return };
+        match &mut open.place {
+            PlaceInItem::Key(start) => {
                 let item = Input::slice(written.get(*start..self.at).unwrap_or_default());
                 let key = spelling::key(&mut Reader::new(item, Limits::default()));
                 // The save fails anyway if a key cannot be read back.
                 let step = key.map_or(Step::InKey, |key| Step::Key(key.into_owned()));
-                frame.place = Place::Value(step);
+                open.place = PlaceInItem::Value(step);
                 return;
             }
-            Place::Value(_) => frame.place = Place::Key(self.at),
-            Place::Index(index) => *index += 1,
+            PlaceInItem::Value(_) => open.place = PlaceInItem::Key(self.at),
+            PlaceInItem::Index(index) => *index += 1,
         }
-        if let Some(left) = &mut frame.left {
+        if let Some(left) = &mut open.left {
             *left = left.saturating_sub(1);
             if *left == 0 {
                 self.close(written);
@@ -151,10 +151,10 @@ mod tests {
             (27, "b.1.2"),
             (28, "b.2"),
         ];
-        let mut along = Trail::default();
+        let mut along = PathTracker::default();
         for (len, path) in expected {
             assert_eq!(along.path(&written[..len]).text(), path, "{len}");
-            assert_eq!(Trail::default().path(&written[..len]).text(), path, "{len}");
+            assert_eq!(PathTracker::default().path(&written[..len]).text(), path, "{len}");
         }
     }
 
@@ -174,7 +174,7 @@ mod tests {
             (14, "3"),
         ];
         for (len, path) in expected {
-            assert_eq!(Trail::default().path(&written[..len]).text(), path, "{len}");
+            assert_eq!(PathTracker::default().path(&written[..len]).text(), path, "{len}");
         }
     }
 }

@@ -14,11 +14,11 @@ use serde::Serialize;
 use super::buffers::chunk_memory;
 use super::compress::{Chunks, Compressed, Compressor, Method};
 use super::format::Check;
-use super::header::Content;
+use super::header::HeaderContent;
 use super::options::{Compression, SaveOptions};
 use super::packed::{Packed, PackedBuffers};
 use super::path;
-use super::trail::Trail;
+use super::trail::PathTracker;
 use crate::codec::Codec;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -30,9 +30,9 @@ use crate::meta::{Order, TensorMeta};
 use crate::options::{ColumnChoice, EncodeOptions, Limits};
 use crate::shape::Shape;
 use crate::tensor::TensorInfo;
-use crate::wire::apart::{Apart, Target, Wanted};
+use crate::wire::apart::{BufferSink, Target, Wanted};
 use crate::wire::strict::strict;
-use crate::wire::tensor::Payload;
+use crate::wire::tensor::ItemPayload;
 use crate::wire::writer::WriterTo;
 
 /// The result of the first pass: the metadata, and the lengths of the buffers.
@@ -104,10 +104,11 @@ impl Plan {
         let (mut restarts, mut layouts) = (0, 0);
         loop {
             let no_sequences = restarts > MAX_RESTARTS;
-            let mut asking = Answers { given: answers, next: 0, trail: Some(Trail::default()) };
-            let mut first = First {
+            let mut asking =
+                Answers { given: answers, next: 0, trail: Some(PathTracker::default()) };
+            let mut first = SizingPass {
                 choice: Choice::new(options, &mixed, no_sequences, &mut asking),
-                rows: Rows::new(&rows),
+                rows: PlainSequences::new(&rows),
                 tensors_in_columns: false,
                 lengths: Vec::new(),
                 keeping: keeps.then(|| Keeping::new(options.chunk_len())),
@@ -117,8 +118,8 @@ impl Plan {
                 known: options.dedup.then(Known::new),
             };
             let (written, has_unknown_lengths, result) = walk(value, None, columns, &mut first);
-            let First { lengths, mixed: new, restart, known, current, .. } = first;
-            let First { tensors_in_columns, keeping, .. } = first;
+            let SizingPass { lengths, mixed: new, restart, known, current, .. } = first;
+            let SizingPass { tensors_in_columns, keeping, .. } = first;
             mixed.extend(new);
             answers = asking.given;
             if restart {
@@ -198,7 +199,7 @@ impl Plan {
             // Without a function, no paths are needed. They could take much more memory than the metadata.
             let mut methods = vec![None; places.len()];
             path::references_at(&self.metadata, 0, &places, limits, &mut |_, item| {
-                if let Payload::Buffer { number, .. } = item.payload
+                if let ItemPayload::Buffer { number, .. } = item.payload
                     && let Ok(number) = usize::try_from(number)
                     && let Some(first @ None) = methods.get_mut(number)
                 {
@@ -221,8 +222,12 @@ impl Plan {
     }
 
     /// The content of the segment's header.
-    pub fn content<'a>(&'a self, name: Option<&'a str>, options: &'a SaveOptions) -> Content<'a> {
-        Content {
+    pub fn content<'a>(
+        &'a self,
+        name: Option<&'a str>,
+        options: &'a SaveOptions,
+    ) -> HeaderContent<'a> {
+        HeaderContent {
             name,
             alignment: options.alignment,
             check: Check::on(options.checksums),
@@ -256,9 +261,9 @@ impl Plan {
     ) -> Result<Hashes> {
         let given = self.answers.clone();
         let mut answers = Answers { given, next: 0, trail: None };
-        let mut second = Second {
+        let mut second = WritingPass {
             choice: Choice::new(options, &self.mixed, self.no_sequences, &mut answers),
-            rows: Rows::new(&self.rows),
+            rows: PlainSequences::new(&self.rows),
             plan: self,
             out,
             hashes: Hashes::default(),
@@ -273,7 +278,7 @@ impl Plan {
             current: None,
         };
         let (.., result) = walk(value, Some(self.written()), self.columns, &mut second);
-        let Second { current, written, asked, hashes, .. } = second;
+        let WritingPass { current, written, asked, hashes, .. } = second;
         result?;
         let targets = self.targets.as_ref().map_or(written, Vec::len);
         if current.is_some() || written != self.lengths.len() || asked != targets {
@@ -299,16 +304,17 @@ fn walk<T: Serialize + ?Sized>(
     value: &T,
     expected: Option<&[u8]>,
     columns: ColumnChoice,
-    apart: &mut dyn Apart,
+    apart: &mut dyn BufferSink,
 ) -> (Vec<u8>, bool, Result<()>) {
     const COMPARED: usize = 4 << 10;
 
-    let walk = Walk { expected, scratch: Vec::new(), has_unknown_lengths: false, apart };
+    let receiver =
+        MetadataReceiver { expected, scratch: Vec::new(), has_unknown_lengths: false, apart };
     let buf = Vec::with_capacity(if expected.is_some() { COMPARED } else { 512 });
     let options = EncodeOptions::default().with_typed_arrays(true);
     let options = options.with_choice_of_columns(columns).with_tables(true);
     let options = options.for_metadata();
-    let mut encoder = WriterTo::to(buf, walk, options);
+    let mut encoder = WriterTo::to(buf, receiver, options);
     let mut result = value.serialize(encoder.writer());
     if result.is_ok() {
         result = encoder.writer().end();
@@ -319,19 +325,19 @@ fn walk<T: Serialize + ?Sized>(
     {
         result = Err(changed("its metadata is shorter"));
     }
-    let (metadata, _, Walk { has_unknown_lengths, .. }) = encoder.into_parts();
+    let (metadata, _, MetadataReceiver { has_unknown_lengths, .. }) = encoder.into_parts();
     (metadata, has_unknown_lengths, result)
 }
 
 /// Receives the metadata. The first pass keeps it; the second pass compares it with `expected`.
-struct Walk<'a> {
+struct MetadataReceiver<'a> {
     expected: Option<&'a [u8]>,
     scratch: Vec<u8>,
     has_unknown_lengths: bool,
-    apart: &'a mut dyn Apart,
+    apart: &'a mut dyn BufferSink,
 }
 
-impl Walk<'_> {
+impl MetadataReceiver<'_> {
     fn compare(&self, base: &mut u64, bytes: &[u8]) -> Result<()> {
         let expected = self.expected.unwrap_or_default();
         let start = usize::try_from(*base).unwrap_or(usize::MAX);
@@ -346,7 +352,7 @@ impl Walk<'_> {
     }
 }
 
-impl Overflow for Walk<'_> {
+impl Overflow for MetadataReceiver<'_> {
     fn overflow(&mut self, buf: &mut Vec<u8>, base: &mut u64, bytes: &[u8]) -> Result<()> {
         if self.expected.is_some() {
             self.flush(buf, base)?;
@@ -395,8 +401,8 @@ impl Overflow for Walk<'_> {
     }
 }
 
-impl Target for Walk<'_> {
-    fn apart(&mut self) -> Option<&mut dyn Apart> {
+impl Target for MetadataReceiver<'_> {
+    fn apart(&mut self) -> Option<&mut dyn BufferSink> {
         Some(&mut *self.apart)
     }
 }
@@ -418,7 +424,7 @@ struct Answers {
     /// The index of the next answer.
     next: usize,
     /// Finds the path of the next payload. `None` in the second pass, which does not need it.
-    trail: Option<Trail>,
+    trail: Option<PathTracker>,
 }
 
 impl<'a> Choice<'a> {
@@ -473,14 +479,14 @@ impl<'a> Choice<'a> {
 }
 
 /// Finds the sequences that are not written as columns.
-struct Rows<'a> {
+struct PlainSequences<'a> {
     paths: &'a HashSet<String>,
-    trail: Trail,
+    trail: PathTracker,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> PlainSequences<'a> {
     fn new(paths: &'a HashSet<String>) -> Self {
-        Self { paths, trail: Trail::default() }
+        Self { paths, trail: PathTracker::default() }
     }
 
     /// Whether the sequence that follows this metadata is one of them.
@@ -520,9 +526,9 @@ macro_rules! choose {
     };
 }
 
-struct First<'a> {
+struct SizingPass<'a> {
     choice: Choice<'a>,
-    rows: Rows<'a>,
+    rows: PlainSequences<'a>,
     tensors_in_columns: bool,
     lengths: Vec<u64>,
     /// `None` if payloads that are compressed already are decompressed.
@@ -540,10 +546,10 @@ struct Planned {
     /// With deduplication, a hash of its content, or of its stored bytes.
     identity: Option<Identity>,
     /// What is done with the compression that it already has.
-    kept: Kept,
+    kept: KeptCompression,
 }
 
-enum Kept {
+enum KeptCompression {
     /// It is not compressed, or is decompressed.
     No,
     /// It is compressed again.
@@ -571,26 +577,26 @@ impl Keeping {
     }
 
     /// What is done with a buffer of `len` bytes.
-    fn kept(&self, len: u64, content: &Precompressed) -> Kept {
+    fn kept(&self, len: u64, content: &Precompressed) -> KeptCompression {
         let Precompressed { how, chunk_len } = content;
         let full = self.full.saturating_add(len);
         // Data that readers refuse by default is not written.
         let limit = Limits::default().memory(0, self.stored.saturating_add(how.stored_len()));
         let limit = limit.saturating_sub(chunk_memory(len, self.chunk_len));
         if *chunk_len == self.chunk_len && full <= limit {
-            return Kept::Stored(how.clone());
+            return KeptCompression::Stored(how.clone());
         }
         // If this version does not know the codec, reading the content returns an error that says so.
-        how.coding.decodes().map_or(Kept::No, |(codec, _)| Kept::Codec(codec))
+        how.coding.decodes().map_or(KeptCompression::No, |(codec, _)| KeptCompression::Codec(codec))
     }
 
-    fn add(&mut self, number: usize, len: u64, kept: Kept) {
+    fn add(&mut self, number: usize, len: u64, kept: KeptCompression) {
         match kept {
-            Kept::No => {}
-            Kept::Codec(codec) => {
+            KeptCompression::No => {}
+            KeptCompression::Codec(codec) => {
                 self.again.insert(number, codec);
             }
-            Kept::Stored(how) => {
+            KeptCompression::Stored(how) => {
                 self.full = self.full.saturating_add(len);
                 self.stored = self.stored.saturating_add(how.stored_len());
                 self.taken.insert(number, how);
@@ -614,7 +620,7 @@ impl Known {
     }
 }
 
-impl Apart for First<'_> {
+impl BufferSink for SizingPass<'_> {
     choose!();
 
     fn takes_columns(&mut self, written: &[u8], _: u64) -> bool {
@@ -632,13 +638,14 @@ impl Apart for First<'_> {
     }
 
     fn begin(&mut self, len: usize) -> Result<bool> {
-        self.start(len, Kept::No)
+        self.start(len, KeptCompression::No)
     }
 
     fn begin_compressed(&mut self, len: usize, content: &Precompressed) -> Result<Wanted> {
         let kept = self.keeping.as_ref().map(|keeping| keeping.kept(len as u64, content));
-        let kept = kept.unwrap_or(Kept::No);
-        let wanted = if let Kept::Stored(_) = kept { Wanted::Stored } else { Wanted::Content };
+        let kept = kept.unwrap_or(KeptCompression::No);
+        let wanted =
+            if let KeptCompression::Stored(_) = kept { Wanted::Stored } else { Wanted::Content };
         Ok(if self.start(len, kept)? { wanted } else { Wanted::Nothing })
     }
 
@@ -651,7 +658,7 @@ impl Apart for First<'_> {
 
     fn end(&mut self) -> Result<u64> {
         let Planned { len, identity, kept } = self.current.take().ok_or_else(unfinished)?;
-        let stored = matches!(kept, Kept::Stored(_));
+        let stored = matches!(kept, KeptCompression::Stored(_));
         let next = self.lengths.len() as u64;
         let number = match (&mut self.known, identity) {
             (Some(known), Some(identity)) => {
@@ -671,11 +678,11 @@ impl Apart for First<'_> {
     }
 }
 
-impl First<'_> {
+impl SizingPass<'_> {
     /// Starts a payload. Returns whether its content, or its stored bytes, are needed.
-    fn start(&mut self, len: usize, kept: Kept) -> Result<bool> {
+    fn start(&mut self, len: usize, kept: KeptCompression) -> Result<bool> {
         let mut identity = self.known.as_ref().map(|known| Identity::new(known.seed));
-        if let (Some(identity), Kept::Stored(how)) = (&mut identity, &kept) {
+        if let (Some(identity), KeptCompression::Stored(how)) = (&mut identity, &kept) {
             // Equal bytes that are stored in another way are not the same content.
             how.coding.name().bytes().for_each(|byte| identity.update(&[byte]));
             identity.update(&[0]);
@@ -693,9 +700,9 @@ impl First<'_> {
     }
 }
 
-struct Second<'a> {
+struct WritingPass<'a> {
     choice: Choice<'a>,
-    rows: Rows<'a>,
+    rows: PlainSequences<'a>,
     plan: &'a Plan,
     out: &'a mut dyn Output,
     hashes: Hashes,
@@ -710,10 +717,10 @@ struct Second<'a> {
     /// The number of buffers written, and of payloads seen.
     written: usize,
     asked: usize,
-    current: Option<Current>,
+    current: Option<BufferInProgress>,
 }
 
-struct Current {
+struct BufferInProgress {
     number: u64,
     left: u64,
     /// Whether this buffer was already written for an equal payload.
@@ -739,7 +746,7 @@ impl StoredOrNot {
     }
 }
 
-impl Apart for Second<'_> {
+impl BufferSink for WritingPass<'_> {
     choose!();
 
     fn takes_columns(&mut self, _: &[u8], position: u64) -> bool {
@@ -803,7 +810,7 @@ impl Apart for Second<'_> {
     }
 }
 
-impl Second<'_> {
+impl WritingPass<'_> {
     /// Starts a payload. `stored` says how it is compressed, if it is already. Returns the form in which it is needed.
     fn start(&mut self, len: usize, stored: Option<&Packed>) -> Result<Wanted> {
         if self.current.is_some() {
@@ -860,7 +867,7 @@ impl Second<'_> {
             Wanted::Content => len as u64,
             Wanted::Stored => taken.map_or(0, Packed::stored_len),
         };
-        self.current = Some(Current { number, left, again, compressed, hasher });
+        self.current = Some(BufferInProgress { number, left, again, compressed, hasher });
         Ok(wanted)
     }
 }

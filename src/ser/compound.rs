@@ -5,10 +5,11 @@ use serde::ser;
 
 use super::columns::{self, Columns};
 use super::delegate::{elements, fields};
-use super::pack::{Grab, Packing, number, plain};
+use super::look::{self, Leaf, is_record, leaf};
+use super::pack::Packing;
 use crate::error::{Error, Result};
 use crate::io::sink::MAX_ROOM;
-use crate::mem::MAX_HEAD;
+use crate::mem::MAX_SHORT;
 use crate::value;
 use crate::wire::head;
 use crate::wire::writer::Writer;
@@ -97,7 +98,7 @@ impl<'a, 'o> Compound<'a, 'o> {
         &mut self,
         mut write: impl FnMut(&mut Writer<'_>, usize) -> Result<Option<usize>>,
     ) -> Result<()> {
-        const { assert!(MAX_HEAD * RUN <= MAX_ROOM) };
+        const { assert!(MAX_SHORT * RUN <= MAX_ROOM) };
         while self.left > 0 {
             let step = self.left.min(RUN);
             let Some(done) = write(self.encoder, step)? else { return Ok(()) };
@@ -113,8 +114,8 @@ impl<'a, 'o> Compound<'a, 'o> {
     #[inline(always)]
     fn field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<()> {
         self.count()?;
-        let result = match plain(value) {
-            Some(plain) => self.encoder.keyed(key, plain),
+        let result = match leaf(value) {
+            Some(leaf) => self.encoder.keyed(key, leaf.plain()),
             None => {
                 self.encoder.text(key)?;
                 value.serialize(&mut *self.encoder)
@@ -331,10 +332,10 @@ fn decide<T: Serialize + ?Sized>(
 ) -> Result<()> {
     let mut compound = match (mode, parts.packing.take(), parts.total) {
         (Mode::Undecided, _, total)
-            if columns::are_possible(encoder, total) && columns::is_record(value) =>
+            if columns::are_possible(encoder, total) && is_record(value) =>
         {
             if let Some(columns) =
-                Columns::new(encoder.context.options, total).first(encoder, value)?
+                Columns::new(encoder.context.options, total).first(encoder, &value)?
             {
                 parts.columns = Some(Box::new(columns));
                 parts.mode = Mode::Columns;
@@ -343,8 +344,8 @@ fn decide<T: Serialize + ?Sized>(
             Compound::begin(encoder, head::ARRAY, total)?
         }
         (Mode::Undecided, _, None) => Compound::begin(encoder, head::ARRAY, None)?,
-        (Mode::Undecided, _, Some(len)) => match value.serialize(Grab) {
-            Ok(number)
+        (Mode::Undecided, _, Some(len)) => match look::number(value) {
+            Some(number)
                 if encoder.context.options.typed_arrays && number.kind().worth_packing(len) =>
             {
                 let mut packing = Packing::begin(encoder, number.kind(), len)?;
@@ -356,7 +357,7 @@ fn decide<T: Serialize + ?Sized>(
             _ => Compound::begin(encoder, head::ARRAY, Some(len))?,
         },
         (Mode::Packing, Some(mut packing), _) => {
-            if let Ok(number) = value.serialize(Grab)
+            if let Some(number) = look::number(value)
                 && packing.push(encoder, number)?
             {
                 parts.packing = Some(packing);
@@ -382,7 +383,7 @@ impl ser::SerializeSeq for Sequence<'_, '_> {
         if self.mode == Mode::Plain {
             return self.compound.element(value);
         }
-        if let Some(number) = number(value)
+        if let Some(Leaf::Number(number)) = leaf(value)
             && let Some(packing) = &mut self.packing
             && packing.push_here(number)
         {

@@ -1,13 +1,12 @@
 //! serde's `Serializer` for [`Writer`].
 
-use std::any::TypeId;
-
 use serde::Serialize;
 use serde::ser::{self, SerializeSeq as _, Serializer as _};
 
 use super::columns::{self, Columns};
 use super::compound::{Compound, Sequence};
-use super::pack::{Grab, Packing, is_bool, is_never_none, is_number, plain};
+use super::look::{self, is_leaf, is_never_none, is_record, leaf};
+use super::pack::Packing;
 use super::stored::Pieces;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -19,9 +18,9 @@ use crate::meta::TensorMeta;
 use crate::options::{ColumnChoice, Limits};
 use crate::serde_model::{Capture, PutWhole, blocks, stored_blocks};
 use crate::value::{self, Value};
-use crate::wire::apart::{Apart, Wanted};
+use crate::wire::apart::{BufferSink, Wanted};
 use crate::wire::encoded;
-use crate::wire::items::{self, ArrayHead, Plain};
+use crate::wire::items::{self, ArrayHead};
 use crate::wire::reader::{Reader, only_in_messages};
 use crate::wire::writer::Writer;
 use crate::wire::{head, strict, tag};
@@ -53,7 +52,7 @@ impl Writer<'_> {
             // is the struct that other formats see.
             (name::TENSOR, _) => value::tensor_of(value)?.serialize(self),
             (name::NUMBERS, Slot::Outgoing(meta, len)) => {
-                let takes = |apart: &mut dyn Apart, written: &[u8]| {
+                let takes = |apart: &mut dyn BufferSink, written: &[u8]| {
                     meta.dtype.is_packed() && apart.takes_block(written, &meta.dtype, len)
                 };
                 if let Some(apart) = self.apart_if(takes) {
@@ -94,7 +93,7 @@ impl Writer<'_> {
                 handoff::offer(Slot::Pieces, || value.serialize(Pieces(self)))
             }
             (name::BYTES | name::TEXT, Slot::Outgoing(meta, len)) => {
-                let takes = |apart: &mut dyn Apart, written: &[u8]| {
+                let takes = |apart: &mut dyn BufferSink, written: &[u8]| {
                     apart.takes_block(written, &meta.dtype, len)
                 };
                 if let Some(apart) = self.apart_if(takes) {
@@ -176,7 +175,8 @@ impl Writer<'_> {
         stored: Option<&Precompressed>,
         payload: &T,
     ) -> Result<()> {
-        let takes = |apart: &mut dyn Apart, written: &[u8]| apart.takes_tensor(written, meta, len);
+        let takes =
+            |apart: &mut dyn BufferSink, written: &[u8]| apart.takes_tensor(written, meta, len);
         if let Some(apart) = self.apart_if(takes) {
             let number = buffer(apart, len, stored, payload)?;
             // Three levels: tag, array and shape.
@@ -204,8 +204,8 @@ impl Writer<'_> {
         let Some(first) = iter.next() else {
             return self.serialize_seq(Some(len))?.end();
         };
-        let number = match first.serialize(Grab) {
-            Ok(number) if number.kind().worth_packing(len) => number,
+        let number = match look::number(&first) {
+            Some(number) if number.kind().worth_packing(len) => number,
             _ => return self.plain_seq(Some(len), std::iter::once(first).chain(iter)),
         };
         let mut packing = Packing::begin(self, number.kind(), len)?;
@@ -227,8 +227,9 @@ impl Writer<'_> {
     {
         let first = iter.next();
         if let Some(first) = &first
-            && columns::is_record(first)
-            && let Some(mut columns) = Columns::new(self.context.options, len).first(self, first)?
+            && is_record(first)
+            && let Some(mut columns) =
+                Columns::new(self.context.options, len).first(self, &first)?
         {
             columns.push_all(self, iter)?;
             return columns.finish(self);
@@ -248,37 +249,7 @@ impl Writer<'_> {
         I::Item: Serialize,
     {
         let mut seq = Compound::begin(self, head::ARRAY, Some(len))?;
-        let id = typeid::of::<I::Item>();
-        // The compiler knows the type, and drops all but one of these branches.
-        if is_bool::<I::Item>() {
-            seq.run(|sink, max| {
-                sink.put_words(max, || match plain(&iter.next()?)? {
-                    Plain::Bool(value) => Some([items::bool(value)]),
-                    _ => None,
-                })
-            })?;
-        } else if id == TypeId::of::<f32>() || id == TypeId::of::<&'static f32>() {
-            seq.run(|sink, max| {
-                sink.put_run(head::SINGLE, max, || match plain(&iter.next()?)? {
-                    Plain::Single(bits) => Some(bits.to_be_bytes()),
-                    _ => None,
-                })
-            })?;
-        } else if id == TypeId::of::<f64>() || id == TypeId::of::<&'static f64>() {
-            seq.run(|sink, max| {
-                sink.put_run(head::DOUBLE, max, || match plain(&iter.next()?)? {
-                    Plain::Double(bits) => Some(bits.to_be_bytes()),
-                    _ => None,
-                })
-            })?;
-        } else {
-            seq.run(|sink, max| {
-                sink.put_heads(max, || match plain(&iter.next()?)? {
-                    Plain::Head(major, arg) => Some((major << 5, arg)),
-                    _ => None,
-                })
-            })?;
-        }
+        seq.run(|sink, max| sink.put_shorts(max, || Some(leaf(&iter.next()?)?.plain().short())))?;
         // If the sink only counts, or if there are more elements than were announced, the rest is written here.
         for item in iter {
             seq.element(&item)?;
@@ -303,7 +274,7 @@ impl Writer<'_> {
 /// the buffer.
 #[inline(never)]
 fn buffer<T: Serialize + ?Sized>(
-    apart: &mut dyn Apart,
+    apart: &mut dyn BufferSink,
     len: usize,
     stored: Option<&Precompressed>,
     payload: &T,
@@ -428,8 +399,9 @@ impl<'a, 'o> ser::Serializer for &'a mut Writer<'o> {
 
     #[inline]
     fn serialize_bytes(self, v: &[u8]) -> Result<()> {
-        let takes =
-            |apart: &mut dyn Apart, written: &[u8]| apart.takes_block(written, &DType::U8, v.len());
+        let takes = |apart: &mut dyn BufferSink, written: &[u8]| {
+            apart.takes_block(written, &DType::U8, v.len())
+        };
         if let Some(apart) = self.apart_if(takes) {
             if apart.begin(v.len())? {
                 apart.put(v)?;
@@ -520,9 +492,7 @@ impl<'a, 'o> ser::Serializer for &'a mut Writer<'o> {
         }
         match len {
             Some(len) if self.context.options.typed_arrays => self.packable(iter, len),
-            Some(len) if is_number::<I::Item>() || is_bool::<I::Item>() => {
-                self.plain_primitives(len, iter)
-            }
+            Some(len) if is_leaf::<I::Item>() => self.plain_primitives(len, iter),
             len => self.plain_seq(len, iter),
         }
     }

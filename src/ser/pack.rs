@@ -1,19 +1,18 @@
 //! Packs sequences of numbers of one type into typed arrays without a shape (RFC 8746, section 2).
 
 use std::any::TypeId;
-use std::fmt;
 
 use serde::Serialize;
-use serde::ser::Serializer;
 
 use super::columns::Bytes;
 use super::compound::Compound;
+use super::look::number;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::sink::{Memory, Sink};
 use crate::mem;
-use crate::serde_model::{for_each_number, refuse};
-use crate::wire::apart::Apart;
+use crate::serde_model::for_each_number;
+use crate::wire::apart::BufferSink;
 use crate::wire::head;
 use crate::wire::items::{Plain, signed};
 use crate::wire::writer::Writer;
@@ -24,27 +23,6 @@ const MIN_FLOAT_BYTES: usize = 32;
 /// floats because small integers take only one byte as plain items. Sequences of `u8` of any length are packed, because
 /// readers may borrow them: that must not depend on the length.
 const MIN_INT_BYTES: usize = 1024;
-
-/// A serializer that returns the number that it gets, and an error for everything else. All of it is
-/// inlined, so that a loop over numbers stays a simple loop.
-pub struct Grab;
-
-#[derive(Debug)]
-pub struct NotANumber;
-
-impl fmt::Display for NotANumber {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not a number")
-    }
-}
-
-impl std::error::Error for NotANumber {}
-
-impl serde::ser::Error for NotANumber {
-    fn custom<T: fmt::Display>(_: T) -> Self {
-        Self
-    }
-}
 
 /// A typed array whose elements are being collected.
 pub struct Packing {
@@ -71,7 +49,7 @@ enum Place {
         sequence: usize,
         /// Whether elements were passed on. Then they can no longer be written in another form.
         started: bool,
-        /// Whether the receiver needs the bytes, as [`Apart::begin`] has returned.
+        /// Whether the receiver needs the bytes, as [`BufferSink::begin`] has returned.
         wanted: bool,
     },
 }
@@ -84,7 +62,7 @@ impl Packing {
         // No real sequence has a length that overflows.
         let bytes = len.saturating_mul(kind.size());
         let mut number = None;
-        let asks = |apart: &mut dyn Apart, written: &[u8]| {
+        let asks = |apart: &mut dyn BufferSink, written: &[u8]| {
             number = apart.takes_sequence(written, &kind.dtype(), bytes);
             number.is_some()
         };
@@ -202,11 +180,7 @@ impl Packing {
     }
 
     /// Appends items as long as they are numbers of this type, up to the announced length. Returns the first other item.
-    fn run<I, const N: usize>(
-        &mut self,
-        encoder: &mut Writer<'_>,
-        items: &mut I,
-    ) -> Result<Option<I::Item>>
+    pub fn fill<I>(&mut self, encoder: &mut Writer<'_>, items: &mut I) -> Result<Option<I::Item>>
     where
         I: Iterator,
         I::Item: Serialize,
@@ -216,15 +190,15 @@ impl Packing {
             if let Place::Apart { started: true, wanted: false, .. } = self.place {
                 return Ok(self.count_on(items));
             }
-            let step = (self.len - self.count).min(WINDOW / N);
+            let step = (self.len - self.count).min(WINDOW / kind.size());
             let mut rest = None;
-            let filled = mem::append_words(&mut self.buf, step, || {
+            let filled = mem::append_words(&mut self.buf, kind.size(), step, || {
                 let item = items.next()?;
-                let bytes = item.serialize(Grab).ok().and_then(|number| number.bytes::<N>(kind));
-                if bytes.is_none() {
+                let word = number(&item).and_then(|number| number.word_of(kind));
+                if word.is_none() {
                     rest = Some(item);
                 }
-                bytes
+                word
             });
             self.count += filled;
             if filled < step {
@@ -243,7 +217,7 @@ impl Packing {
     {
         while self.count < self.len {
             let item = items.next()?;
-            if item.serialize(Grab).ok().is_none_or(|number| number.kind() != self.kind) {
+            if number(&item).is_none_or(|number| number.kind() != self.kind) {
                 return Some(item);
             }
             self.count += 1;
@@ -286,13 +260,10 @@ macro_rules! numbers {
                 word
             }
 
-            /// The little-endian bytes of the number, if it has this type. `N` is the size of the type.
+            /// The same, if the number has this type.
             #[inline(always)]
-            fn bytes<const N: usize>(self, kind: Kind) -> Option<[u8; N]> {
-                if self.kind() != kind {
-                    return None;
-                }
-                self.word().first_chunk().copied()
+            fn word_of(self, kind: Kind) -> Option<[u8; 8]> {
+                (self.kind() == kind).then(|| self.word())
             }
         }
 
@@ -327,22 +298,6 @@ macro_rules! numbers {
                 }
             }
 
-            /// Appends numbers to a column of numbers of this type. Returns how many. Stops at the first item that
-            /// is something else, which is lost: all items must be of a primitive type.
-            #[inline(always)]
-            pub fn extend<I>(self, column: &mut Bytes, items: &mut I) -> usize
-            where
-                I: Iterator,
-                I::Item: Serialize,
-            {
-                match self.size() {
-                    1 => extend::<I, 1>(column, items, self),
-                    2 => extend::<I, 2>(column, items, self),
-                    4 => extend::<I, 4>(column, items, self),
-                    _ => extend::<I, 8>(column, items, self),
-                }
-            }
-
             fn write_plain(self, packed: &[u8], seq: &mut Compound<'_, '_>) -> Result<()> {
                 match self {
                     $(Self::$kind => packed.as_chunks().0.iter().try_for_each(|bytes| {
@@ -360,43 +315,11 @@ macro_rules! numbers {
             $(id == TypeId::of::<$type>() || id == TypeId::of::<&'static $type>())||*
         }
 
-        impl Serializer for Grab {
-            type Ok = Primitive;
-            type Error = NotANumber;
-
-            $(#[inline(always)]
-            fn $method(self, value: $type) -> Result<Primitive, NotANumber> {
-                Ok(Primitive::$kind(value))
-            })*
-
-            refuse!(NotANumber; bool scalars bytes wrappers seq compounds);
-        }
-
         impl Packing {
             #[inline(always)]
             fn append_here(&mut self, number: Primitive) -> bool {
                 match number {
                     $(Primitive::$kind(value) => mem::append(&mut self.buf, value.to_le_bytes(), &[]),)*
-                }
-            }
-
-            /// Appends numbers as long as they have the type of this array, up to the announced
-            /// length. Returns the first item of another type.
-            #[inline]
-            pub fn fill<I>(
-                &mut self,
-                encoder: &mut Writer<'_>,
-                items: &mut I,
-            ) -> Result<Option<I::Item>>
-            where
-                I: Iterator,
-                I::Item: Serialize,
-            {
-                match self.kind.size() {
-                    1 => self.run::<I, 1>(encoder, items),
-                    2 => self.run::<I, 2>(encoder, items),
-                    4 => self.run::<I, 4>(encoder, items),
-                    _ => self.run::<I, 8>(encoder, items),
                 }
             }
         }
@@ -405,77 +328,29 @@ macro_rules! numbers {
 
 for_each_number!(numbers);
 
-/// Appends numbers of this type. Returns how many that were.
-#[inline(always)]
-fn extend<I, const N: usize>(column: &mut Bytes, items: &mut I, kind: Kind) -> usize
-where
-    I: Iterator,
-    I::Item: Serialize,
-{
-    let mut count = 0;
-    loop {
-        // The memory that is reserved follows the iterator's claim only up to a limit.
-        let wanted = items.size_hint().0.clamp(1, WINDOW / N);
-        let (room, step) = column.room::<N>(wanted);
-        let done =
-            mem::append_words(room, step, || items.next()?.serialize(Grab).ok()?.bytes::<N>(kind));
-        count += done;
-        if done < step {
-            return count;
+impl Kind {
+    /// Appends numbers to a column of numbers of this type. Returns how many. Stops at the first item that is something else,
+    /// which is lost: all items must be of a primitive type.
+    #[inline]
+    pub fn extend<I>(self, column: &mut Bytes, items: &mut I) -> usize
+    where
+        I: Iterator,
+        I::Item: Serialize,
+    {
+        let size = self.size();
+        let mut count = 0;
+        loop {
+            // The memory that is reserved follows the iterator's claim only up to a limit.
+            let wanted = items.size_hint().0.clamp(1, WINDOW / size);
+            let (room, step) = column.room(size, wanted);
+            let next = || number(&items.next()?)?.word_of(self);
+            let done = mem::append_words(room, size, step, next);
+            count += done;
+            if done < step {
+                return count;
+            }
         }
     }
-}
-
-/// A serializer that only accepts a bool, and returns it.
-pub struct GrabBool;
-
-impl Serializer for GrabBool {
-    type Ok = bool;
-    type Error = NotANumber;
-
-    #[inline(always)]
-    fn serialize_bool(self, value: bool) -> Result<bool, NotANumber> {
-        Ok(value)
-    }
-
-    refuse!(NotANumber; scalars numbers bytes wrappers seq compounds);
-}
-
-/// Whether `T` is a bool or a reference to one. The compiler knows the answer.
-#[inline(always)]
-pub fn is_bool<T: ?Sized>() -> bool {
-    let id = typeid::of::<T>();
-    id == TypeId::of::<bool>() || id == TypeId::of::<&'static bool>()
-}
-
-/// Whether `T` is a text or a reference to one. Then serializing it only calls the serializer's method for
-/// texts. The compiler knows the answer.
-#[inline(always)]
-pub fn is_text<T: ?Sized>() -> bool {
-    let id = typeid::of::<T>();
-    id == TypeId::of::<String>() || id == TypeId::of::<str>() || id == TypeId::of::<&'static str>()
-}
-
-/// Whether `T` is a type that is never written as null or anything else that an option reads as `None`.
-/// The compiler knows the answer.
-#[inline(always)]
-pub fn is_never_none<T: ?Sized>() -> bool {
-    is_number::<T>() || is_bool::<T>() || is_text::<T>()
-}
-
-/// How `value` is written, if `T` is a number type or bool.
-#[inline(always)]
-pub fn plain<T: Serialize + ?Sized>(value: &T) -> Option<Plain> {
-    if is_bool::<T>() {
-        return value.serialize(GrabBool).ok().map(Plain::Bool);
-    }
-    number(value).map(Primitive::plain)
-}
-
-/// The number that `value` is, if `T` is a number type.
-#[inline(always)]
-pub fn number<T: Serialize + ?Sized>(value: &T) -> Option<Primitive> {
-    if is_number::<T>() { value.serialize(Grab).ok() } else { None }
 }
 
 impl Primitive {

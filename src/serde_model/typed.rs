@@ -11,7 +11,7 @@ use crate::wire::{self, number::Numeric};
 
 /// The type of the elements.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ElementKind {
     Bool,
     U8,
     U16,
@@ -53,19 +53,19 @@ pub fn visit_numbers<'de, V: Visitor<'de>>(
     visitor: V,
 ) -> Result<V::Value> {
     let (kind, size) = match dtype {
-        DType::Bool => (Kind::Bool, 1),
-        DType::U8 => (Kind::U8, 1),
-        DType::U16 => (Kind::U16, 2),
-        DType::U32 => (Kind::U32, 4),
-        DType::U64 => (Kind::U64, 8),
-        DType::I8 => (Kind::I8, 1),
-        DType::I16 => (Kind::I16, 2),
-        DType::I32 => (Kind::I32, 4),
-        DType::I64 => (Kind::I64, 8),
-        DType::F16 => (Kind::F16, 2),
-        DType::BF16 => (Kind::BF16, 2),
-        DType::F32 => (Kind::F32, 4),
-        DType::F64 => (Kind::F64, 8),
+        DType::Bool => (ElementKind::Bool, 1),
+        DType::U8 => (ElementKind::U8, 1),
+        DType::U16 => (ElementKind::U16, 2),
+        DType::U32 => (ElementKind::U32, 4),
+        DType::U64 => (ElementKind::U64, 8),
+        DType::I8 => (ElementKind::I8, 1),
+        DType::I16 => (ElementKind::I16, 2),
+        DType::I32 => (ElementKind::I32, 4),
+        DType::I64 => (ElementKind::I64, 8),
+        DType::F16 => (ElementKind::F16, 2),
+        DType::BF16 => (ElementKind::BF16, 2),
+        DType::F32 => (ElementKind::F32, 4),
+        DType::F64 => (ElementKind::F64, 8),
         other => {
             let what = format!("expected numbers, found elements of {other}; use a Tensor");
             return Err(Error::data(what));
@@ -84,7 +84,7 @@ pub fn visit_numbers<'de, V: Visitor<'de>>(
 
 /// A sequence of elements.
 struct TypedSeq<'a> {
-    kind: Kind,
+    kind: ElementKind,
     narrowing: Narrowing,
     left: std::slice::ChunksExact<'a, u8>,
 }
@@ -95,7 +95,7 @@ impl<'de> de::SeqAccess<'de> for &mut TypedSeq<'_> {
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
         let Some(bytes) = self.left.next() else { return Ok(None) };
         let (kind, narrowing) = (self.kind, self.narrowing);
-        seed.deserialize(Element { kind, narrowing, bytes, somes: 0 }).map(Some)
+        seed.deserialize(TypedElement { kind, narrowing, bytes, somes: 0 }).map(Some)
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -104,8 +104,8 @@ impl<'de> de::SeqAccess<'de> for &mut TypedSeq<'_> {
 }
 
 #[derive(Clone, Copy)]
-struct Element<'a> {
-    kind: Kind,
+struct TypedElement<'a> {
+    kind: ElementKind,
     narrowing: Narrowing,
     /// The bytes of the element.
     bytes: &'a [u8],
@@ -113,7 +113,7 @@ struct Element<'a> {
     somes: u32,
 }
 
-impl Element<'_> {
+impl TypedElement<'_> {
     fn word<const N: usize>(self) -> [u8; N] {
         self.bytes.first_chunk().copied().unwrap_or([0; N])
     }
@@ -125,24 +125,24 @@ impl Element<'_> {
             arg: if value < 0 { !value } else { value }.cast_unsigned().into(),
         };
         match self.kind {
-            Kind::Bool | Kind::U8 => unsigned(u8::from_le_bytes(self.word()).into()),
-            Kind::U16 => unsigned(u16::from_le_bytes(self.word()).into()),
-            Kind::U32 => unsigned(u32::from_le_bytes(self.word()).into()),
-            Kind::U64 => unsigned(u64::from_le_bytes(self.word())),
-            Kind::I8 => signed(i8::from_le_bytes(self.word()).into()),
-            Kind::I16 => signed(i16::from_le_bytes(self.word()).into()),
-            Kind::I32 => signed(i32::from_le_bytes(self.word()).into()),
-            Kind::I64 => signed(i64::from_le_bytes(self.word())),
-            Kind::F16 => Numeric::Single(f16::from_le_bytes(self.word()).to_f32()),
-            Kind::BF16 => Numeric::Single(bf16::from_le_bytes(self.word()).to_f32()),
-            Kind::F32 => Numeric::Single(f32::from_le_bytes(self.word())),
-            Kind::F64 => Numeric::Double(f64::from_le_bytes(self.word())),
+            ElementKind::Bool | ElementKind::U8 => unsigned(u8::from_le_bytes(self.word()).into()),
+            ElementKind::U16 => unsigned(u16::from_le_bytes(self.word()).into()),
+            ElementKind::U32 => unsigned(u32::from_le_bytes(self.word()).into()),
+            ElementKind::U64 => unsigned(u64::from_le_bytes(self.word())),
+            ElementKind::I8 => signed(i8::from_le_bytes(self.word()).into()),
+            ElementKind::I16 => signed(i16::from_le_bytes(self.word()).into()),
+            ElementKind::I32 => signed(i32::from_le_bytes(self.word()).into()),
+            ElementKind::I64 => signed(i64::from_le_bytes(self.word())),
+            ElementKind::F16 => Numeric::Single(f16::from_le_bytes(self.word()).to_f32()),
+            ElementKind::BF16 => Numeric::Single(bf16::from_le_bytes(self.word()).to_f32()),
+            ElementKind::F32 => Numeric::Single(f32::from_le_bytes(self.word())),
+            ElementKind::F64 => Numeric::Double(f64::from_le_bytes(self.word())),
         }
     }
 
     /// The element as a number. An error for a bool.
     fn checked_number(self, expected: &dyn de::Expected) -> Result<Numeric> {
-        if self.kind == Kind::Bool {
+        if self.kind == ElementKind::Bool {
             return Err(invalid(Unexpected::Other("bool"), expected));
         }
         Ok(self.number())
@@ -152,7 +152,7 @@ impl Element<'_> {
 macro_rules! numbers {
     ($($method:ident $visit:ident $type:ty, $kind:ident, $exact:ident;)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-            if self.kind == Kind::$kind {
+            if self.kind == ElementKind::$kind {
                 return visitor.$visit(<$type>::from_le_bytes(self.word()));
             }
             let number = self.checked_number(&visitor)?;
@@ -164,32 +164,32 @@ macro_rules! numbers {
     )*};
 }
 
-impl<'de> de::Deserializer<'de> for Element<'_> {
+impl<'de> de::Deserializer<'de> for TypedElement<'_> {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         match self.kind {
-            Kind::Bool => self.deserialize_bool(visitor),
-            Kind::U8 => visitor.visit_u8(u8::from_le_bytes(self.word())),
-            Kind::U16 => visitor.visit_u16(u16::from_le_bytes(self.word())),
-            Kind::U32 => visitor.visit_u32(u32::from_le_bytes(self.word())),
-            Kind::U64 => visitor.visit_u64(u64::from_le_bytes(self.word())),
-            Kind::I8 => visitor.visit_i8(i8::from_le_bytes(self.word())),
-            Kind::I16 => visitor.visit_i16(i16::from_le_bytes(self.word())),
-            Kind::I32 => visitor.visit_i32(i32::from_le_bytes(self.word())),
-            Kind::I64 => visitor.visit_i64(i64::from_le_bytes(self.word())),
-            Kind::F16 => visitor.visit_f32(f16::from_le_bytes(self.word()).to_f32()),
-            Kind::BF16 => visitor.visit_f32(bf16::from_le_bytes(self.word()).to_f32()),
-            Kind::F32 => visitor.visit_f32(f32::from_le_bytes(self.word())),
-            Kind::F64 => visitor.visit_f64(f64::from_le_bytes(self.word())),
+            ElementKind::Bool => self.deserialize_bool(visitor),
+            ElementKind::U8 => visitor.visit_u8(u8::from_le_bytes(self.word())),
+            ElementKind::U16 => visitor.visit_u16(u16::from_le_bytes(self.word())),
+            ElementKind::U32 => visitor.visit_u32(u32::from_le_bytes(self.word())),
+            ElementKind::U64 => visitor.visit_u64(u64::from_le_bytes(self.word())),
+            ElementKind::I8 => visitor.visit_i8(i8::from_le_bytes(self.word())),
+            ElementKind::I16 => visitor.visit_i16(i16::from_le_bytes(self.word())),
+            ElementKind::I32 => visitor.visit_i32(i32::from_le_bytes(self.word())),
+            ElementKind::I64 => visitor.visit_i64(i64::from_le_bytes(self.word())),
+            ElementKind::F16 => visitor.visit_f32(f16::from_le_bytes(self.word()).to_f32()),
+            ElementKind::BF16 => visitor.visit_f32(bf16::from_le_bytes(self.word()).to_f32()),
+            ElementKind::F32 => visitor.visit_f32(f32::from_le_bytes(self.word())),
+            ElementKind::F64 => visitor.visit_f64(f64::from_le_bytes(self.word())),
         }
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         match (self.kind, self.word()) {
-            (Kind::Bool, [0]) => visitor.visit_bool(false),
-            (Kind::Bool, [1]) => visitor.visit_bool(true),
-            (Kind::Bool, [byte]) => {
+            (ElementKind::Bool, [0]) => visitor.visit_bool(false),
+            (ElementKind::Bool, [1]) => visitor.visit_bool(true),
+            (ElementKind::Bool, [byte]) => {
                 let what = format!("a bool is stored as the byte {byte}; it must be 0 or 1");
                 Err(Error::data(what))
             }
@@ -210,7 +210,7 @@ impl<'de> de::Deserializer<'de> for Element<'_> {
     }
 
     fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        if self.kind == Kind::F32 {
+        if self.kind == ElementKind::F32 {
             return visitor.visit_f32(f32::from_le_bytes(self.word()));
         }
         let number = self.checked_number(&visitor)?;

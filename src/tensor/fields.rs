@@ -47,13 +47,13 @@ impl<'de> Visitor<'de> for Fields<'_, '_, 'de> {
         let (mut dtype, mut shape, mut order, mut data) = (None, None, None, None);
         let (mut dim, mut listed) = (None, None);
         let mut made = false;
-        while let Some(field) = map.next_key::<Field>()? {
+        while let Some(field) = map.next_key::<TensorField>()? {
             let new = match field {
-                Field::Dtype => dtype.replace(map.next_value::<Name>()?.0).is_none(),
-                Field::Shape => shape.replace(map.next_value::<Vec<usize>>()?).is_none(),
-                Field::Order => order.replace(map.next_value::<OrderName>()?.0).is_none(),
+                TensorField::Dtype => dtype.replace(map.next_value::<DTypeName>()?.0).is_none(),
+                TensorField::Shape => shape.replace(map.next_value::<Vec<usize>>()?).is_none(),
+                TensorField::Order => order.replace(map.next_value::<OrderName>()?.0).is_none(),
                 // The fields of ndarray's own format, if no field of a tensor came before.
-                Field::Version if dtype.is_none() && shape.is_none() => {
+                TensorField::Version if dtype.is_none() && shape.is_none() => {
                     match map.next_value::<u8>()? {
                         1 => true,
                         other => {
@@ -62,13 +62,13 @@ impl<'de> Visitor<'de> for Fields<'_, '_, 'de> {
                         }
                     }
                 }
-                Field::Dim if dtype.is_none() && shape.is_none() => {
+                TensorField::Dim if dtype.is_none() && shape.is_none() => {
                     dim.replace(map.next_value::<Vec<usize>>()?).is_none()
                 }
-                Field::Data if dim.is_some() && dtype.is_none() && shape.is_none() => {
+                TensorField::Data if dim.is_some() && dtype.is_none() && shape.is_none() => {
                     listed.replace(map.next_value::<Listed>()?).is_none() && data.is_none()
                 }
-                Field::Data => match (&dtype, &shape, order) {
+                TensorField::Data => match (&dtype, &shape, order) {
                     // The order in which this crate writes the fields. A tensor of the wrong type is refused
                     // before its data are copied.
                     (Some(dtype), Some(shape), Some(order)) if !made => {
@@ -79,7 +79,7 @@ impl<'de> Visitor<'de> for Fields<'_, '_, 'de> {
                     }
                     _ => data.replace(map.next_value_seed(DataSeed)?).is_none() && !made,
                 },
-                Field::Version | Field::Dim | Field::Other => {
+                TensorField::Version | TensorField::Dim | TensorField::Other => {
                     map.next_value::<IgnoredAny>()?;
                     true
                 }
@@ -109,7 +109,7 @@ impl<'de> Visitor<'de> for Fields<'_, '_, 'de> {
     /// refused: otherwise a `Vec` of numbers in an untagged enum would be read as a tensor.
     fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<(), S::Error> {
         let missing = |at: usize| S::Error::invalid_length(at, &"a tensor of four fields");
-        let dtype = seq.next_element::<Name>()?.ok_or_else(|| missing(0))?.0;
+        let dtype = seq.next_element::<DTypeName>()?.ok_or_else(|| missing(0))?.0;
         let shape: Vec<usize> = seq.next_element()?.ok_or_else(|| missing(1))?;
         let order = seq.next_element::<OrderName>()?.ok_or_else(|| missing(2))?.0;
         let meta = meta(dtype, &shape, order)?;
@@ -242,7 +242,7 @@ impl<'de> Visitor<'de> for MakeSeed<'_, '_, 'de> {
     }
 }
 
-enum Field {
+enum TensorField {
     Dtype,
     Shape,
     Order,
@@ -278,19 +278,21 @@ macro_rules! from_str {
     };
 }
 
-from_str!(Field, "a field of a tensor", |text| Ok(match text {
-    "dtype" => Field::Dtype,
-    "shape" => Field::Shape,
-    "order" => Field::Order,
-    "data" => Field::Data,
-    "v" => Field::Version,
-    "dim" => Field::Dim,
-    _ => Field::Other,
+from_str!(TensorField, "a field of a tensor", |text| Ok(match text {
+    "dtype" => TensorField::Dtype,
+    "shape" => TensorField::Shape,
+    "order" => TensorField::Order,
+    "data" => TensorField::Data,
+    "v" => TensorField::Version,
+    "dim" => TensorField::Dim,
+    _ => TensorField::Other,
 }));
 
-struct Name(DType);
+struct DTypeName(DType);
 
-from_str!(Name, "a tensor: the name of its dtype", |text| Ok(Name(DType::from_name(text))));
+from_str!(DTypeName, "a tensor: the name of its dtype", |text| Ok(DTypeName(DType::from_name(
+    text
+))));
 
 struct OrderName(Order);
 
@@ -349,7 +351,7 @@ impl<'de> Visitor<'de> for DataSeed {
 
     fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<Self::Value, S::Error> {
         let mut numbers = Vec::new();
-        while let Some(PlainNumber(number)) = seq.next_element()? {
+        while let Some(ReadableNumber(number)) = seq.next_element()? {
             numbers.push(number);
         }
         Ok(FieldData::Numbers(numbers))
@@ -357,7 +359,7 @@ impl<'de> Visitor<'de> for DataSeed {
 }
 
 /// A number in a human-readable format.
-struct PlainNumber(Number);
+struct ReadableNumber(Number);
 
 struct NumberVisitor;
 
@@ -441,7 +443,7 @@ impl<'de> serde::Deserialize<'de> for Real {
     }
 }
 
-impl<'de> serde::Deserialize<'de> for PlainNumber {
+impl<'de> serde::Deserialize<'de> for ReadableNumber {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(NumberVisitor).map(Self)
     }

@@ -1,7 +1,7 @@
 //! The trait of types that can be read from a tensor.
 
 use super::RawTensor;
-use super::raw_tensor::Block;
+use super::raw_tensor::CompactTensor;
 use crate::error::Result;
 
 /// Arrays that can be read from tensors. The documentation of [`ToTensor`](super::ToTensor), the trait for writing,
@@ -28,7 +28,7 @@ pub trait FromTensor<'de>: Sized {
 
     /// Makes the array from a small tensor. This crate's arrays do it with less work.
     #[doc(hidden)]
-    fn from_block(block: Block<'de>) -> Result<Self> {
+    fn from_block(block: CompactTensor<'de>) -> Result<Self> {
         Self::from_tensor(block.general()?)
     }
 }

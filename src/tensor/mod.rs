@@ -106,7 +106,7 @@ pub struct Tensor<T>(pub T);
 /// Shows the array's own `Debug` output, up to 2,000 characters of it: that of a `Vec` contains every element.
 impl<T: fmt::Debug> fmt::Debug for Tensor<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Tensor").field(&show::Start(&self.0)).finish()
+        f.debug_tuple("Tensor").field(&show::DebugStart(&self.0)).finish()
     }
 }
 

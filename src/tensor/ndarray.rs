@@ -5,7 +5,7 @@ use ndarray::{
     IxDyn, ShapeBuilder, ShapeError, SliceInfo, SliceInfoElem, StrideShape,
 };
 
-use super::raw_tensor::Block;
+use super::raw_tensor::CompactTensor;
 use super::sequences::{BLOCK, write_slice};
 use super::variable::Variable;
 use super::{
@@ -15,7 +15,7 @@ use super::{
 use crate::dtype::DType;
 use crate::elements::{Element, copied, le_bytes, viewed};
 use crate::error::{Error, Result};
-use crate::meta::UsualMeta;
+use crate::meta::CompactMeta;
 
 impl<A: Element, S: Data<Elem = A>, D: Dimension> ToTensor for ArrayBase<S, D> {
     fn meta(&self) -> TensorMeta {
@@ -30,9 +30,9 @@ impl<A: Element, S: Data<Elem = A>, D: Dimension> ToTensor for ArrayBase<S, D> {
     }
 
     #[inline]
-    fn as_block(&self) -> Option<Block<'_>> {
+    fn as_block(&self) -> Option<CompactTensor<'_>> {
         let payload = le_bytes(self.as_slice()?)?;
-        Block::new(UsualMeta::of(&A::DTYPE, self.shape())?, payload, false)
+        CompactTensor::new(CompactMeta::of(&A::DTYPE, self.shape())?, payload, false)
     }
 
     fn write_blocks(&self, put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
@@ -103,7 +103,7 @@ impl<A: Element, D: Dimension> FromTensor<'_> for Array<A, D> {
     }
 
     #[inline]
-    fn from_block(block: Block<'_>) -> Result<Self> {
+    fn from_block(block: CompactTensor<'_>) -> Result<Self> {
         match dims_and_payload::<A, D>(&block) {
             Some((dims, payload)) => {
                 Self::from_shape_vec(dims, copied(payload)?).map_err(|error| misfit(&error))
@@ -115,7 +115,9 @@ impl<A: Element, D: Dimension> FromTensor<'_> for Array<A, D> {
 
 /// The dimensions and the payload, if the tensor fits an array of `A` with `D` dimensions.
 #[inline(always)]
-fn dims_and_payload<'de, A: Element, D: Dimension>(block: &Block<'de>) -> Option<(D, &'de [u8])> {
+fn dims_and_payload<'de, A: Element, D: Dimension>(
+    block: &CompactTensor<'de>,
+) -> Option<(D, &'de [u8])> {
     let mut dims = D::zeros(D::NDIM?);
     let payload = block.payload_of::<A>(dims.slice_mut())?;
     Some((dims, payload))
@@ -134,7 +136,7 @@ impl<'de: 'a, 'a, A: Element, D: Dimension> FromTensor<'de> for ArrayView<'a, A,
     }
 
     #[inline]
-    fn from_block(block: Block<'de>) -> Result<Self> {
+    fn from_block(block: CompactTensor<'de>) -> Result<Self> {
         match dims_and_payload::<A, D>(&block) {
             Some((dims, payload)) => {
                 Self::from_shape(dims, viewed(payload)?).map_err(|error| misfit(&error))

@@ -8,7 +8,7 @@ use crate::elements::{self, Element, Elements};
 use crate::error::{Error, Result};
 use crate::mem;
 use crate::mem::shared_bytes::SharedBytes;
-use crate::meta::UsualMeta;
+use crate::meta::CompactMeta;
 use crate::number::Number;
 
 /// A decoded tensor, from which [`FromTensor`](super::FromTensor) makes an array.
@@ -23,25 +23,25 @@ pub struct RawTensor<'de, 'a> {
     pub(super) shared: Option<SharedBytes>,
 }
 
-/// A tensor of the [usual form](UsualMeta), whose payload borrows from the input. The payload has the length that dtype
+/// A tensor of the [usual form](CompactMeta), whose payload borrows from the input. The payload has the length that dtype
 /// and shape state.
 #[derive(Debug)]
-pub struct Block<'de> {
-    meta: UsualMeta,
+pub struct CompactTensor<'de> {
+    meta: CompactMeta,
     payload: &'de [u8],
     cast: bool,
 }
 
-impl<'de> Block<'de> {
+impl<'de> CompactTensor<'de> {
     /// `None` if the payload has not the length that the metadata states.
     #[inline(always)]
-    pub(super) fn new(meta: UsualMeta, payload: &'de [u8], cast: bool) -> Option<Self> {
+    pub(super) fn new(meta: CompactMeta, payload: &'de [u8], cast: bool) -> Option<Self> {
         let len = meta.byte_len().and_then(|len| usize::try_from(len).ok());
         (len == Some(payload.len())).then_some(Self { meta, payload, cast })
     }
 
     #[inline(always)]
-    pub(super) fn meta(&self) -> UsualMeta {
+    pub(super) fn meta(&self) -> CompactMeta {
         self.meta
     }
 
@@ -50,7 +50,7 @@ impl<'de> Block<'de> {
         self.payload
     }
 
-    /// The length of the payload, which is below 2^32: see [`UsualMeta::byte_len`].
+    /// The length of the payload, which is below 2^32: see [`CompactMeta::byte_len`].
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)]
     pub(super) fn len(&self) -> u32 {

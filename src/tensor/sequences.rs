@@ -1,11 +1,11 @@
 //! Vectors, boxed slices, slices and arrays as tensors of one dimension.
 
-use super::raw_tensor::{Block, Data};
+use super::raw_tensor::{CompactTensor, Data};
 use super::{FromTensor, Order, RawTensor, TensorMeta, ToTensor};
 use crate::elements::{Element, copied, le_bytes};
 use crate::error::{Error, Result};
 use crate::mem;
-use crate::meta::UsualMeta;
+use crate::meta::CompactMeta;
 
 /// The size of the blocks, in bytes, in which elements are gathered if they cannot be written directly.
 pub const BLOCK: usize = 64 << 10;
@@ -37,8 +37,8 @@ macro_rules! slices {
             }
 
             #[inline]
-            fn as_block(&self) -> Option<Block<'_>> {
-                Block::new(UsualMeta::of(&A::DTYPE, &[self.len()])?, le_bytes(self)?, false)
+            fn as_block(&self) -> Option<CompactTensor<'_>> {
+                CompactTensor::new(CompactMeta::of(&A::DTYPE, &[self.len()])?, le_bytes(self)?, false)
             }
 
             fn write_blocks(&self, put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
@@ -67,7 +67,7 @@ impl<A: Element> FromTensor<'_> for Vec<A> {
     }
 
     #[inline]
-    fn from_block(block: Block<'_>) -> Result<Self> {
+    fn from_block(block: CompactTensor<'_>) -> Result<Self> {
         match block.payload_of::<A>(&mut [0]) {
             Some(payload) => copied(payload),
             None => Self::from_tensor(block.general()?),

@@ -17,11 +17,11 @@ use crate::mem::shared_bytes::SharedBytes;
 /// buffer too.
 #[derive(Clone)]
 pub struct SharedTensor {
-    held: Held,
+    held: HeldTensor,
 }
 
 #[derive(Clone)]
-enum Held {
+enum HeldTensor {
     Shared(TensorMeta, SharedBytes),
     Own(DynTensor),
 }
@@ -30,10 +30,10 @@ enum Held {
 impl fmt::Debug for SharedTensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.held {
-            Held::Shared(meta, bytes) => {
+            HeldTensor::Shared(meta, bytes) => {
                 elements::show_bytes_of_tensor(f, "SharedTensor", meta, bytes)
             }
-            Held::Own(tensor) => {
+            HeldTensor::Own(tensor) => {
                 elements::show_tensor(f, "SharedTensor", tensor.meta_ref(), tensor.elements())
             }
         }
@@ -55,13 +55,13 @@ impl SharedTensor {
     /// Makes a tensor of bytes. Their number must match dtype and shape.
     fn of(meta: TensorMeta, bytes: SharedBytes) -> Result<Self> {
         dyn_view::check_elements(&meta, &bytes)?;
-        Ok(Self { held: Held::Shared(meta, bytes) })
+        Ok(Self { held: HeldTensor::Shared(meta, bytes) })
     }
 
     pub(super) fn meta_ref(&self) -> &TensorMeta {
         match &self.held {
-            Held::Shared(meta, _) => meta,
-            Held::Own(tensor) => tensor.meta_ref(),
+            HeldTensor::Shared(meta, _) => meta,
+            HeldTensor::Own(tensor) => tensor.meta_ref(),
         }
     }
 
@@ -82,15 +82,15 @@ impl SharedTensor {
 
     /// Whether the elements are in a shared buffer. Otherwise, the tensor owns a copy of them.
     pub fn is_shared(&self) -> bool {
-        matches!(self.held, Held::Shared(..))
+        matches!(self.held, HeldTensor::Shared(..))
     }
 
     /// The elements as little-endian bytes. They are copied only if the host is big-endian and the tensor owns its
     /// elements.
     pub fn le_bytes(&self) -> Cow<'_, [u8]> {
         match &self.held {
-            Held::Shared(_, bytes) => Cow::Borrowed(bytes),
-            Held::Own(tensor) => tensor.le_bytes(),
+            HeldTensor::Shared(_, bytes) => Cow::Borrowed(bytes),
+            HeldTensor::Own(tensor) => tensor.le_bytes(),
         }
     }
 
@@ -104,8 +104,8 @@ impl SharedTensor {
     ///   [`to_dyn`](Self::to_dyn) makes a copy instead.
     pub fn as_slice<A: Element>(&self) -> Result<&[A]> {
         match &self.held {
-            Held::Own(tensor) => tensor.as_slice(),
-            Held::Shared(meta, bytes) => dyn_view::typed(meta, bytes),
+            HeldTensor::Own(tensor) => tensor.as_slice(),
+            HeldTensor::Shared(meta, bytes) => dyn_view::typed(meta, bytes),
         }
     }
 
@@ -115,8 +115,8 @@ impl SharedTensor {
     /// If a byte of a bool tensor is neither 0 nor 1.
     pub fn to_dyn(&self) -> Result<DynTensor> {
         match &self.held {
-            Held::Own(tensor) => Ok(tensor.clone()),
-            Held::Shared(meta, bytes) => dyn_view::copied(meta, bytes),
+            HeldTensor::Own(tensor) => Ok(tensor.clone()),
+            HeldTensor::Shared(meta, bytes) => dyn_view::copied(meta, bytes),
         }
     }
 }
@@ -134,8 +134,8 @@ impl ToTensor for SharedTensor {
 
     fn as_le_bytes(&self) -> Option<&[u8]> {
         match &self.held {
-            Held::Shared(_, bytes) => Some(bytes),
-            Held::Own(tensor) => tensor.as_le_bytes(),
+            HeldTensor::Shared(_, bytes) => Some(bytes),
+            HeldTensor::Own(tensor) => tensor.as_le_bytes(),
         }
     }
 
@@ -145,8 +145,8 @@ impl ToTensor for SharedTensor {
 
     fn byte_len(&self, meta: &TensorMeta) -> Option<usize> {
         match &self.held {
-            Held::Shared(_, bytes) => Some(bytes.len()),
-            Held::Own(tensor) => tensor.byte_len(meta),
+            HeldTensor::Shared(_, bytes) => Some(bytes.len()),
+            HeldTensor::Own(tensor) => tensor.byte_len(meta),
         }
     }
 }
@@ -155,7 +155,7 @@ impl FromTensor<'_> for SharedTensor {
     fn from_tensor(tensor: RawTensor<'_, '_>) -> Result<Self> {
         match tensor.shared {
             Some(shared) => Self::of(tensor.meta, shared),
-            None => Ok(Self { held: Held::Own(tensor.into_dyn()?) }),
+            None => Ok(Self { held: HeldTensor::Own(tensor.into_dyn()?) }),
         }
     }
 }

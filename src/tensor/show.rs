@@ -6,9 +6,9 @@ use std::fmt::{self, Write};
 const MAX_LEN: usize = 2000;
 
 /// The start of a value's `Debug` output, and `..` if there is more. The rest is not even formatted.
-pub struct Start<'a, T>(pub &'a T);
+pub struct DebugStart<'a, T>(pub &'a T);
 
-impl<T: fmt::Debug> fmt::Debug for Start<'_, T> {
+impl<T: fmt::Debug> fmt::Debug for DebugStart<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut start = Limited { text: String::new(), is_full: false };
         let formatted = if f.alternate() {

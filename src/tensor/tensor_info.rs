@@ -2,7 +2,7 @@
 
 use crate::dtype::DType;
 use crate::meta::{Order, TensorMeta};
-use crate::wire::tensor::{Payload, TensorItem};
+use crate::wire::tensor::{ItemPayload, TensorItem};
 
 /// The description of a tensor in an archive or another file: all but its elements.
 ///
@@ -25,7 +25,7 @@ impl TensorInfo {
     /// Describes the tensor item at `path`.
     pub(crate) fn of(path: String, item: &TensorItem) -> Self {
         let buffer = match item.payload {
-            Payload::Buffer { number, .. } => Some(number),
+            ItemPayload::Buffer { number, .. } => Some(number),
             _ => None,
         };
         Self { path, meta: item.meta.clone(), byte_len: item.payload.len() as u64, buffer }

@@ -1,9 +1,9 @@
 //! The trait of types that can be written as a tensor.
 
-use super::raw_tensor::Block;
+use super::raw_tensor::CompactTensor;
 use super::{Order, TensorMeta};
 use crate::error::Result;
-use crate::meta::UsualMeta;
+use crate::meta::CompactMeta;
 
 /// Arrays that can be written as tensors.
 ///
@@ -88,11 +88,11 @@ pub trait ToTensor {
     /// The array as a small tensor of the most usual form, if it is one. This crate's arrays find that out with less work.
     #[doc(hidden)]
     #[inline]
-    fn as_block(&self) -> Option<Block<'_>> {
+    fn as_block(&self) -> Option<CompactTensor<'_>> {
         let payload = self.as_le_bytes()?;
         let TensorMeta { dtype, shape, order } = self.meta();
-        let usual = UsualMeta::of(&dtype, &shape).filter(|_| order == Order::C)?;
-        Block::new(usual, payload, false)
+        let usual = CompactMeta::of(&dtype, &shape).filter(|_| order == Order::C)?;
+        CompactTensor::new(usual, payload, false)
     }
 }
 
@@ -114,7 +114,7 @@ impl<T: ToTensor + ?Sized> ToTensor for &T {
     }
 
     #[inline]
-    fn as_block(&self) -> Option<Block<'_>> {
+    fn as_block(&self) -> Option<CompactTensor<'_>> {
         (**self).as_block()
     }
 }

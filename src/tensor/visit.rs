@@ -8,11 +8,11 @@ use serde::de::{
 };
 
 use super::fields::{Fields, Make};
-use super::raw_tensor::{Block, Data};
+use super::raw_tensor::{CompactTensor, Data};
 use super::{FromTensor, RawTensor, TensorMeta};
 use crate::error::Result;
 use crate::handoff::{self, Held, Slot, name};
-use crate::meta::UsualMeta;
+use crate::meta::CompactMeta;
 
 pub fn deserialize<'de, T: FromTensor<'de>, D: Deserializer<'de>>(
     deserializer: D,
@@ -82,15 +82,15 @@ impl<'de, T: FromTensor<'de>> Visitor<'de> for TensorVisitor<T> {
         self.announced(Unexpected::Unit, None)
     }
 
-    /// Called by this crate's deserializer for tensors of the usual form: the variant is [`UsualMeta::head`], and its
-    /// content are [`UsualMeta::dims`] and the payload.
+    /// Called by this crate's deserializer for tensors of the usual form: the variant is [`CompactMeta::head`], and its
+    /// content are [`CompactMeta::dims`] and the payload.
     #[inline]
     fn visit_enum<E: EnumAccess<'de>>(self, data: E) -> Result<T, E::Error> {
         let (head, content) = data.variant::<u16>()?;
         let (dims, payload) = content.tuple_variant(2, WholeVisitor)?;
-        let meta = UsualMeta { head, dims };
+        let meta = CompactMeta { head, dims };
         // Another format may call this too, so everything is checked.
-        match Block::new(meta, payload, self.cast) {
+        match CompactTensor::new(meta, payload, self.cast) {
             Some(block) => T::from_block(block).map_err(E::Error::custom),
             None => Err(E::Error::invalid_length(payload.len(), &self)),
         }

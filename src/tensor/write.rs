@@ -22,21 +22,21 @@ pub fn serialize<T: ToTensor + ?Sized, S: Serializer>(
         && let Some(block) = array.as_block()
         && let Some(head) = ArrayHead::of(block.meta(), block.len())
     {
-        let whole = Whole { head: head.packed(), payload: block.payload(), array };
+        let whole = Whole { head: head.packed(), payload: block.payload(), array: &array };
         return serializer.serialize_newtype_struct(name::WHOLE_TENSOR, &whole);
     }
     serialize_any(array, serializer)
 }
 
 /// A tensor for [`PutWhole`](crate::serde_model::PutWhole).
-struct Whole<'a, T: ?Sized> {
+struct Whole<'a> {
     /// An [`ArrayHead`], packed.
     head: u128,
     payload: &'a [u8],
-    array: &'a T,
+    array: &'a dyn ToTensor,
 }
 
-impl<T: ToTensor + ?Sized> Serialize for Whole<'_, T> {
+impl Serialize for Whole<'_> {
     #[inline(always)]
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         // The encoder may write it to a buffer of an archive.

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::io::input::Input;
 use crate::meta::{Order, TensorMeta};
 use crate::tensor::DynTensor;
-use crate::wire::columns::{Column, Kind, Structs};
+use crate::wire::columns::{Column, ColumnKind, Structs};
 use crate::wire::number::Numeric;
 use crate::wire::reader::Reader;
 
@@ -55,7 +55,7 @@ fn array(
 }
 
 fn row_of(column: &mut Column<'_>, row: usize, allowance: &Budget) -> Result<Value> {
-    if let Kind::Dict(_) = column.kind {
+    if let ColumnKind::Dict(_) = column.kind {
         let (column, row) = column.distinct(row);
         return read_row(column, row, allowance);
     }
@@ -72,23 +72,23 @@ fn row_of(column: &mut Column<'_>, row: usize, allowance: &Budget) -> Result<Val
         Ok(text.to_owned())
     };
     Ok(match &mut column.kind {
-        Kind::Numbers(numbers) => match numbers.number(row) {
+        ColumnKind::Numbers(numbers) => match numbers.number(row) {
             Numeric::Single(value) => Value::F32(value),
             Numeric::Double(value) => Value::F64(value),
             integer @ Numeric::Int { .. } => Value::Integer(integer.as_int().unwrap_or_default()),
         },
-        Kind::Bools(bits) => Value::Bool(bits.get(row)),
-        Kind::Unit | Kind::Optional(_) | Kind::Dict(_) => Value::Null,
-        Kind::Texts(cuts, texts) => {
+        ColumnKind::Bools(bits) => Value::Bool(bits.get(row)),
+        ColumnKind::Unit | ColumnKind::Optional(_) | ColumnKind::Dict(_) => Value::Null,
+        ColumnKind::Texts(cuts, texts) => {
             let range = cuts.range(row);
             Value::Text(text(texts.as_str().get(range).unwrap_or_default())?)
         }
-        Kind::Bytes(cuts, data) => {
+        ColumnKind::Bytes(cuts, data) => {
             let range = cuts.range(row);
             allowance.charge(range.len() as u64)?;
             Value::Bytes(data.part(range).as_slice().to_vec())
         }
-        Kind::Tensors(tensors) => {
+        ColumnKind::Tensors(tensors) => {
             let payload = tensors.row(row);
             let own = size_of::<DynTensor>() + tensors.shape.allocated();
             allowance.charge((own + payload.as_slice().len()) as u64)?;
@@ -97,15 +97,15 @@ fn row_of(column: &mut Column<'_>, row: usize, allowance: &Budget) -> Result<Val
             let meta = TensorMeta { dtype, shape, order: Order::C };
             Value::Tensor(Box::new(DynTensor::from_parts(meta, elements)?))
         }
-        Kind::Lists(lists) => {
+        ColumnKind::Lists(lists) => {
             let (cuts, column) = &mut **lists;
             array(cuts.range(row).map(|row| read_row(column, row, allowance)), allowance)?
         }
-        Kind::Tuples(columns) => {
+        ColumnKind::Tuples(columns) => {
             let values = columns.iter_mut().map(|column| read_row(column, row, allowance));
             array(values, allowance)?
         }
-        Kind::Structs(Structs { fields, .. }) => {
+        ColumnKind::Structs(Structs { fields, .. }) => {
             let mut entries = Vec::new();
             let present = fields.iter().filter(|field| field.is_present(row)).count();
             allowance.reserve(&mut entries, present)?;
@@ -117,7 +117,7 @@ fn row_of(column: &mut Column<'_>, row: usize, allowance: &Budget) -> Result<Val
             }
             Value::Map(entries)
         }
-        Kind::Maps(maps) => {
+        ColumnKind::Maps(maps) => {
             let rows = maps.cuts.range(row);
             let mut entries = Vec::new();
             allowance.reserve(&mut entries, rows.len())?;
@@ -129,7 +129,7 @@ fn row_of(column: &mut Column<'_>, row: usize, allowance: &Budget) -> Result<Val
             }
             Value::Map(entries)
         }
-        Kind::Enums(enums) => {
+        ColumnKind::Enums(enums) => {
             let (code, row) = enums.entry(row);
             let name = text(enums.names.get(code).map(|name| &**name).unwrap_or_default())?;
             match enums.columns.get_mut(code) {
@@ -142,7 +142,7 @@ fn row_of(column: &mut Column<'_>, row: usize, allowance: &Budget) -> Result<Val
                 _ => Value::Text(name),
             }
         }
-        Kind::Items(items) => {
+        ColumnKind::Items(items) => {
             let levels = items.levels;
             let (item, base) = items.at(row);
             let mut wire = Reader::inside(Input::items(&item, base), levels, allowance);

@@ -5,7 +5,7 @@ mod within;
 
 use serde::de::{self, Deserialize, Unexpected, Visitor};
 
-use self::access::{Entries, Items, Shown, Variant};
+use self::access::{NodeElements, NodeEntries, NodeVariant, TensorAsMap};
 use self::within::Within;
 use super::{Value, offer};
 use crate::dtype::DType;
@@ -123,10 +123,10 @@ impl<'de> Node<'de> {
     fn seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         match self {
             Self::Owned(Value::Array(items)) => {
-                Items::visit(items.into_iter().map(Node::Owned), visitor)
+                NodeElements::visit(items.into_iter().map(Node::Owned), visitor)
             }
             Self::Borrowed(Value::Array(items)) => {
-                Items::visit(items.iter().map(Node::Borrowed), visitor)
+                NodeElements::visit(items.iter().map(Node::Borrowed), visitor)
             }
             other => match other.value() {
                 Value::Numbers(numbers) => {
@@ -149,14 +149,14 @@ impl<'de> Node<'de> {
         match self {
             Self::Owned(Value::Map(entries)) => {
                 let entries = entries.into_iter().map(|(k, v)| (Node::Owned(k), Node::Owned(v)));
-                Entries::visit(entries, visitor)
+                NodeEntries::visit(entries, visitor)
             }
             Self::Borrowed(Value::Map(entries)) => {
                 let entries = entries.iter().map(|(k, v)| (Node::Borrowed(k), Node::Borrowed(v)));
-                Entries::visit(entries, visitor)
+                NodeEntries::visit(entries, visitor)
             }
-            Self::Owned(Value::Tensor(tensor)) => visitor.visit_map(Shown::new(&tensor)),
-            Self::Borrowed(Value::Tensor(tensor)) => visitor.visit_map(Shown::new(tensor)),
+            Self::Owned(Value::Tensor(tensor)) => visitor.visit_map(TensorAsMap::new(&tensor)),
+            Self::Borrowed(Value::Tensor(tensor)) => visitor.visit_map(TensorAsMap::new(tensor)),
             other => Err(other.wrong(&visitor)),
         }
     }
@@ -410,7 +410,8 @@ impl<'de> de::Deserializer<'de> for Node<'de> {
                 .map(|(name, content)| (Self::Borrowed(name), Self::Borrowed(content))),
             other => match other.value().as_str() {
                 Some(name) => {
-                    return visitor.visit_enum(Variant { name: name.to_owned(), content: None });
+                    return visitor
+                        .visit_enum(NodeVariant { name: name.to_owned(), content: None });
                 }
                 None => return Err(other.wrong(&visitor)),
             },
@@ -419,7 +420,7 @@ impl<'de> de::Deserializer<'de> for Node<'de> {
             Some((name, content)) => {
                 let name =
                     name.value().as_str().ok_or_else(|| name.wrong(&"the name of a variant"))?;
-                visitor.visit_enum(Variant { name: name.to_owned(), content: Some(content) })
+                visitor.visit_enum(NodeVariant { name: name.to_owned(), content: Some(content) })
             }
             None => Err(Error::data("expected an enum, found an empty map")),
         }

@@ -28,7 +28,7 @@ use crate::budget::Growth;
 use crate::elements::Elements;
 use crate::error::Result;
 use crate::handoff::{self, Slot, name};
-use crate::io::source::Bytes;
+use crate::io::source::SourceBytes;
 use crate::tensor::DynTensor;
 use crate::wire::head;
 use crate::wire::number::Numeric;
@@ -147,9 +147,9 @@ fn owned_text(wire: &mut Reader<'_, '_>, head: head::Head) -> Result<String> {
 
 fn owned_bytes(wire: &mut Reader<'_, '_>, head: head::Head) -> Result<Vec<u8>> {
     Ok(match wire.string(head)? {
-        Bytes::Owned(bytes) => bytes,
-        Bytes::Copied(bytes) => bytes.to_vec(),
-        Bytes::Borrowed(bytes) => {
+        SourceBytes::Owned(bytes) => bytes,
+        SourceBytes::Copied(bytes) => bytes.to_vec(),
+        SourceBytes::Borrowed(bytes) => {
             wire.charge(bytes.len() as u64)?;
             bytes.to_vec()
         }

@@ -114,13 +114,13 @@ macro_rules! integers {
 impl Serializer for ValueSerializer {
     type Ok = Value;
     type Error = Error;
-    type SerializeSeq = Items;
-    type SerializeTuple = Items;
-    type SerializeTupleStruct = Items;
-    type SerializeTupleVariant = Items;
-    type SerializeMap = Entries;
-    type SerializeStruct = Entries;
-    type SerializeStructVariant = Entries;
+    type SerializeSeq = ValueArraySerializer;
+    type SerializeTuple = ValueArraySerializer;
+    type SerializeTupleStruct = ValueArraySerializer;
+    type SerializeTupleVariant = ValueArraySerializer;
+    type SerializeMap = ValueMapSerializer;
+    type SerializeStruct = ValueMapSerializer;
+    type SerializeStructVariant = ValueMapSerializer;
 
     integers! {
         serialize_i8 i8;
@@ -219,16 +219,16 @@ impl Serializer for ValueSerializer {
         Ok(variant(name, content))
     }
 
-    fn serialize_seq(self, len: Option<usize>) -> Result<Items> {
-        Items::new(self, len, None)
+    fn serialize_seq(self, len: Option<usize>) -> Result<ValueArraySerializer> {
+        ValueArraySerializer::new(self, len, None)
     }
 
-    fn serialize_tuple(self, len: usize) -> Result<Items> {
-        Items::new(self, Some(len), None)
+    fn serialize_tuple(self, len: usize) -> Result<ValueArraySerializer> {
+        ValueArraySerializer::new(self, Some(len), None)
     }
 
-    fn serialize_tuple_struct(self, _: &'static str, len: usize) -> Result<Items> {
-        Items::new(self, Some(len), None)
+    fn serialize_tuple_struct(self, _: &'static str, len: usize) -> Result<ValueArraySerializer> {
+        ValueArraySerializer::new(self, Some(len), None)
     }
 
     fn serialize_tuple_variant(
@@ -237,16 +237,16 @@ impl Serializer for ValueSerializer {
         _: u32,
         name: &'static str,
         len: usize,
-    ) -> Result<Items> {
-        Items::new(self.deeper()?, Some(len), Some(name))
+    ) -> Result<ValueArraySerializer> {
+        ValueArraySerializer::new(self.deeper()?, Some(len), Some(name))
     }
 
-    fn serialize_map(self, len: Option<usize>) -> Result<Entries> {
-        Entries::new(self, len, None)
+    fn serialize_map(self, len: Option<usize>) -> Result<ValueMapSerializer> {
+        ValueMapSerializer::new(self, len, None)
     }
 
-    fn serialize_struct(self, _: &'static str, len: usize) -> Result<Entries> {
-        Entries::new(self, Some(len), None)
+    fn serialize_struct(self, _: &'static str, len: usize) -> Result<ValueMapSerializer> {
+        ValueMapSerializer::new(self, Some(len), None)
     }
 
     fn serialize_struct_variant(
@@ -255,8 +255,8 @@ impl Serializer for ValueSerializer {
         _: u32,
         name: &'static str,
         len: usize,
-    ) -> Result<Entries> {
-        Entries::new(self.deeper()?, Some(len), Some(name))
+    ) -> Result<ValueMapSerializer> {
+        ValueMapSerializer::new(self.deeper()?, Some(len), Some(name))
     }
 
     fn is_human_readable(&self) -> bool {
@@ -285,13 +285,13 @@ fn locate(error: Error, variant: Option<&'static str>) -> Error {
 /// Memory is reserved for at most this many elements of an announced length, which may be wrong.
 const MAX_RESERVE: usize = 4096;
 
-struct Items {
+struct ValueArraySerializer {
     serializer: ValueSerializer,
     items: Vec<Value>,
     variant: Option<&'static str>,
 }
 
-impl Items {
+impl ValueArraySerializer {
     fn new(
         outer: ValueSerializer,
         len: Option<usize>,
@@ -323,7 +323,7 @@ impl Items {
 
 macro_rules! items {
     ($($trait:ident $method:ident),*) => {$(
-        impl ser::$trait for Items {
+        impl ser::$trait for ValueArraySerializer {
             type Ok = Value;
             type Error = Error;
 
@@ -345,14 +345,14 @@ items!(
     SerializeTupleVariant serialize_field
 );
 
-struct Entries {
+struct ValueMapSerializer {
     serializer: ValueSerializer,
     entries: Vec<(Value, Value)>,
     key: Option<Value>,
     variant: Option<&'static str>,
 }
 
-impl Entries {
+impl ValueMapSerializer {
     fn new(
         outer: ValueSerializer,
         len: Option<usize>,
@@ -384,7 +384,7 @@ impl Entries {
     }
 }
 
-impl ser::SerializeMap for Entries {
+impl ser::SerializeMap for ValueMapSerializer {
     type Ok = Value;
     type Error = Error;
 
@@ -407,7 +407,7 @@ impl ser::SerializeMap for Entries {
 
 macro_rules! fields {
     ($($trait:ident),*) => {$(
-        impl ser::$trait for Entries {
+        impl ser::$trait for ValueMapSerializer {
             type Ok = Value;
             type Error = Error;
 

@@ -42,8 +42,8 @@ impl fmt::Display for Value {
             Self::Integer(value) => write!(f, "{value}"),
             Self::F32(value) => write!(f, "{}_2", diag::Float(*value)),
             Self::F64(value) => write!(f, "{}_3", diag::Float(*value)),
-            Self::Bytes(bytes) => write!(f, "{}", diag::Bytes(bytes)),
-            Self::Text(text) => write!(f, "{}", diag::Text(text)),
+            Self::Bytes(bytes) => write!(f, "{}", diag::HexBytes(bytes)),
+            Self::Text(text) => write!(f, "{}", diag::QuotedText(text)),
             Self::Array(items) => {
                 f.write_str("[")?;
                 for (at, item) in items.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Writing payloads to separate buffers.
 //!
 //! In an archive, the bytes of large tensors are not written between the metadata but to buffers of
-//! their own, and the metadata refers to these buffers by number. A [`Target`] can have an [`Apart`]
+//! their own, and the metadata refers to these buffers by number. A [`Target`] can have an [`BufferSink`]
 //! that decides which payloads go to a buffer, and that receives their bytes.
 
 use crate::dtype::DType;
@@ -14,7 +14,7 @@ use crate::meta::TensorMeta;
 pub trait Target: Overflow {
     /// The receiver of payloads that go to separate buffers. `None` if everything goes into the same
     /// stream of bytes, as in a message.
-    fn apart(&mut self) -> Option<&mut dyn Apart> {
+    fn apart(&mut self) -> Option<&mut dyn BufferSink> {
         None
     }
 }
@@ -37,7 +37,7 @@ pub enum Wanted {
 ///
 /// The `takes_` methods get `written`, the metadata written so far. From it, the implementation can
 /// find out where in the value the payload is.
-pub trait Apart {
+pub trait BufferSink {
     /// Whether a tensor of `len` bytes goes to a buffer.
     fn takes_tensor(&mut self, written: &[u8], meta: &TensorMeta, len: usize) -> bool;
 
@@ -47,7 +47,7 @@ pub trait Apart {
 
     /// Whether a sequence goes to a buffer whose first element is a number of type `dtype`. `len` is
     /// its length in bytes if all elements have that type. If so, returns the number of this
-    /// sequence, for [`Apart::mixed`].
+    /// sequence, for [`BufferSink::mixed`].
     fn takes_sequence(&mut self, written: &[u8], dtype: &DType, len: usize) -> Option<usize>;
 
     /// Whether a sequence of records that starts here is written as columns, if the options leave this open.
@@ -62,11 +62,11 @@ pub trait Apart {
     fn mixed(&mut self, sequence: usize);
 
     /// Starts a buffer of `len` bytes. Returns whether its content is needed. If it is not, the
-    /// caller calls [`Apart::end`] without calling [`Apart::put`].
+    /// caller calls [`BufferSink::end`] without calling [`BufferSink::put`].
     fn begin(&mut self, len: usize) -> Result<bool>;
 
     /// Starts a buffer of `len` bytes whose content is compressed already. Returns what the caller passes to
-    /// [`Apart::put`] before it calls [`Apart::end`].
+    /// [`BufferSink::put`] before it calls [`BufferSink::end`].
     fn begin_compressed(&mut self, len: usize, content: &Precompressed) -> Result<Wanted>;
 
     /// Appends bytes to the current buffer.

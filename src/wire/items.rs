@@ -5,8 +5,8 @@ use super::{head, tag};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::sink::{Overflow, Sink};
-use crate::mem;
-use crate::meta::{Order, TensorMeta, UsualMeta};
+use crate::mem::Short;
+use crate::meta::{CompactMeta, Order, TensorMeta};
 use crate::shape::Shape;
 
 /// The additional information for an argument of this width after the initial byte.
@@ -22,6 +22,18 @@ pub enum Plain {
     Single(u32),
     /// The bits of an `f64`.
     Double(u64),
+}
+
+impl Plain {
+    #[inline(always)]
+    pub fn short(self) -> Short {
+        match self {
+            Self::Bool(value) => Short::new(bool(value), []),
+            Self::Head(major, arg) => Short::head(major << 5, arg),
+            Self::Single(bits) => Short::new(head::SINGLE, bits.to_be_bytes()),
+            Self::Double(bits) => Short::new(head::DOUBLE, bits.to_be_bytes()),
+        }
+    }
 }
 
 /// The one byte of a bool.
@@ -58,9 +70,9 @@ impl ArrayHead {
     /// The same bytes as [`Sink::tensor_head`] writes, for a tensor of at least one dimension whose payload has `len`
     /// bytes. `None` if there are too many.
     #[inline(always)]
-    pub fn of(meta: UsualMeta, len: u32) -> Option<Self> {
+    pub fn of(meta: CompactMeta, len: u32) -> Option<Self> {
         let rank = meta.rank();
-        if !(1..=UsualMeta::MAX_RANK).contains(&rank) {
+        if !(1..=CompactMeta::MAX_RANK).contains(&rank) {
             return None;
         }
         // The tag for row-major tensors, an array of two, and the array of dimensions.
@@ -115,37 +127,31 @@ impl<O: Overflow + ?Sized, C> Sink<O, C> {
 
     #[inline(never)]
     fn long_head(&mut self, major: u8, arg: u64) -> Result<()> {
-        if self.fit_head([], &[], major, arg) { Ok(()) } else { self.last_head(major, arg) }
+        self.short(Short::head(major, arg))
     }
 
-    /// Writes a long head if the buffer might be too small for it.
+    #[inline(always)]
+    pub fn short(&mut self, short: Short) -> Result<()> {
+        if self.fit_short([], &[], short) { Ok(()) } else { self.last_short(short) }
+    }
+
+    /// Writes a short item if the buffer might be too small for it. Takes it by value: a reference to it would force the
+    /// caller to keep it in memory.
     #[cold]
     #[inline(never)]
-    fn last_head(&mut self, major: u8, arg: u64) -> Result<()> {
-        let (head, len) = mem::head_bytes(major, arg);
-        self.put_slice(head.get(..len).unwrap_or_default())
+    fn last_short(&mut self, short: Short) -> Result<()> {
+        let (bytes, len) = short.bytes();
+        self.put_slice(bytes.get(..len).unwrap_or_default())
     }
 
     #[inline(always)]
     pub fn single(&mut self, value: f32) -> Result<()> {
-        self.put_word(head::SINGLE, value.to_bits().to_be_bytes())
+        self.short(Plain::Single(value.to_bits()).short())
     }
 
     #[inline(always)]
     pub fn double(&mut self, value: f64) -> Result<()> {
-        self.put_word(head::DOUBLE, value.to_bits().to_be_bytes())
-    }
-
-    #[inline(always)]
-    fn put_word<const N: usize>(&mut self, initial: u8, word: [u8; N]) -> Result<()> {
-        if self.fit_word([], &[], initial, word) { Ok(()) } else { self.last_word(initial, word) }
-    }
-
-    /// Takes the word by value: a reference to it would force the caller to keep it in memory.
-    #[cold]
-    #[inline(never)]
-    fn last_word<const N: usize>(&mut self, initial: u8, word: [u8; N]) -> Result<()> {
-        self.put_headed([initial], &word)
+        self.short(Plain::Double(value.to_bits()).short())
     }
 
     /// Writes a text and a number or bool after it, such as a field of a struct.
@@ -154,34 +160,20 @@ impl<O: Overflow + ?Sized, C> Sink<O, C> {
     pub fn keyed(&mut self, key: &str, number: Plain) -> Result<()> {
         let bytes = key.as_bytes();
         let initial = head::TEXT << 5;
+        let number = number.short();
         let done = match bytes.len() {
-            len @ 0..24 => self.fit_keyed([initial | len as u8], bytes, number),
-            len @ 24..256 => self.fit_keyed([initial | ONE_BYTE, len as u8], bytes, number),
+            len @ 0..24 => self.fit_short([initial | len as u8], bytes, number),
+            len @ 24..256 => self.fit_short([initial | ONE_BYTE, len as u8], bytes, number),
             _ => false,
         };
         if done { Ok(()) } else { self.last_keyed(key, number) }
     }
 
-    #[inline(always)]
-    fn fit_keyed<const N: usize>(&mut self, head: [u8; N], key: &[u8], number: Plain) -> bool {
-        match number {
-            Plain::Bool(value) => self.fit_word(head, key, bool(value), []),
-            Plain::Head(major, arg) => self.fit_head(head, key, major << 5, arg),
-            Plain::Single(bits) => self.fit_word(head, key, head::SINGLE, bits.to_be_bytes()),
-            Plain::Double(bits) => self.fit_word(head, key, head::DOUBLE, bits.to_be_bytes()),
-        }
-    }
-
     #[cold]
     #[inline(never)]
-    fn last_keyed(&mut self, key: &str, number: Plain) -> Result<()> {
+    fn last_keyed(&mut self, key: &str, number: Short) -> Result<()> {
         self.text(key)?;
-        match number {
-            Plain::Bool(value) => self.put([bool(value)]),
-            Plain::Head(major, arg) => self.head(major, arg),
-            Plain::Single(bits) => self.put_word(head::SINGLE, bits.to_be_bytes()),
-            Plain::Double(bits) => self.put_word(head::DOUBLE, bits.to_be_bytes()),
-        }
+        self.last_short(number)
     }
 
     #[inline(always)]
@@ -344,7 +336,7 @@ mod tests {
                     let mut sink = Sink::new(Vec::new(), Memory::growing());
                     sink.tensor_head(&dtype, &Shape::from(shape), Order::C, len as usize).unwrap();
                     let expected = sink.into_parts().0;
-                    let usual = UsualMeta::of(&dtype, shape);
+                    let usual = CompactMeta::of(&dtype, shape);
                     let Some(head) = usual.and_then(|meta| ArrayHead::of(meta, len)) else {
                         let unusual = expected.len() > ArrayHead::MAX
                             || !(1..=4).contains(&shape.len())

@@ -5,12 +5,12 @@ use std::ops::Range;
 use bytemuck::Pod;
 
 use super::reader::Reader;
-use super::tensor::{Payload, TensorItem};
+use super::tensor::{ItemPayload, TensorItem};
 use crate::dtype::DType;
 use crate::elements::{Element, Elements, with_type};
 use crate::error::{Error, Result};
 use crate::io::buffers::{Buffers, Contents, ReadBuffer};
-use crate::io::source::{Bytes, STEP, of_whole, reserve_exact};
+use crate::io::source::{STEP, SourceBytes, of_whole, reserve_exact};
 use crate::mem::shared_bytes::SharedBytes;
 use crate::mem::{self, LARGE};
 use crate::meta::TensorMeta;
@@ -19,13 +19,15 @@ impl<'de> Reader<'de, '_> {
     /// The next `len` bytes, which are a payload in one block. `word` is the size in bytes to which views
     /// of it are aligned.
     #[inline]
-    pub fn payload_block(&mut self, word: usize, len: usize) -> Result<Bytes<'de, '_>> {
+    pub fn payload_block(&mut self, word: usize, len: usize) -> Result<SourceBytes<'de, '_>> {
         if self.src.remaining().is_some() {
             return match self.src.take(len, "a tensor")? {
-                Bytes::Borrowed(bytes) => Ok(Bytes::Borrowed(self.src.aligned(bytes, word))),
+                SourceBytes::Borrowed(bytes) => {
+                    Ok(SourceBytes::Borrowed(self.src.aligned(bytes, word)))
+                }
                 // Does not happen: a source in memory returns borrowed bytes.
-                Bytes::Copied(bytes) => Ok(Bytes::Owned(bytes.to_vec())),
-                Bytes::Owned(bytes) => Ok(Bytes::Owned(bytes)),
+                SourceBytes::Copied(bytes) => Ok(SourceBytes::Owned(bytes.to_vec())),
+                SourceBytes::Owned(bytes) => Ok(SourceBytes::Owned(bytes)),
             };
         }
         self.charge_steps(len, STEP)?;
@@ -35,28 +37,31 @@ impl<'de> Reader<'de, '_> {
     /// The payload as little-endian bytes, borrowed from the input if possible. The caller must call
     /// [`Reader::close`] next.
     #[inline]
-    pub fn payload_bytes(&mut self, item: TensorItem) -> Result<(TensorMeta, Bytes<'de, '_>)> {
+    pub fn payload_bytes(
+        &mut self,
+        item: TensorItem,
+    ) -> Result<(TensorMeta, SourceBytes<'de, '_>)> {
         let bytes = match item.payload {
-            Payload::Block { len, big_endian: false } => {
+            ItemPayload::Block { len, big_endian: false } => {
                 self.payload_block(item.meta.dtype.word(), len)?
             }
-            Payload::Block { len, big_endian: true } => {
+            ItemPayload::Block { len, big_endian: true } => {
                 let mut bytes = self.fill::<u8>(len)?;
                 mem::swap_words(&mut bytes, item.meta.dtype.word());
-                Bytes::Owned(bytes)
+                SourceBytes::Owned(bytes)
             }
-            Payload::Chunks(bytes) => Bytes::Owned(bytes),
-            Payload::Numbers(elements) => {
+            ItemPayload::Chunks(bytes) => SourceBytes::Owned(bytes),
+            ItemPayload::Numbers(elements) => {
                 self.charge(elements.byte_len() as u64)?;
-                Bytes::Owned(elements.to_le_bytes())
+                SourceBytes::Owned(elements.to_le_bytes())
             }
-            Payload::Buffer { number, len } => match self.lend_buffer(number)? {
+            ItemPayload::Buffer { number, len } => match self.lend_buffer(number)? {
                 Some(bytes) => {
                     // The caller may copy the borrowed bytes.
                     self.charge_copy(number, len)?;
-                    Bytes::Borrowed(bytes)
+                    SourceBytes::Borrowed(bytes)
                 }
-                None => Bytes::Owned(self.fill_buffer::<u8>(number, len)?),
+                None => SourceBytes::Owned(self.fill_buffer::<u8>(number, len)?),
             },
         };
         Ok((item.meta, bytes))
@@ -76,21 +81,28 @@ impl<'de> Reader<'de, '_> {
         &mut self,
         item: TensorItem,
         part: Range<usize>,
-    ) -> Result<(TensorMeta, Bytes<'de, 'static>)> {
-        if let Payload::Buffer { number, len } = item.payload {
+    ) -> Result<(TensorMeta, SourceBytes<'de, 'static>)> {
+        if let ItemPayload::Buffer { number, len } = item.payload {
             let Some(bytes) = self.lend_buffer(number)? else {
-                return Ok((item.meta, Bytes::Owned(self.fill_part::<u8>(number, len, part)?)));
+                return Ok((
+                    item.meta,
+                    SourceBytes::Owned(self.fill_part::<u8>(number, len, part)?),
+                ));
             };
             // As in `payload_bytes`, but only the part may be copied.
             self.charge_copy(number, part.len())?;
-            return Ok((item.meta, Bytes::Borrowed(bytes.get(part).unwrap_or_default())));
+            return Ok((item.meta, SourceBytes::Borrowed(bytes.get(part).unwrap_or_default())));
         }
         let (meta, bytes) = self.payload_bytes(item)?;
         Ok((
             meta,
             match bytes {
-                Bytes::Borrowed(bytes) => Bytes::Borrowed(bytes.get(part).unwrap_or_default()),
-                other => Bytes::Owned(other.as_slice().get(part).unwrap_or_default().to_vec()),
+                SourceBytes::Borrowed(bytes) => {
+                    SourceBytes::Borrowed(bytes.get(part).unwrap_or_default())
+                }
+                other => {
+                    SourceBytes::Owned(other.as_slice().get(part).unwrap_or_default().to_vec())
+                }
             },
         ))
     }
@@ -100,17 +112,17 @@ impl<'de> Reader<'de, '_> {
         let TensorItem { meta, payload, unclosed, .. } = item;
         let at = self.offset();
         let elements = match payload {
-            Payload::Block { len, big_endian } => {
+            ItemPayload::Block { len, big_endian } => {
                 self.elements(&meta.dtype, Origin::Here, len, big_endian)?
             }
-            Payload::Buffer { number, len } => {
+            ItemPayload::Buffer { number, len } => {
                 self.elements(&meta.dtype, Origin::Buffer(number), len, false)?
             }
-            Payload::Chunks(bytes) => {
+            ItemPayload::Chunks(bytes) => {
                 self.charge(bytes.len() as u64)?;
                 Elements::from_le_bytes(&meta.dtype, bytes).map_err(|error| error.at(at))?
             }
-            Payload::Numbers(elements) => elements,
+            ItemPayload::Numbers(elements) => elements,
         };
         self.close(unclosed)?;
         Ok((meta, elements))
@@ -118,7 +130,7 @@ impl<'de> Reader<'de, '_> {
 
     /// Skips the payload.
     pub fn skip_payload(&mut self, item: &TensorItem) -> Result<()> {
-        if let Payload::Block { len, .. } = item.payload {
+        if let ItemPayload::Block { len, .. } = item.payload {
             self.src.take(len, "a tensor")?;
         }
         self.close(item.unclosed)
@@ -159,7 +171,7 @@ impl<'de> Reader<'de, '_> {
     /// A payload that is a buffer, as bytes with shared ownership. `None` if the payload is not in a
     /// buffer or the buffer cannot be shared.
     pub fn shared(&mut self, item: &TensorItem) -> Option<SharedBytes> {
-        let Payload::Buffer { number, .. } = item.payload else { return None };
+        let ItemPayload::Buffer { number, .. } = item.payload else { return None };
         match self.src.buffers()?.contents() {
             Contents::Lent(contents) => contents.share(number),
             _ => None,
@@ -169,8 +181,8 @@ impl<'de> Reader<'de, '_> {
     /// Whether the payload is in memory as little-endian bytes, so that it can be borrowed.
     pub fn can_borrow(&mut self, item: &TensorItem) -> bool {
         match item.payload {
-            Payload::Block { big_endian: false, .. } => self.src.remaining().is_some(),
-            Payload::Buffer { .. } => {
+            ItemPayload::Block { big_endian: false, .. } => self.src.remaining().is_some(),
+            ItemPayload::Buffer { .. } => {
                 let contents = self.src.buffers().map(Buffers::contents);
                 matches!(contents, Some(Contents::Lent(_)))
             }
@@ -251,7 +263,7 @@ impl<'de> Reader<'de, '_> {
 }
 
 /// Reads a payload into a vector, whose type the caller chooses.
-trait Fill {
+trait PayloadFill {
     fn fill<A: Pod>(&mut self) -> Result<Vec<A>>;
 }
 
@@ -261,15 +273,15 @@ struct FromWire<'w, 'de, 'b> {
     len: usize,
 }
 
-impl Fill for FromWire<'_, '_, '_> {
+impl PayloadFill for FromWire<'_, '_, '_> {
     fn fill<A: Pod>(&mut self) -> Result<Vec<A>> {
         self.wire.fill_from(self.origin, self.len)
     }
 }
 
 /// Reads a payload as elements of this dtype, and converts them to the byte order of this machine.
-fn typed(dtype: &DType, big_endian: bool, payload: &mut impl Fill) -> Result<Elements> {
-    fn of<A: Element>(big_endian: bool, payload: &mut impl Fill) -> Result<Elements> {
+fn typed(dtype: &DType, big_endian: bool, payload: &mut impl PayloadFill) -> Result<Elements> {
+    fn of<A: Element>(big_endian: bool, payload: &mut impl PayloadFill) -> Result<Elements> {
         let mut bits = payload.fill::<A::Bits>()?;
         if big_endian != cfg!(target_endian = "big") {
             mem::swap_words(bytemuck::cast_slice_mut(&mut bits), A::DTYPE.word());
@@ -295,7 +307,7 @@ pub fn read_elements(
 ) -> Result<Elements> {
     struct FromRead<F>(usize, usize, F);
 
-    impl<F: FnMut(&mut [u8]) -> Result<()>> Fill for FromRead<F> {
+    impl<F: FnMut(&mut [u8]) -> Result<()>> PayloadFill for FromRead<F> {
         fn fill<A: Pod>(&mut self) -> Result<Vec<A>> {
             if !self.0.is_multiple_of(size_of::<A>()) {
                 return Err(partial(self.0));

@@ -4,10 +4,10 @@ use std::cell::Cell;
 
 use super::head::{self, Head, Parsed};
 use super::tag;
-use crate::budget::{Budget, FREE_ROW, Growth, Kind};
+use crate::budget::{Budget, ElementSize, FREE_ROW, Growth};
 use crate::error::{Error, Result};
 use crate::io::input::Input;
-use crate::io::source::Bytes;
+use crate::io::source::SourceBytes;
 use crate::options::Limits;
 
 impl<'de> Reader<'de, '_> {
@@ -51,7 +51,7 @@ pub struct Reader<'de, 'b> {
 
 /// The start of the next item, as a typed reader needs it.
 #[derive(Clone, Copy, Debug)]
-pub enum Item {
+pub enum ItemStart {
     Head(Head),
     /// A tag that changes how its content is read.
     Tag(u64),
@@ -296,8 +296,8 @@ impl<'de, 'b> Reader<'de, 'b> {
 
     /// Notes that memory was taken for a value of this type, which is read next: see [`Budget::in_box`].
     #[inline(always)]
-    pub fn place(&self, kind: &Kind) {
-        self.budget.place(kind);
+    pub fn place(&self, element: &ElementSize) {
+        self.budget.place(element);
     }
 
     /// Takes the bytes of a value of this type, if it is in a box.
@@ -466,16 +466,16 @@ impl<'de, 'b> Reader<'de, 'b> {
 
     /// Reads the next head, or tags that have no meaning to this crate.
     #[inline(always)]
-    pub fn item(&mut self) -> Result<Item> {
+    pub fn item(&mut self) -> Result<ItemStart> {
         let head = self.head()?;
-        if head.major() == head::TAG { self.tagged(head) } else { Ok(Item::Head(head)) }
+        if head.major() == head::TAG { self.tagged(head) } else { Ok(ItemStart::Head(head)) }
     }
 
     /// Like [`Reader::item`], if the next head was read and is a tag.
     #[inline(never)]
-    pub fn tagged(&mut self, head: Head) -> Result<Item> {
+    pub fn tagged(&mut self, head: Head) -> Result<ItemStart> {
         match self.known(head)? {
-            Item::Tag(tag @ (tag::STRING_REFERENCE | tag::SHARED_REFERENCE)) => {
+            ItemStart::Tag(tag @ (tag::STRING_REFERENCE | tag::SHARED_REFERENCE)) => {
                 let what = format!("tag {tag} refers to another value, which is not supported");
                 Err(Error::data(what).at(self.offset()))
             }
@@ -498,16 +498,16 @@ impl<'de, 'b> Reader<'de, 'b> {
 
     /// Like [`Reader::tagged`], but does not refuse tags that refer to another value.
     #[inline(always)]
-    pub fn known(&mut self, head: Head) -> Result<Item> {
+    pub fn known(&mut self, head: Head) -> Result<ItemStart> {
         if head.major() != head::TAG {
-            return Ok(Item::Head(head));
+            return Ok(ItemStart::Head(head));
         }
         if self.depth == 0 {
             return Err(self.too_deep());
         }
         self.check_tag(head.arg)?;
         if tag::has_meaning(head.arg) {
-            return Ok(Item::Tag(head.arg));
+            return Ok(ItemStart::Tag(head.arg));
         }
         let is_type = head.arg == tag::TYPE;
         let levels = 1 + usize::from(is_type);
@@ -517,7 +517,7 @@ impl<'de, 'b> Reader<'de, 'b> {
             }
             wire.pass_tags(|tag| !tag::has_meaning(tag))
         })?;
-        Ok(Item::Within(levels + more))
+        Ok(ItemStart::Within(levels + more))
     }
 
     /// Passes over the tags before an item as long as `passes` is true for them. Returns their number. Each counts as
@@ -592,12 +592,12 @@ impl<'de, 'b> Reader<'de, 'b> {
     }
 
     /// Skips one item, checks that it is well-formed, and returns its encoded bytes.
-    pub fn capture(&mut self) -> Result<Bytes<'de, 'static>> {
+    pub fn capture(&mut self) -> Result<SourceBytes<'de, 'static>> {
         self.capture_run(1)
     }
 
     /// Like [`Reader::capture`], for `items` items that follow one another.
-    pub fn capture_run(&mut self, items: usize) -> Result<Bytes<'de, 'static>> {
+    pub fn capture_run(&mut self, items: usize) -> Result<SourceBytes<'de, 'static>> {
         self.recording = self.src.remaining().is_none();
         self.src.record();
         let result = self.within(0, |wire| (0..items).try_for_each(|_| wire.skip()));

@@ -8,10 +8,10 @@ use super::number::Numeric;
 use super::reader::{GROWING, Reader};
 use super::tag;
 use crate::error::{Error, Result};
-use crate::io::source::{Bytes, STEP, reserve};
+use crate::io::source::{STEP, SourceBytes, reserve};
 use crate::mem;
 
-/// The content of a text string. The variants are those of [`Bytes`].
+/// The content of a text string. The variants are those of [`SourceBytes`].
 pub enum Text<'de, 's> {
     Borrowed(&'de str),
     Copied(&'s str),
@@ -78,15 +78,15 @@ impl<'de> Reader<'de, '_> {
 
     /// The content of a byte or text string whose head was read.
     #[inline(always)]
-    pub fn string(&mut self, head: Head) -> Result<Bytes<'de, '_>> {
+    pub fn string(&mut self, head: Head) -> Result<SourceBytes<'de, '_>> {
         match head.length() {
             Some(len) => self.block(len, head::name(head.initial)),
-            None => self.chunks(head, usize::MAX).map(Bytes::Owned),
+            None => self.chunks(head, usize::MAX).map(SourceBytes::Owned),
         }
     }
 
     #[inline(always)]
-    fn block(&mut self, len: u64, what: &str) -> Result<Bytes<'de, '_>> {
+    fn block(&mut self, len: u64, what: &str) -> Result<SourceBytes<'de, '_>> {
         if self.src.remaining().is_none() {
             let len = usize::try_from(len).unwrap_or(usize::MAX);
             self.charge_steps(len, STEP)?;
@@ -143,15 +143,15 @@ impl<'de> Reader<'de, '_> {
     pub fn text(&mut self, head: Head) -> Result<Text<'de, '_>> {
         let at = self.offset();
         match self.string(head)? {
-            Bytes::Borrowed(bytes) => match mem::text(bytes) {
+            SourceBytes::Borrowed(bytes) => match mem::text(bytes) {
                 Ok(text) => Ok(Text::Borrowed(text)),
                 Err(error) => Err(not_utf8(error).at(at)),
             },
-            Bytes::Copied(bytes) => match str::from_utf8(bytes) {
+            SourceBytes::Copied(bytes) => match str::from_utf8(bytes) {
                 Ok(text) => Ok(Text::Copied(text)),
                 Err(error) => Err(not_utf8(error).at(at)),
             },
-            Bytes::Owned(bytes) => match String::from_utf8(bytes) {
+            SourceBytes::Owned(bytes) => match String::from_utf8(bytes) {
                 Ok(text) => Ok(Text::Owned(text)),
                 Err(error) => Err(not_utf8(error.utf8_error()).at(at)),
             },

@@ -2,23 +2,23 @@
 //! the tags that this crate defines.
 
 use super::head::{self, Head};
-use super::reader::{Item, Left, Reader};
+use super::reader::{ItemStart, Left, Reader};
 use super::tag;
 use crate::dtype::DType;
 use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::mem;
-use crate::meta::{Order, TensorMeta, UsualMeta};
+use crate::meta::{CompactMeta, Order, TensorMeta};
 use crate::number::Number;
 use crate::shape::Shape;
 use crate::wire::number::Numeric;
 
-/// A tensor, up to its payload. If the payload is a [`Payload::Block`], it is next in the input.
+/// A tensor, up to its payload. If the payload is an [`ItemPayload::Block`], it is next in the input.
 pub struct TensorItem {
     pub meta: TensorMeta,
     /// Whether the document states the dtype. If not, the dtype was chosen to fit the numbers.
     pub stated: bool,
-    pub payload: Payload,
+    pub payload: ItemPayload,
     pub kind: Kind,
     /// Whether the array around the payload has an indefinite length, so that a break must follow.
     pub unclosed: bool,
@@ -35,7 +35,7 @@ pub enum Kind {
 }
 
 /// Where the elements of a tensor are.
-pub enum Payload {
+pub enum ItemPayload {
     /// The next `len` bytes of the input.
     Block { len: usize, big_endian: bool },
     /// Little-endian bytes, joined from the chunks of a byte string of indefinite length.
@@ -74,7 +74,7 @@ impl Reader<'_, '_> {
     /// payload, and returns its metadata and the length of the payload. If the tensor has another
     /// form, or not all of it is in the window, reads nothing and returns `None`.
     #[inline(always)]
-    pub fn usual_tensor(&mut self) -> Option<(UsualMeta, usize)> {
+    pub fn usual_tensor(&mut self) -> Option<(CompactMeta, usize)> {
         let (usual, len, head_len) = usual(self.src.window())?;
         // Three levels: the tag, the array, and the shape or the tag of the typed array.
         if !self.has_levels(3) || usize::from(usual.rank()) > self.max_rank() {
@@ -122,24 +122,24 @@ impl Reader<'_, '_> {
 
     /// Reads the `count` elements of a tensor of this shape, up to their bytes. Returns their dtype, whether the document
     /// states it, and the payload.
-    fn elements_of(&mut self, shape: &Shape, count: usize) -> Result<(DType, bool, Payload)> {
+    fn elements_of(&mut self, shape: &Shape, count: usize) -> Result<(DType, bool, ItemPayload)> {
         let at = self.offset();
         let found = match self.item()? {
-            Item::Head(head) if head.major() == head::ARRAY && !self.is_strict() => {
+            ItemStart::Head(head) if head.major() == head::ARRAY && !self.is_strict() => {
                 let numbers = self.classical(head, count)?;
-                return Ok((numbers.dtype(), false, Payload::Numbers(numbers)));
+                return Ok((numbers.dtype(), false, ItemPayload::Numbers(numbers)));
             }
-            Item::Tag(tag) if is_typed(tag) => {
+            ItemStart::Tag(tag) if is_typed(tag) => {
                 let (dtype, big_endian) = self.typed_dtype(tag)?;
                 let payload = self.payload(&dtype, big_endian, Some((shape, count)))?;
                 return Ok((dtype, true, payload));
             }
-            Item::Within(levels) if !self.is_strict() => {
+            ItemStart::Within(levels) if !self.is_strict() => {
                 return self.within(levels, |wire| wire.elements_of(shape, count));
             }
-            Item::Head(head) => head::name(head.initial).to_owned(),
-            Item::Tag(tag) => format!("tag {tag}"),
-            Item::Within(_) => "another tag".to_owned(),
+            ItemStart::Head(head) => head::name(head.initial).to_owned(),
+            ItemStart::Tag(tag) => format!("tag {tag}"),
+            ItemStart::Within(_) => "another tag".to_owned(),
         };
         Err(no_elements(&found).at(at))
     }
@@ -203,7 +203,7 @@ impl Reader<'_, '_> {
         if kind == Kind::Bytes {
             let (number, len) = self.buffer_number()?;
             let meta = self.row(DType::U8, len)?;
-            let payload = Payload::Buffer { number, len };
+            let payload = ItemPayload::Buffer { number, len };
             return Ok(TensorItem { meta, stated: true, payload, kind, unclosed: false });
         }
         let dtype = self.name_text("a dtype", DType::from_name)?;
@@ -216,7 +216,7 @@ impl Reader<'_, '_> {
             }
             let (number, len) = self.buffer_number()?;
             let meta = self.row(dtype, len)?;
-            let payload = Payload::Buffer { number, len };
+            let payload = ItemPayload::Buffer { number, len };
             return Ok(TensorItem { meta, stated: false, payload, kind, unclosed: false });
         }
         let (shape, count) = self.shape()?;
@@ -229,7 +229,7 @@ impl Reader<'_, '_> {
             .at(at));
         }
         let meta = TensorMeta { dtype, shape, order };
-        let payload = Payload::Buffer { number, len };
+        let payload = ItemPayload::Buffer { number, len };
         Ok(TensorItem { meta, stated: true, payload, kind, unclosed: false })
     }
 
@@ -360,7 +360,7 @@ impl Reader<'_, '_> {
         dtype: &DType,
         big_endian: bool,
         claim: Option<(&Shape, usize)>,
-    ) -> Result<Payload> {
+    ) -> Result<ItemPayload> {
         let at = self.offset();
         let head = self.head()?;
         if head.major() != head::BYTES {
@@ -395,7 +395,7 @@ impl Reader<'_, '_> {
                 let len = usize::try_from(found).map_err(|_| {
                     Error::limit(format!("a tensor of {found} bytes does not fit in memory")).at(at)
                 })?;
-                Ok(Payload::Block { len, big_endian })
+                Ok(ItemPayload::Block { len, big_endian })
             }
             None => {
                 let max = expected.map_or(usize::MAX, |(_, len)| len);
@@ -404,7 +404,7 @@ impl Reader<'_, '_> {
                 if big_endian {
                     mem::swap_words(&mut bytes, dtype.word());
                 }
-                Ok(Payload::Chunks(bytes))
+                Ok(ItemPayload::Chunks(bytes))
             }
         }
     }
@@ -427,7 +427,7 @@ impl Reader<'_, '_> {
         let elements = self.numbers(array)?;
         let shape = Shape::from([elements.len()]);
         let meta = TensorMeta { dtype: elements.dtype(), shape, order: Order::C };
-        let payload = Payload::Numbers(elements);
+        let payload = ItemPayload::Numbers(elements);
         Ok(TensorItem { meta, stated: false, payload, kind: Kind::Numbers, unclosed: false })
     }
 
@@ -454,9 +454,9 @@ impl Reader<'_, '_> {
     fn element(&mut self) -> Result<Number> {
         let at = self.offset();
         let head = match self.item()? {
-            Item::Head(head) => head,
-            Item::Within(levels) => return self.within(levels, Self::element),
-            Item::Tag(tag) => {
+            ItemStart::Head(head) => head,
+            ItemStart::Within(levels) => return self.within(levels, Self::element),
+            ItemStart::Tag(tag) => {
                 return Err(Error::data(format!("expected a number, found tag {tag}")).at(at));
             }
         };
@@ -497,14 +497,14 @@ pub fn element_of(number: Numeric) -> Option<Number> {
     }
 }
 
-/// Parses the start of a row-major tensor of the [usual form](UsualMeta), whose lengths are all definite. Returns the
+/// Parses the start of a row-major tensor of the [usual form](CompactMeta), whose lengths are all definite. Returns the
 /// metadata, the length of the payload, and the number of bytes before the payload. `None` also for some tensors of a
 /// few bytes at the end of the input, which the general code reads.
 #[inline(always)]
-fn usual(window: &[u8]) -> Option<(UsualMeta, usize, usize)> {
+fn usual(window: &[u8]) -> Option<(CompactMeta, usize, usize)> {
     let [0xd8, 40, 0x82, rank, ..] = window else { return None };
     let rank = rank ^ head::ARRAY << 5;
-    if rank > UsualMeta::MAX_RANK {
+    if rank > CompactMeta::MAX_RANK {
         return None;
     }
     let mut at = 4;
@@ -515,7 +515,7 @@ fn usual(window: &[u8]) -> Option<(UsualMeta, usize, usize)> {
     let &[0xd8, tag] = window.get(at..)?.first_chunk()? else { return None };
     at += 2;
     let len = argument(window, &mut at, head::BYTES)?;
-    let usual = UsualMeta { head: u16::from_le_bytes([tag, rank]), dims };
+    let usual = CompactMeta { head: u16::from_le_bytes([tag, rank]), dims };
     (usual.byte_len() == Some(len)).then_some((usual, usize::try_from(len).ok()?, at))
 }
 
@@ -542,7 +542,7 @@ fn argument(window: &[u8], at: &mut usize, major: u8) -> Option<u32> {
 impl TensorItem {
     /// The tensor that [`Reader::usual_tensor`] has read.
     pub fn usual(meta: TensorMeta, len: usize) -> Self {
-        let payload = Payload::Block { len, big_endian: false };
+        let payload = ItemPayload::Block { len, big_endian: false };
         Self { meta, stated: true, payload, kind: Kind::Tensor, unclosed: false }
     }
 
@@ -552,11 +552,11 @@ impl TensorItem {
 
     /// Whether the payload is a little-endian block of at most `max` bytes.
     pub fn is_small_block(&self, max: usize) -> bool {
-        matches!(self.payload, Payload::Block { big_endian: false, len } if len <= max)
+        matches!(self.payload, ItemPayload::Block { big_endian: false, len } if len <= max)
     }
 }
 
-impl Payload {
+impl ItemPayload {
     pub fn len(&self) -> usize {
         match self {
             Self::Block { len, .. } | Self::Buffer { len, .. } => *len,

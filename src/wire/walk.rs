@@ -1,7 +1,7 @@
 //! A walk over CBOR items. It does not recurse: however deep items are nested, they need no stack.
 
 use super::head::{self, Head};
-use super::reader::{Item, Left, Reader, unexpected_break};
+use super::reader::{ItemStart, Left, Reader, unexpected_break};
 use super::tag;
 use crate::error::Result;
 
@@ -143,9 +143,9 @@ impl Walk {
         let mut head = wire.head()?;
         if head.major() == head::TAG && self.known_tags {
             head = match wire.known(head)? {
-                Item::Head(head) => head,
-                Item::Tag(arg) => Head { initial: head::TAG << 5, arg },
-                Item::Within(_) => wire.head()?,
+                ItemStart::Head(head) => head,
+                ItemStart::Tag(arg) => Head { initial: head::TAG << 5, arg },
+                ItemStart::Within(_) => wire.head()?,
             };
         }
         if self.passes_types && head.major() == head::TAG && head.arg == tag::TYPE {

@@ -2,7 +2,7 @@
 
 use std::any::TypeId;
 
-use super::apart::{Apart, Target};
+use super::apart::{BufferSink, Target};
 use super::{head, tag};
 use crate::error::{Error, Result};
 use crate::io::sink::Sink;
@@ -55,7 +55,7 @@ impl<O: Target> WriterTo<O> {
 impl Writer<'_> {
     /// The receiver of payloads that go to separate buffers, if there is one.
     #[inline(always)]
-    pub fn apart(&mut self) -> Option<&mut dyn Apart> {
+    pub fn apart(&mut self) -> Option<&mut dyn BufferSink> {
         // Only metadata has buffers.
         if self.context.options.metadata { self.overflow_mut().apart() } else { None }
     }
@@ -65,8 +65,8 @@ impl Writer<'_> {
     #[inline(always)]
     pub fn apart_if(
         &mut self,
-        takes: impl FnOnce(&mut dyn Apart, &[u8]) -> bool,
-    ) -> Option<&mut dyn Apart> {
+        takes: impl FnOnce(&mut dyn BufferSink, &[u8]) -> bool,
+    ) -> Option<&mut dyn BufferSink> {
         if !self.context.options.metadata {
             return None;
         }

@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 
 use serde::de::{self, DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, SeqAccess};
 
-use super::{Part, Stored, Table};
-use crate::archive::positioned::Positioned;
+use super::{SequenceStorage, Table, TablePart};
+use crate::archive::positioned::FileBuffers;
 use crate::archive::unpack::KeptChunks;
 use crate::budget::Budget;
 use crate::de::fields_of;
@@ -81,7 +81,7 @@ impl<S: ReadAt + ?Sized> Table<'_, S> {
     }
 }
 
-impl<S: ReadAt + ?Sized> Part<'_, S> {
+impl<S: ReadAt + ?Sized> TablePart<'_, S> {
     /// The first row of the group with this row, and the one behind the group, counted through the table.
     fn around(&self, row: u64) -> (u64, u64) {
         let group = self.group(row - self.first);
@@ -101,13 +101,13 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
             return Ok(Vec::new());
         };
         match &self.stored {
-            Stored::Items(items) => self.read(budget, |buffers| {
+            SequenceStorage::Items(items) => self.read(budget, |buffers| {
                 let rows = wanted.iter().map(|(row, _)| row - self.first);
                 self.rows_of(items, rows, buffers)
             }),
-            Stored::Columns { groups } => {
+            SequenceStorage::Columns { groups } => {
                 let mut buffers =
-                    Positioned::keeping(source, loaded, options, budget.clone(), chunks);
+                    FileBuffers::keeping(source, loaded, options, budget.clone(), chunks);
                 let (rows, fields) = (first - self.first..last - self.first + 1, fields_of::<T>());
                 let seed = Picked { rows: wanted, row: PhantomData };
                 let options = options.with_checksums(false);

@@ -14,13 +14,13 @@ use crate::value::RawValue;
 use crate::{Archive, OArchive, Tensor};
 
 #[derive(Deserialize)]
-struct Row {
+struct TableRow {
     a: u8,
 }
 
 /// How the rows are stored.
 #[derive(Clone, Copy, Debug)]
-enum Form {
+enum RowForm {
     /// One value, with a group for each row.
     Groups,
     /// The same, as an array of unknown length.
@@ -33,10 +33,15 @@ enum Form {
     ValuesOfItems,
 }
 
-const FORMS: [Form; 5] =
-    [Form::Groups, Form::UnknownGroups, Form::Values, Form::Items, Form::ValuesOfItems];
+const FORMS: [RowForm; 5] = [
+    RowForm::Groups,
+    RowForm::UnknownGroups,
+    RowForm::Values,
+    RowForm::Items,
+    RowForm::ValuesOfItems,
+];
 
-fn saved(form: Form, rows: u16) -> Vec<u8> {
+fn saved(form: RowForm, rows: u16) -> Vec<u8> {
     let mut out = OArchive::with_options(Vec::new(), SaveOptions::default()).unwrap();
     let mut save = |item: &[u8]| {
         out.save_as("t", RawValue::from_bytes(item).unwrap()).unwrap();
@@ -49,16 +54,22 @@ fn saved(form: Form, rows: u16) -> Vec<u8> {
     let groups = (0..rows).flat_map(group);
     let array = |len: u16| [&[0x99][..], &len.to_be_bytes()].concat();
     match form {
-        Form::Groups => save(&[&tag[..], &array(2 * rows), &groups.collect::<Vec<_>>()].concat()),
-        Form::UnknownGroups => {
+        RowForm::Groups => {
+            save(&[&tag[..], &array(2 * rows), &groups.collect::<Vec<_>>()].concat());
+        }
+        RowForm::UnknownGroups => {
             let groups: Vec<_> = groups.collect();
             save(&[&tag[..], &[0x9f], &groups, &[0xff]].concat());
         }
-        Form::Values => (0..rows).for_each(|row| save(&[&tag[..], &[0x82], &group(row)].concat())),
-        Form::Items => {
+        RowForm::Values => {
+            (0..rows).for_each(|row| save(&[&tag[..], &[0x82], &group(row)].concat()));
+        }
+        RowForm::Items => {
             save(&[array(rows), (0..rows).flat_map(item).collect::<Vec<_>>()].concat());
         }
-        Form::ValuesOfItems => (0..rows).for_each(|row| save(&[&[0x81][..], &item(row)].concat())),
+        RowForm::ValuesOfItems => {
+            (0..rows).for_each(|row| save(&[&[0x81][..], &item(row)].concat()));
+        }
     }
     out.finish().unwrap()
 }
@@ -78,7 +89,7 @@ impl ReadAt for Counted<'_> {
 }
 
 /// The steps of each function for a table of so many rows, by name.
-fn steps(form: Form, rows: u16) -> Vec<(&'static str, usize)> {
+fn steps(form: RowForm, rows: u16) -> Vec<(&'static str, usize)> {
     let bytes = saved(form, rows);
     let reads = AtomicUsize::new(0);
     let archive = Archive::new(Counted(&bytes, &reads)).unwrap();
@@ -102,22 +113,22 @@ fn steps(form: Form, rows: u16) -> Vec<(&'static str, usize)> {
     let viewed = in_memory.table("t").unwrap();
     let each = || (0..u64::from(rows)).rev();
     count("len", &mut || assert_eq!((table.len(), table.is_empty()), (rows.into(), false)));
-    count("iter", &mut || assert_eq!(table.iter::<Row>().map(Result::unwrap).count(), all));
-    count("rows", &mut || assert_eq!(table.rows::<Row>(..).unwrap().len(), all));
-    count("each row", &mut || each().for_each(|row| assert!(table.row::<Row>(row).is_ok())));
+    count("iter", &mut || assert_eq!(table.iter::<TableRow>().map(Result::unwrap).count(), all));
+    count("rows", &mut || assert_eq!(table.rows::<TableRow>(..).unwrap().len(), all));
+    count("each row", &mut || each().for_each(|row| assert!(table.row::<TableRow>(row).is_ok())));
     count("each range", &mut || {
-        each().for_each(|row| drop(table.rows::<Row>(row..=row).unwrap()));
+        each().for_each(|row| drop(table.rows::<TableRow>(row..=row).unwrap()));
     });
     count("take", &mut || {
         let rows: Vec<_> = each().collect();
-        let taken = table.take::<Row>(&rows).unwrap();
+        let taken = table.take::<TableRow>(&rows).unwrap();
         let expected = |row: u64| u8::try_from(row % 256).unwrap();
         let masked = |row: u8| row & 0x7f;
         assert!(taken.iter().zip(rows).all(|(row, at)| masked(row.a) == masked(expected(at))));
     });
     count("column", &mut || assert_eq!(table.column::<Vec<u8>>("a").unwrap().len(), all));
     count("columns", &mut || assert!(table.columns().unwrap().len() <= 1));
-    if matches!(form, Form::Groups | Form::UnknownGroups | Form::Values) {
+    if matches!(form, RowForm::Groups | RowForm::UnknownGroups | RowForm::Values) {
         count("tensor", &mut || {
             assert_eq!(table.column::<Tensor<Vec<u8>>>("a").unwrap().len(), all);
         });

@@ -5,13 +5,13 @@ use std::marker::PhantomData;
 
 use serde::de::Deserialize;
 
-use super::{Group, Part, Stored, Table};
+use super::{GroupSpan, SequenceStorage, Table, TablePart};
 use crate::budget::Budget;
 use crate::de::ColumnOfGroups;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
-use crate::segment::buffers::Seen;
-use crate::segment::columns::Target;
+use crate::segment::buffers::SeenBuffers;
+use crate::segment::columns::ColumnTarget;
 use crate::segment::decode_with;
 use crate::segment::locate::{Inside, in_columns};
 
@@ -43,7 +43,7 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
             }
         };
         let whole = self.whole(path).map_err(|error| error.in_field(path))?;
-        let target = Target::Column(whole);
+        let target = ColumnTarget::Column(whole);
         let rows = 0..u64::MAX;
         let inside = Inside { target, rows, sequence: "", path, is_packed: false };
         let options = part.segment.options;
@@ -89,10 +89,10 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
         let filled: Vec<_> = self.filled().collect::<Result<_>>()?;
         let places = filled.into_iter().flat_map(|part| {
             let groups: Vec<_> = match &part.stored {
-                Stored::Items(_) => vec![Place { part, group: None }],
-                Stored::Columns { groups } => {
+                SequenceStorage::Items(_) => vec![ViewSource { part, group: None }],
+                SequenceStorage::Columns { groups } => {
                     let filled = groups.iter().filter(|group| group.rows > 0);
-                    filled.map(|group| Place { part, group: Some(group) }).collect()
+                    filled.map(|group| ViewSource { part, group: Some(group) }).collect()
                 }
             };
             groups
@@ -103,14 +103,19 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
 }
 
 /// A group, or a value that is not stored as columns.
-struct Place<'t, 'a, S: ?Sized> {
-    part: &'t Part<'a, S>,
-    group: Option<&'t Group>,
+struct ViewSource<'t, 'a, S: ?Sized> {
+    part: &'t TablePart<'a, S>,
+    group: Option<&'t GroupSpan>,
 }
 
-impl<'a, S: ReadAt + ?Sized> Place<'_, 'a, S> {
+impl<'a, S: ReadAt + ?Sized> ViewSource<'_, 'a, S> {
     /// Returns a view of the rows of the column at `path`, to which the names lead. `seen` is what was read of the same segment.
-    fn view<T: Deserialize<'a>>(&self, path: &str, names: &[String], seen: &mut Seen) -> Result<T> {
+    fn view<T: Deserialize<'a>>(
+        &self,
+        path: &str,
+        names: &[String],
+        seen: &mut SeenBuffers,
+    ) -> Result<T> {
         let Self { part, group } = *self;
         let Some(group) = group else {
             let what = "the rows are stored one by one, not as columns; load the column instead";
@@ -141,9 +146,9 @@ pub struct Views<'t, 'a, S: ?Sized, T> {
     path: String,
     /// The names of the fields that lead to the column.
     names: Vec<String>,
-    places: std::vec::IntoIter<Place<'t, 'a, S>>,
+    places: std::vec::IntoIter<ViewSource<'t, 'a, S>>,
     /// What was read of the segment of this part.
-    seen: Option<(&'t Part<'a, S>, Seen)>,
+    seen: Option<(&'t TablePart<'a, S>, SeenBuffers)>,
     item: PhantomData<fn() -> T>,
 }
 
@@ -162,7 +167,7 @@ impl<'a, S: ReadAt + ?Sized, T: Deserialize<'a>> Iterator for Views<'_, 'a, S, T
         let part = place.part;
         let seen = match &mut self.seen {
             Some((of, seen)) if std::ptr::eq(*of, part) => seen,
-            seen => &mut seen.insert((part, Seen::new(part.segment.options.limits))).1,
+            seen => &mut seen.insert((part, SeenBuffers::new(part.segment.options.limits))).1,
         };
         Some(place.view(&self.path, &self.names, seen))
     }

@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use serde::de::{self, Deserialize, DeserializeSeed, Unexpected, Visitor};
 
-use super::name::{Name, Shown};
+use super::name::{RowName, ShownText};
 use super::row::{Row, shown};
 use super::{NOWHERE, located};
 use crate::budget::{self, Budget, MapRoom, Room};
 use crate::de::access::key_text;
 use crate::error::{Error, Result};
 use crate::serde_model::invalid;
-use crate::wire::columns::{Column, Field, Kind, Maps, Structs};
+use crate::wire::columns::{Column, ColumnKind, Field, Maps, Structs};
 
 /// Rows that come from several columns, one after the other.
 pub trait MoreRows<'de> {
@@ -26,8 +26,8 @@ pub trait MoreRows<'de> {
 }
 
 /// The elements of a sequence.
-pub struct Elements<'c, 'de> {
-    source: Source<'c, 'de>,
+pub struct RowElements<'c, 'de> {
+    source: ElementSource<'c, 'de>,
     allowance: &'c Budget,
     /// The offset of the column in the input.
     at: u64,
@@ -36,7 +36,7 @@ pub struct Elements<'c, 'de> {
     index: usize,
 }
 
-enum Source<'c, 'de> {
+enum ElementSource<'c, 'de> {
     List(&'c mut Column<'de>, Range<usize>),
     Tuple(std::slice::IterMut<'c, Column<'de>>, usize),
     /// The fields of a struct, which all have this row.
@@ -51,9 +51,9 @@ struct Several<'c, 'de> {
     more: Option<&'c mut dyn MoreRows<'de>>,
 }
 
-impl<'c, 'de> Elements<'c, 'de> {
+impl<'c, 'de> RowElements<'c, 'de> {
     #[inline(always)]
-    fn new(source: Source<'c, 'de>, at: u64, allowance: &'c Budget, room: Room) -> Self {
+    fn new(source: ElementSource<'c, 'de>, at: u64, allowance: &'c Budget, room: Room) -> Self {
         Self { source, allowance, at, room, index: 0 }
     }
 
@@ -66,13 +66,13 @@ impl<'c, 'de> Elements<'c, 'de> {
         allowance: &'c Budget,
         room: Room,
     ) -> Self {
-        Self::new(Source::List(column, rows), at, allowance, room)
+        Self::new(ElementSource::List(column, rows), at, allowance, room)
     }
 
     /// The rows of a column that nobody else has.
     pub fn own(column: Column<'de>, rows: Range<usize>, allowance: &'c Budget, room: Room) -> Self {
         let at = column.at;
-        let source = Source::Several(Box::new(Several { column, rows, more: None }));
+        let source = ElementSource::Several(Box::new(Several { column, rows, more: None }));
         Self::new(source, at, allowance, room)
     }
 
@@ -84,7 +84,7 @@ impl<'c, 'de> Elements<'c, 'de> {
         allowance: &'c Budget,
         room: Room,
     ) -> Self {
-        Self::new(Source::Tuple(columns.iter_mut(), row), at, allowance, room)
+        Self::new(ElementSource::Tuple(columns.iter_mut(), row), at, allowance, room)
     }
 
     /// The fields of a struct, in order. All are in all rows.
@@ -95,15 +95,16 @@ impl<'c, 'de> Elements<'c, 'de> {
         at: u64,
         allowance: &'c Budget,
     ) -> Self {
-        Self::new(Source::Struct(structs, row), at, allowance, Room::INSIDE)
+        Self::new(ElementSource::Struct(structs, row), at, allowance, Room::INSIDE)
     }
 
     /// The first column is read at once, because the visitor may ask for the number of rows.
     pub fn of_several(rows: &'c mut dyn MoreRows<'de>, allowance: &'c Budget) -> Result<Self> {
         let first = rows.next_rows()?;
-        let (column, range) = first.unwrap_or_else(|| (Column::new(NOWHERE, Kind::Unit), 0..0));
+        let (column, range) =
+            first.unwrap_or_else(|| (Column::new(NOWHERE, ColumnKind::Unit), 0..0));
         let several = Several { column, rows: range, more: Some(rows) };
-        let source = Source::Several(Box::new(several));
+        let source = ElementSource::Several(Box::new(several));
         Ok(Self::new(source, NOWHERE, allowance, Room::NONE))
     }
 
@@ -113,9 +114,7 @@ impl<'c, 'de> Elements<'c, 'de> {
         // The value is made where it is returned, because a copy of it would wait until it is written.
         let mut value = visitor.visit_seq(&mut self);
         if value.is_err() || !self.is_at_end() {
-            self.check_order(value.is_ok());
-            value = value.and_then(|value| self.close().map(|()| value));
-            value = value.map_err(|error| located(error, self.at));
+            value = Err(self.fault(value.err()));
         }
         value
     }
@@ -123,61 +122,70 @@ impl<'c, 'de> Elements<'c, 'de> {
     #[inline]
     fn is_at_end(&self) -> bool {
         match &self.source {
-            Source::List(_, rows) => rows.is_empty(),
-            Source::Several(several) => several.rows.is_empty(),
-            Source::Struct(structs, _) => self.index == structs.fields.len(),
-            Source::Tuple(columns, _) => columns.len() == 0,
+            ElementSource::List(_, rows) => rows.is_empty(),
+            ElementSource::Several(several) => several.rows.is_empty(),
+            ElementSource::Struct(structs, _) => self.index == structs.fields.len(),
+            ElementSource::Tuple(columns, _) => columns.len() == 0,
         }
     }
 
+    /// The error of a visitor, or because it has left elements.
+    ///
     /// Asks for another reading by names, unless the visitor took the fields of a struct in order. A visitor that takes no
     /// sequence fails before it asks for an element. That of a type with aliases asks for too few.
     #[cold]
-    fn check_order(&self, is_ok: bool) {
-        if let Source::Struct(structs, _) = &self.source
-            && (is_ok || self.index == 0)
+    #[inline(never)]
+    fn fault(&self, error: Option<Error>) -> Error {
+        if let ElementSource::Struct(structs, _) = &self.source
+            && (error.is_none() || self.index == 0)
         {
             structs.refuse_order();
             self.allowance.refuse_order();
         }
+        located(error.unwrap_or_else(|| self.not_all_taken()), self.at)
     }
 
     /// Checks that all elements were taken. Who has several columns checks by itself that there are no more columns.
     #[inline(never)]
     pub fn close(&self) -> Result<()> {
+        if self.left() == 0 { Ok(()) } else { Err(self.not_all_taken()) }
+    }
+
+    #[cold]
+    fn not_all_taken(&self) -> Error {
         let what = match &self.source {
-            Source::Several(several) if several.more.is_none() => "a typed array",
+            ElementSource::Several(several) if several.more.is_none() => "a typed array",
             _ => "an array",
         };
-        all_taken(self.left(), what)
+        not_all_taken(self.left(), what)
     }
 
     #[inline]
     fn left(&self) -> usize {
         match &self.source {
-            Source::List(_, rows) => rows.len(),
-            Source::Tuple(columns, _) => columns.len(),
-            Source::Struct(structs, _) => structs.fields.len() - self.index,
-            Source::Several(several) => several.left(),
+            ElementSource::List(_, rows) => rows.len(),
+            ElementSource::Tuple(columns, _) => columns.len(),
+            ElementSource::Struct(structs, _) => structs.fields.len() - self.index,
+            ElementSource::Several(several) => several.left(),
         }
     }
 
-    /// Starts the next element, which is of this kind.
+    /// Starts the next element, whose type has this size.
     #[inline(always)]
-    fn next(&mut self, kind: &'static budget::Kind) -> Result<Option<Row<'_, 'de>>> {
-        if !self.room.take(kind) {
-            self.make_room(kind)?;
+    fn next(&mut self, element: &'static budget::ElementSize) -> Result<Option<Row<'_, 'de>>> {
+        if !self.room.take(element) {
+            self.make_room(element)?;
         }
         let (column, row) = match &mut self.source {
-            Source::List(column, rows) => match rows.next() {
+            ElementSource::List(column, rows) => match rows.next() {
                 Some(row) => (&mut **column, row),
                 None => return Ok(None),
             },
-            Source::Struct(structs, row) => match structs.fields.get_mut(self.index) {
+            ElementSource::Struct(structs, row) => match structs.fields.get_mut(self.index) {
                 Some(field) => (&mut field.column, *row),
                 None => return Ok(None),
             },
-            Source::Several(several) => {
+            ElementSource::Several(several) => {
                 let row = match several.rows.next() {
                     Some(row) => row,
                     None if several.next_column()? => several.rows.next().unwrap_or_default(),
@@ -185,20 +193,20 @@ impl<'c, 'de> Elements<'c, 'de> {
                 };
                 (&mut several.column, row)
             }
-            Source::Tuple(columns, row) => match columns.next() {
+            ElementSource::Tuple(columns, row) => match columns.next() {
                 Some(column) => (column, *row),
                 None => return Ok(None),
             },
         };
         self.index += 1;
-        self.allowance.place(kind);
+        self.allowance.place(element);
         Ok(Some(Row::new(column, row, self.allowance)))
     }
 
     #[cold]
     #[inline(never)]
-    fn make_room(&mut self, kind: &budget::Kind) -> Result<()> {
-        if let Source::Several(several) = &mut self.source
+    fn make_room(&mut self, element: &budget::ElementSize) -> Result<()> {
+        if let ElementSource::Several(several) = &mut self.source
             && several.rows.is_empty()
         {
             several.next_column()?;
@@ -207,7 +215,7 @@ impl<'c, 'de> Elements<'c, 'de> {
         if left == 0 {
             return Ok(());
         }
-        let room = self.allowance.element(&mut self.room, kind, left);
+        let room = self.allowance.element(&mut self.room, element, left);
         room.map_err(|error| located(error, self.at))
     }
 
@@ -216,21 +224,21 @@ impl<'c, 'de> Elements<'c, 'de> {
     #[inline(never)]
     fn in_last(&self, error: Error) -> Error {
         let at = match &self.source {
-            Source::Several(several) => {
+            ElementSource::Several(several) => {
                 let Several { column, rows, more } = &**several;
                 if let Some(more) = more {
                     return more.in_row(rows.start.saturating_sub(1), located(error, column.at));
                 }
                 column.at
             }
-            Source::Struct(structs, _) => {
+            ElementSource::Struct(structs, _) => {
                 return match structs.fields.get(self.index.saturating_sub(1)) {
                     Some(field) => located(error, field.column.at).in_field(&*field.name),
                     None => error,
                 };
             }
-            Source::List(column, _) => column.at,
-            Source::Tuple(..) => self.at,
+            ElementSource::List(column, _) => column.at,
+            ElementSource::Tuple(..) => self.at,
         };
         located(error, at).in_index(self.index.saturating_sub(1) as u64)
     }
@@ -243,7 +251,7 @@ impl Several<'_, '_> {
     fn next_column(&mut self) -> Result<bool> {
         let Some(more) = &mut self.more else { return Ok(false) };
         // The budget has the memory of this column again as soon as the next one is read. So it goes first.
-        self.column = Column::new(NOWHERE, Kind::Unit);
+        self.column = Column::new(NOWHERE, ColumnKind::Unit);
         let Some(next) = more.next_rows()? else { return Ok(false) };
         (self.column, self.rows) = next;
         Ok(true)
@@ -256,12 +264,14 @@ impl Several<'_, '_> {
     }
 }
 
-impl<'de> de::SeqAccess<'de> for &mut Elements<'_, 'de> {
+impl<'de> de::SeqAccess<'de> for &mut RowElements<'_, 'de> {
     type Error = Error;
 
     #[inline]
     fn next_element<T: Deserialize<'de>>(&mut self) -> Result<Option<T>> {
-        let Some(row) = self.next(const { &budget::Kind::of::<T>() })? else { return Ok(None) };
+        let Some(row) = self.next(const { &budget::ElementSize::of::<T>() })? else {
+            return Ok(None);
+        };
         match row.read() {
             Ok(value) => Ok(Some(value)),
             Err(error) => Err(self.in_last(error)),
@@ -270,7 +280,7 @@ impl<'de> de::SeqAccess<'de> for &mut Elements<'_, 'de> {
 
     #[inline]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
-        let Some(row) = self.next(const { &budget::Kind::of::<T::Value>() })? else {
+        let Some(row) = self.next(const { &budget::ElementSize::of::<T::Value>() })? else {
             return Ok(None);
         };
         match seed.deserialize(row) {
@@ -286,7 +296,7 @@ impl<'de> de::SeqAccess<'de> for &mut Elements<'_, 'de> {
 }
 
 /// The entries of a map, or the fields of a struct.
-pub struct Entries<'c, 'de> {
+pub struct RowEntries<'c, 'de> {
     /// The fields of a struct. They are empty if the entries are [`others`](Self::others).
     fields: &'c mut [Field<'de>],
     others: Others<'c, 'de>,
@@ -306,18 +316,18 @@ enum Others<'c, 'de> {
     /// The rows of a column of maps.
     Map(&'c mut Maps<'de>, Range<usize>),
     /// A variant with content.
-    One(Name<'c, 'de>, Option<Row<'c, 'de>>),
+    One(RowName<'c, 'de>, Option<Row<'c, 'de>>),
     /// Columns of one row.
     Own(Vec<Field<'de>>),
 }
 
 /// The key of an entry, or the name of a variant.
-pub enum Key<'c, 'de> {
-    Name(Name<'c, 'de>),
+pub enum EntryKey<'c, 'de> {
+    Name(RowName<'c, 'de>),
     Row(Row<'c, 'de>),
 }
 
-impl<'c, 'de> Entries<'c, 'de> {
+impl<'c, 'de> RowEntries<'c, 'de> {
     #[inline(always)]
     pub fn of_fields(
         fields: &'c mut [Field<'de>],
@@ -345,12 +355,12 @@ impl<'c, 'de> Entries<'c, 'de> {
     }
 
     pub fn one(
-        name: Shown<'de, 'c>,
+        name: ShownText<'de, 'c>,
         content: Row<'c, 'de>,
         at: u64,
         allowance: &'c Budget,
     ) -> Self {
-        let one = Others::One(Name::new(name, allowance), Some(content));
+        let one = Others::One(RowName::new(name, allowance), Some(content));
         Self::of_others(one, at, allowance, MapRoom::NONE)
     }
 
@@ -365,8 +375,10 @@ impl<'c, 'de> Entries<'c, 'de> {
         // The value is made where it is returned, because a copy of it would wait until it is written.
         let mut value = visitor.visit_map(&mut self);
         if value.is_err() || !self.has_taken_fields() {
-            value = value.and_then(|value| self.close().map(|()| value));
-            value = value.map_err(|error| located(error, self.at));
+            let left = if value.is_ok() { self.close().err() } else { None };
+            if value.is_err() || left.is_some() {
+                value = Err(located(value.err().or(left).unwrap_or_else(no_key), self.at));
+            }
         }
         value
     }
@@ -403,14 +415,14 @@ impl<'c, 'de> Entries<'c, 'de> {
     }
 
     #[inline(always)]
-    fn key(&mut self) -> Option<Key<'_, 'de>> {
+    fn key(&mut self) -> Option<EntryKey<'_, 'de>> {
         if let Others::Nothing = self.others {
             loop {
                 let field = self.fields.get(self.next)?;
                 self.next += 1;
                 if field.is_present(self.row) {
                     self.has_key = true;
-                    return Some(Key::Name(Name::new(shown(&field.name), self.allowance)));
+                    return Some(EntryKey::Name(RowName::new(shown(&field.name), self.allowance)));
                 }
             }
         }
@@ -418,7 +430,7 @@ impl<'c, 'de> Entries<'c, 'de> {
     }
 
     #[inline(never)]
-    fn other_key(&mut self) -> Option<Key<'_, 'de>> {
+    fn other_key(&mut self) -> Option<EntryKey<'_, 'de>> {
         if self.left() == 0 {
             return None;
         }
@@ -426,11 +438,11 @@ impl<'c, 'de> Entries<'c, 'de> {
         (self.next, self.has_key) = (next + 1, true);
         Some(match &mut self.others {
             Others::Map(maps, rows) => {
-                Key::Row(Row::new(&mut maps.keys, rows.start + next, self.allowance))
+                EntryKey::Row(Row::new(&mut maps.keys, rows.start + next, self.allowance))
             }
-            Others::One(name, _) => Key::Name(*name),
+            Others::One(name, _) => EntryKey::Name(*name),
             Others::Own(fields) => {
-                Key::Name(Name::new(shown(&fields.get(next)?.name), self.allowance))
+                EntryKey::Name(RowName::new(shown(&fields.get(next)?.name), self.allowance))
             }
             Others::Nothing => return None,
         })
@@ -460,18 +472,18 @@ impl<'c, 'de> Entries<'c, 'de> {
 
     #[cold]
     #[inline(never)]
-    fn make_room(&mut self, kind: &'static budget::Kind) -> Result<()> {
-        let bytes = self.room.grow(kind.size, self.left() + 1);
+    fn make_room(&mut self, element: &'static budget::ElementSize) -> Result<()> {
+        let bytes = self.room.grow(element.size, self.left() + 1);
         self.allowance.charge(bytes).map_err(|error| located(error, self.at_value()))
     }
 
-    /// The value of the key that was read last, which is of this kind.
+    /// The value of the key that was read last, whose type has this size.
     #[inline(always)]
-    fn value(&mut self, kind: &'static budget::Kind) -> Result<Row<'_, 'de>> {
+    fn value(&mut self, element: &'static budget::ElementSize) -> Result<Row<'_, 'de>> {
         if self.room.is_used_up() {
-            self.make_room(kind)?;
+            self.make_room(element)?;
         }
-        self.allowance.place(kind);
+        self.allowance.place(element);
         if !std::mem::take(&mut self.has_key) {
             return Err(no_key());
         }
@@ -515,15 +527,15 @@ impl<'de> Others<'_, 'de> {
     }
 }
 
-impl<'de> de::MapAccess<'de> for &mut Entries<'_, 'de> {
+impl<'de> de::MapAccess<'de> for &mut RowEntries<'_, 'de> {
     type Error = Error;
 
     #[inline]
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
         self.room.key::<K::Value>();
         let key = match self.key() {
-            Some(Key::Name(name)) => seed.deserialize(name),
-            Some(Key::Row(row)) => seed.deserialize(row),
+            Some(EntryKey::Name(name)) => seed.deserialize(name),
+            Some(EntryKey::Row(row)) => seed.deserialize(row),
             None => return Ok(None),
         };
         match key {
@@ -534,7 +546,7 @@ impl<'de> de::MapAccess<'de> for &mut Entries<'_, 'de> {
 
     #[inline]
     fn next_value<V: Deserialize<'de>>(&mut self) -> Result<V> {
-        let value = self.value(const { &budget::Kind::of::<V>() })?;
+        let value = self.value(const { &budget::ElementSize::of::<V>() })?;
         match value.read() {
             Ok(value) => Ok(value),
             Err(error) => Err(self.in_last(error)),
@@ -551,7 +563,7 @@ impl<'de> de::MapAccess<'de> for &mut Entries<'_, 'de> {
 
     #[inline]
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
-        let value = self.value(const { &budget::Kind::of::<V::Value>() })?;
+        let value = self.value(const { &budget::ElementSize::of::<V::Value>() })?;
         match seed.deserialize(value) {
             Ok(value) => Ok(value),
             Err(error) => Err(self.in_last(error)),
@@ -584,34 +596,34 @@ fn not_all_taken(left: usize, what: &str) -> Error {
 fn step(column: &mut Column<'_>, row: usize) -> String {
     let (column, row) = column.innermost(row);
     let digits = match &mut column.kind {
-        Kind::Numbers(numbers) => numbers.number(row).integer_digits(),
-        Kind::Texts(cuts, texts) => {
+        ColumnKind::Numbers(numbers) => numbers.number(row).integer_digits(),
+        ColumnKind::Texts(cuts, texts) => {
             let range = cuts.range(row);
             texts.as_str().get(range).map(str::to_owned)
         }
-        Kind::Enums(enums) if enums.is_unit(row) => {
+        ColumnKind::Enums(enums) if enums.is_unit(row) => {
             enums.names.get(enums.code(row)).map(|name| name.clone().into_owned())
         }
-        Kind::Items(items) => Some(key_text(items.at(row).0.as_slice())),
+        ColumnKind::Items(items) => Some(key_text(items.at(row).0.as_slice())),
         _ => None,
     };
     digits.unwrap_or_else(|| format!("<{}>", column.kind.name()))
 }
 
 /// An enum.
-pub struct Variant<'c, 'de> {
-    key: Key<'c, 'de>,
+pub struct RowVariant<'c, 'de> {
+    key: EntryKey<'c, 'de>,
     /// `None` if it is a unit variant, or if the content was read.
     content: Option<Row<'c, 'de>>,
 }
 
-impl<'c, 'de> Variant<'c, 'de> {
-    pub fn new(key: Key<'c, 'de>, content: Option<Row<'c, 'de>>) -> Self {
+impl<'c, 'de> RowVariant<'c, 'de> {
+    pub fn new(key: EntryKey<'c, 'de>, content: Option<Row<'c, 'de>>) -> Self {
         Self { key, content }
     }
 
-    pub fn unit(name: Name<'c, 'de>) -> Self {
-        Self::new(Key::Name(name), None)
+    pub fn unit(name: RowName<'c, 'de>) -> Self {
+        Self::new(EntryKey::Name(name), None)
     }
 
     /// Passes the enum to a visitor, which must take its content.
@@ -635,8 +647,8 @@ impl<'c, 'de> Variant<'c, 'de> {
     #[inline(never)]
     fn in_content(&mut self, at: u64, error: Error) -> Error {
         located(error, at).in_field(match &mut self.key {
-            Key::Row(key) => step(key.column, key.row),
-            Key::Name(name) => name.as_str().to_owned(),
+            EntryKey::Row(key) => step(key.column, key.row),
+            EntryKey::Name(name) => name.as_str().to_owned(),
         })
     }
 }
@@ -646,21 +658,21 @@ pub(in crate::de) fn not_read() -> Error {
     Error::data("the visitor of an enum did not read the content of its variant")
 }
 
-impl<'de> de::EnumAccess<'de> for &mut Variant<'_, 'de> {
+impl<'de> de::EnumAccess<'de> for &mut RowVariant<'_, 'de> {
     type Error = Error;
     type Variant = Self;
 
     #[inline]
     fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self)> {
         let variant = match &mut self.key {
-            Key::Name(name) => seed.deserialize(*name),
-            Key::Row(key) => seed.deserialize(Row::new(key.column, key.row, key.allowance)),
+            EntryKey::Name(name) => seed.deserialize(*name),
+            EntryKey::Row(key) => seed.deserialize(Row::new(key.column, key.row, key.allowance)),
         };
         Ok((variant?, self))
     }
 }
 
-impl<'de> de::VariantAccess<'de> for &mut Variant<'_, 'de> {
+impl<'de> de::VariantAccess<'de> for &mut RowVariant<'_, 'de> {
     type Error = Error;
 
     #[inline]
@@ -673,7 +685,7 @@ impl<'de> de::VariantAccess<'de> for &mut Variant<'_, 'de> {
     #[inline]
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value> {
         let content = self.content("newtype variant")?;
-        content.allowance.place(const { &budget::Kind::of::<T::Value>() });
+        content.allowance.place(const { &budget::ElementSize::of::<T::Value>() });
         let at = content.column.at;
         seed.deserialize(content).map_err(|error| self.in_content(at, error))
     }

@@ -7,7 +7,7 @@ use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::steps::{Steps, leads_to_several};
 use crate::value::{self, Value};
-use crate::wire::columns::{Column, Kind, Structs};
+use crate::wire::columns::{Column, ColumnKind, Structs};
 
 /// The way from a row of a column to a value in it.
 struct Route<'p> {
@@ -48,14 +48,15 @@ fn search<'p>(
     hops: &mut Vec<usize>,
     found: &mut Option<Route<'p>>,
 ) -> Result<()> {
-    if let (false, Kind::Dict(_)) = (steps.is_empty(), &column.kind) {
+    if let (false, ColumnKind::Dict(_)) = (steps.is_empty(), &column.kind) {
         let (column, row) = column.distinct(row);
         return search(column, row, steps, hops, found);
     }
     if let (false, Some(inner)) = (steps.is_empty(), column.some(row)) {
         return search(column.inside(), inner, steps, hops, found);
     }
-    let ends = steps.is_empty() || matches!(column.kind, Kind::Maps(_) | Kind::Items(_));
+    let ends =
+        steps.is_empty() || matches!(column.kind, ColumnKind::Maps(_) | ColumnKind::Items(_));
     if ends {
         return match found.replace(Route { hops: hops.clone(), rest: steps }) {
             None => Ok(()),
@@ -63,7 +64,7 @@ fn search<'p>(
         };
     }
     match &mut column.kind {
-        Kind::Structs(Structs { fields, .. }) => {
+        ColumnKind::Structs(Structs { fields, .. }) => {
             for (number, field) in fields.iter_mut().enumerate() {
                 if field.is_present(row)
                     && let Some(rest) = steps.next().after(field.name.as_bytes())
@@ -75,7 +76,7 @@ fn search<'p>(
                 }
             }
         }
-        Kind::Tuples(columns) => {
+        ColumnKind::Tuples(columns) => {
             if let Some((index, rest)) = position(steps, columns.len())
                 && let Some(column) = columns.get_mut(index)
             {
@@ -84,7 +85,7 @@ fn search<'p>(
                 hops.pop();
             }
         }
-        Kind::Lists(lists) => {
+        ColumnKind::Lists(lists) => {
             let (cuts, column) = &mut **lists;
             let range = cuts.range(row);
             if let Some((index, rest)) = position(steps, range.len()) {
@@ -93,7 +94,7 @@ fn search<'p>(
                 hops.pop();
             }
         }
-        Kind::Enums(enums) => {
+        ColumnKind::Enums(enums) => {
             let (code, row) = enums.entry(row);
             let name = enums.names.get(code).map_or("", |name| &**name);
             if let Some(rest) = steps.next().after(name.as_bytes())
@@ -125,17 +126,17 @@ fn follow<'c, 'de>(
     for &hop in hops {
         (column, row) = column.innermost(row);
         (column, row) = match &mut column.kind {
-            Kind::Structs(Structs { fields, .. }) => {
+            ColumnKind::Structs(Structs { fields, .. }) => {
                 let field = fields.get_mut(hop)?;
                 let row = field.inner(row);
                 (&mut field.column, row)
             }
-            Kind::Tuples(columns) => (columns.get_mut(hop)?, row),
-            Kind::Lists(lists) => {
+            ColumnKind::Tuples(columns) => (columns.get_mut(hop)?, row),
+            ColumnKind::Lists(lists) => {
                 let (cuts, column) = &mut **lists;
                 (column, cuts.range(row).start + hop)
             }
-            Kind::Enums(enums) => {
+            ColumnKind::Enums(enums) => {
                 let (code, row) = enums.entry(row);
                 (enums.columns.get_mut(code)?.as_mut()?, row)
             }

@@ -17,18 +17,18 @@ use std::ops::Range;
 
 use serde::de::Visitor;
 
-pub(crate) use self::access::Elements;
-pub(in crate::de) use self::access::{Entries, Variant, not_read};
+pub(crate) use self::access::RowElements;
 use self::access::{MoreRows, all_taken};
-pub(in crate::de) use self::name::{Name, Shown};
+pub(in crate::de) use self::access::{RowEntries, RowVariant, not_read};
+pub(in crate::de) use self::name::{RowName, ShownText};
 pub(crate) use self::place::ColumnOfGroups;
 pub(in crate::de) use self::tensors::{PlainArray, check_rank};
-use super::Decoder;
+use super::ValueDecoder;
 use super::receive::{Given, Receiver, received};
 use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::io::input::Input;
-use crate::wire::columns::{Column, Items, WantedFields};
+use crate::wire::columns::{Column, EncodedRows, WantedFields};
 use crate::wire::reader::{Left, Reader};
 
 /// The offset of what is not in the input.
@@ -40,7 +40,7 @@ fn located(error: Error, at: u64) -> Error {
     if at == NOWHERE { error } else { error.at(at) }
 }
 
-impl<'de> Decoder<'de, '_> {
+impl<'de> ValueDecoder<'de, '_> {
     /// Reads columns as a sequence of rows. Their tag was read.
     pub(super) fn columns<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
         received(visitor, |to| self.give_columns(to))
@@ -61,9 +61,9 @@ impl<'de> Decoder<'de, '_> {
     fn give_groups(&mut self, to: &mut dyn Receiver<'de>) -> Result<()> {
         let mut left = self.wire.groups()?;
         let allowance = self.wire.allowance();
-        let all = Wanted { rows: 0..u64::MAX, before: 0, fields: WantedFields::All };
+        let all = WantedRows { rows: 0..u64::MAX, before: 0, fields: WantedFields::All };
         let mut groups = Groups::new(&mut self.wire, &mut left, &allowance, all);
-        let elements = Elements::of_several(&mut groups, &allowance)?;
+        let elements = RowElements::of_several(&mut groups, &allowance)?;
         let given = to.receive(Given::Elements(elements));
         // The reader resumes after the visitor even if the visitor failed, because the caller may continue after an
         // error.
@@ -74,7 +74,7 @@ impl<'de> Decoder<'de, '_> {
 }
 
 /// The part of the columns that is read.
-pub struct Wanted<'w> {
+pub struct WantedRows<'w> {
     /// The range of the wanted rows. Rows are counted through all groups.
     pub rows: Range<u64>,
     /// The number of rows before these columns in the table that they are part of. Errors count them too.
@@ -87,7 +87,7 @@ pub struct Wanted<'w> {
 struct Groups<'a, 'de, 'b> {
     wire: &'a mut Reader<'de, 'b>,
     left: &'a mut Left,
-    wanted: Wanted<'a>,
+    wanted: WantedRows<'a>,
     /// The number of rows in the groups that were read or skipped.
     passed: u64,
     /// The number of the first row in the column that was read last.
@@ -98,7 +98,7 @@ struct Groups<'a, 'de, 'b> {
 }
 
 /// What comes next in the groups.
-enum Found<'de> {
+enum NextGroup<'de> {
     /// The wanted rows of a group, and their number.
     Rows(Column<'de>, usize),
     /// A group without wanted rows.
@@ -111,7 +111,7 @@ impl<'a, 'de, 'b> Groups<'a, 'de, 'b> {
         wire: &'a mut Reader<'de, 'b>,
         left: &'a mut Left,
         allowance: &'a Budget,
-        wanted: Wanted<'a>,
+        wanted: WantedRows<'a>,
     ) -> Self {
         Self { wire, left, wanted, passed: 0, first: 0, taken: 0, allowance }
     }
@@ -126,9 +126,9 @@ impl<'a, 'de, 'b> Groups<'a, 'de, 'b> {
             let found = self.read_group().map_err(|error| self.in_group(first, error));
             self.allowance.take_over(&self.wire.allowance());
             match found? {
-                Found::Rows(column, rows) => return Ok(Some((column, rows))),
-                Found::NotWanted => {}
-                Found::End => break,
+                NextGroup::Rows(column, rows) => return Ok(Some((column, rows))),
+                NextGroup::NotWanted => {}
+                NextGroup::End => break,
             }
         }
         Ok(None)
@@ -150,8 +150,8 @@ impl<'a, 'de, 'b> Groups<'a, 'de, 'b> {
     }
 
     /// Reads the next group.
-    fn read_group(&mut self) -> Result<Found<'de>> {
-        let Some(rows) = self.wire.group_rows(self.left)? else { return Ok(Found::End) };
+    fn read_group(&mut self) -> Result<NextGroup<'de>> {
+        let Some(rows) = self.wire.group_rows(self.left)? else { return Ok(NextGroup::End) };
         let first = self.passed;
         self.passed = first.saturating_add(rows as u64);
         let Range { start, end } = self.wanted.rows;
@@ -166,13 +166,13 @@ impl<'a, 'de, 'b> Groups<'a, 'de, 'b> {
             } else {
                 self.wire.skip()?;
             }
-            return Ok(Found::NotWanted);
+            return Ok(NextGroup::NotWanted);
         }
         let before = self.wire.taken();
         let part = self.wire.column_part(rows, row..end, &self.wanted.fields)?;
         self.taken = self.wire.taken() - before;
         self.first = first + row as u64;
-        Ok(Found::Rows(part, end - row))
+        Ok(NextGroup::Rows(part, end - row))
     }
 
     /// Checks that there are no more rows, and reads to the end of the array around the groups.
@@ -204,10 +204,10 @@ impl<'de> MoreRows<'de> for Groups<'_, 'de, '_> {
 
 /// Reads the item of a row with the decoder.
 fn with_item<'de, T>(
-    items: &mut Items<'de>,
+    items: &mut EncodedRows<'de>,
     row: usize,
     allowance: &Budget,
-    read: impl FnOnce(&mut Decoder<'de, '_>) -> Result<T>,
+    read: impl FnOnce(&mut ValueDecoder<'de, '_>) -> Result<T>,
 ) -> Result<T> {
     let (mut read, mut value) = (Some(read), None);
     in_item(items, row, allowance, &mut |decoder| {
@@ -220,14 +220,15 @@ fn with_item<'de, T>(
 }
 
 fn in_item<'de>(
-    items: &mut Items<'de>,
+    items: &mut EncodedRows<'de>,
     row: usize,
     allowance: &Budget,
-    read: &mut dyn FnMut(&mut Decoder<'de, '_>) -> Result<()>,
+    read: &mut dyn FnMut(&mut ValueDecoder<'de, '_>) -> Result<()>,
 ) -> Result<()> {
     let levels = items.levels;
     let (item, base) = items.at(row);
-    let mut decoder = Decoder::of(Reader::inside(Input::items(&item, base), levels, allowance));
+    let mut decoder =
+        ValueDecoder::of(Reader::inside(Input::items(&item, base), levels, allowance));
     let result = read(&mut decoder);
     let (end, after) = decoder.into_parts();
     allowance.take_over(&after);

@@ -3,23 +3,23 @@
 use serde::de::{self, Visitor};
 
 use super::NOWHERE;
-use super::access::Variant;
+use super::access::RowVariant;
 use super::row::Row;
 use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::handoff::name;
 use crate::serde_model::keeps_any_key;
-use crate::wire::columns::{Column, Cuts, Kind, Lengths, TextData};
+use crate::wire::columns::{Column, ColumnKind, Offsets, RowLengths, TextData};
 use crate::wire::strings::Text;
 
 /// The text of a name.
 #[derive(Clone, Copy)]
-pub enum Shown<'de, 's> {
+pub enum ShownText<'de, 's> {
     Borrowed(&'de str),
     Copied(&'s str),
 }
 
-impl<'de, 's> Shown<'de, 's> {
+impl<'de, 's> ShownText<'de, 's> {
     pub fn of(text: &'s Text<'de, '_>) -> Self {
         match text {
             Text::Borrowed(text) => Self::Borrowed(text),
@@ -46,14 +46,14 @@ impl<'de, 's> Shown<'de, 's> {
 
 /// A name. It is in the data once, and copied for each row.
 #[derive(Clone, Copy)]
-pub struct Name<'c, 'de> {
-    text: Shown<'de, 'c>,
+pub struct RowName<'c, 'de> {
+    text: ShownText<'de, 'c>,
     allowance: &'c Budget,
 }
 
-impl<'c, 'de> Name<'c, 'de> {
+impl<'c, 'de> RowName<'c, 'de> {
     #[inline(always)]
-    pub fn new(text: Shown<'de, 'c>, allowance: &'c Budget) -> Self {
+    pub fn new(text: ShownText<'de, 'c>, allowance: &'c Budget) -> Self {
         Self { text, allowance }
     }
 
@@ -63,12 +63,12 @@ impl<'c, 'de> Name<'c, 'de> {
 
     /// A column with the name as its only row.
     fn column(self) -> Column<'de> {
-        let cuts = Cuts::new(Lengths::Same(self.text.as_str().len()));
+        let cuts = Offsets::new(RowLengths::Same(self.text.as_str().len()));
         let text = match self.text {
-            Shown::Borrowed(text) => TextData::Borrowed(text),
-            Shown::Copied(text) => TextData::Owned(text.to_owned()),
+            ShownText::Borrowed(text) => TextData::Borrowed(text),
+            ShownText::Copied(text) => TextData::Owned(text.to_owned()),
         };
-        Column::new(NOWHERE, Kind::Texts(cuts, text))
+        Column::new(NOWHERE, ColumnKind::Texts(cuts, text))
     }
 }
 
@@ -83,7 +83,7 @@ macro_rules! as_row {
     )*};
 }
 
-impl<'de> de::Deserializer<'de> for Name<'_, 'de> {
+impl<'de> de::Deserializer<'de> for RowName<'_, 'de> {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
@@ -134,7 +134,7 @@ impl<'de> de::Deserializer<'de> for Name<'_, 'de> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value> {
-        Variant::unit(self).visit(visitor)
+        RowVariant::unit(self).visit(visitor)
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {

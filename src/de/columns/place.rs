@@ -6,15 +6,15 @@ use std::rc::Rc;
 use serde::de::{self, DeserializeSeed, Visitor};
 use serde::forward_to_deserialize_any;
 
-use super::access::{Elements, MoreRows, all_taken};
+use super::access::{MoreRows, RowElements, all_taken};
 use super::in_row::read_in_row;
 use super::row::Row;
-use super::{Groups, Wanted};
+use super::{Groups, WantedRows};
 use crate::budget::Budget;
 use crate::de::items::{encoded, show};
-use crate::de::{Decoder, bulk};
+use crate::de::{ValueDecoder, bulk};
 use crate::dtype::DType;
-use crate::elements::Elements as Payload;
+use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::handoff::{Held, name};
 use crate::meta::{Order, TensorMeta};
@@ -23,13 +23,13 @@ use crate::steps::Steps;
 use crate::tensor::ToTensor as _;
 use crate::value::{self, Value};
 use crate::wire::columns::{
-    Column, ColumnTensor, Data, Items, Kind, Marks, Optional, Structs, Tensors, WantedFields,
-    tensor_of_groups,
+    Column, ColumnData, ColumnKind, ColumnTensor, EncodedRows, Optional, Structs, Tensors,
+    Validity, WantedFields, tensor_of_groups,
 };
 use crate::wire::head;
 use crate::wire::reader::{Left, Reader};
 
-impl<'de> Decoder<'de, '_> {
+impl<'de> ValueDecoder<'de, '_> {
     /// Reads a value in a row of columns, which are the next item. The names lead to a field of the row, and the
     /// steps to a value in this field.
     ///
@@ -44,7 +44,7 @@ impl<'de> Decoder<'de, '_> {
         seed: T,
     ) -> Result<Result<T::Value>> {
         let fields = WantedFields::At(names, steps);
-        let wanted = Wanted { rows: row..row.saturating_add(1), before: 0, fields };
+        let wanted = WantedRows { rows: row..row.saturating_add(1), before: 0, fields };
         self.with_groups(wanted, |groups| {
             let Some((column, rows)) = groups.next_group()? else {
                 let rows = groups.passed;
@@ -76,13 +76,13 @@ impl<'de> Decoder<'de, '_> {
     pub(crate) fn rows_of_groups<T: DeserializeSeed<'de>>(
         &mut self,
         count: usize,
-        wanted: Wanted<'_>,
+        wanted: WantedRows<'_>,
         seed: T,
     ) -> Result<T::Value> {
         // The tag, and the array around the groups.
         self.wire.within(2, |wire| {
             Self::in_groups(wire, Left::groups(count), wanted, |groups| {
-                let value = seed.deserialize(Rows(groups))?;
+                let value = seed.deserialize(GroupedRows(groups))?;
                 groups.close().map(|()| value)
             })
         })
@@ -98,7 +98,7 @@ impl<'de> Decoder<'de, '_> {
     ) -> Result<()> {
         let fields = WantedFields::At(names, Steps::of(""));
         let before = found.first.saturating_add(found.rows as u64);
-        self.with_groups(Wanted { rows, before, fields }, |groups| {
+        self.with_groups(WantedRows { rows, before, fields }, |groups| {
             while let Some((column, rows)) = groups.next_group()? {
                 // The column is kept.
                 groups.taken = 0;
@@ -131,7 +131,7 @@ impl<'de> Decoder<'de, '_> {
     /// Calls `read` with the groups of the columns that are the next item.
     fn with_groups<T>(
         &mut self,
-        wanted: Wanted<'_>,
+        wanted: WantedRows<'_>,
         read: impl FnOnce(&mut Groups<'_, 'de, '_>) -> Result<T>,
     ) -> Result<T> {
         self.wire.columns()?;
@@ -145,7 +145,7 @@ impl<'de> Decoder<'de, '_> {
     fn in_groups<T>(
         wire: &mut Reader<'de, '_>,
         mut left: Left,
-        wanted: Wanted<'_>,
+        wanted: WantedRows<'_>,
         read: impl FnOnce(&mut Groups<'_, 'de, '_>) -> Result<T>,
     ) -> Result<T> {
         let allowance = wire.allowance();
@@ -166,9 +166,9 @@ fn field_of<'de>(
     let Some((name, rest)) = names.split_first() else { return Ok(column) };
     let at = column.at;
     match column.kind {
-        Kind::Structs(Structs { fields, .. }) => {
+        ColumnKind::Structs(Structs { fields, .. }) => {
             let Some(field) = fields.into_iter().find(|field| field.name == *name) else {
-                return Ok(Column::new(at, Kind::Unit));
+                return Ok(Column::new(at, ColumnKind::Unit));
             };
             let Some(marks) = field.present else {
                 return field_of(field.column, rows, rest, allowance);
@@ -177,7 +177,7 @@ fn field_of<'de>(
             let column = field_of(field.column, present, rest, allowance)?;
             spread(at, marks, rows, column, allowance)
         }
-        Kind::Optional(inner) => {
+        ColumnKind::Optional(inner) => {
             let Optional { marks, column } = *inner;
             let present = marks.count(rows);
             let column = field_of(column, present, names, allowance)?;
@@ -191,7 +191,7 @@ fn field_of<'de>(
                 }
                 field
             })?;
-            Ok(Column::new(at, Kind::Items(items)))
+            Ok(Column::new(at, ColumnKind::Items(items)))
         }
     }
 }
@@ -202,14 +202,14 @@ fn as_items<'de>(
     rows: usize,
     allowance: &Budget,
     of: impl Fn(&Value) -> Option<&Value>,
-) -> Result<Items<'de>> {
+) -> Result<EncodedRows<'de>> {
     let mut items = Vec::new();
     for row in 0..rows {
         let value = value::read_row(column, row, allowance)?;
         let item = crate::to_vec(of(&value).unwrap_or(&Value::Null))?;
         allowance.extend(&mut items, &item)?;
     }
-    Ok(Items::new(Data::Owned(Rc::new(items)), column.at, allowance.limits.max_depth))
+    Ok(EncodedRows::new(ColumnData::Owned(Rc::new(items)), column.at, allowance.limits.max_depth))
 }
 
 /// Returns a column of `rows` rows: those that are marked are the rows of `column`, and the others are null.
@@ -218,37 +218,46 @@ fn as_items<'de>(
 /// options, not two.
 fn spread<'de>(
     at: u64,
-    marks: Marks<'de>,
+    marks: Validity<'de>,
     rows: usize,
     column: Column<'de>,
     allowance: &Budget,
 ) -> Result<Column<'de>> {
-    if let Kind::Dict(dict) = &column.kind
-        && matches!(dict.column.kind, Kind::Unit | Kind::Optional(_) | Kind::Items(_))
+    if let ColumnKind::Dict(dict) = &column.kind
+        && matches!(
+            dict.column.kind,
+            ColumnKind::Unit | ColumnKind::Optional(_) | ColumnKind::Items(_)
+        )
     {
         let (mut column, present) = (column, marks.count(rows));
         let items = as_items(&mut column, present, allowance, |value| Some(value))?;
-        return spread(at, marks, rows, Column::new(column.at, Kind::Items(items)), allowance);
+        return spread(
+            at,
+            marks,
+            rows,
+            Column::new(column.at, ColumnKind::Items(items)),
+            allowance,
+        );
     }
     let kind = match column.kind {
-        Kind::Unit => Kind::Unit,
-        Kind::Optional(mut inner) => {
+        ColumnKind::Unit => ColumnKind::Unit,
+        ColumnKind::Optional(mut inner) => {
             allowance.charge(rows.div_ceil(8) as u64)?;
             inner.marks = marks.and(&inner.marks, rows);
-            Kind::Optional(inner)
+            ColumnKind::Optional(inner)
         }
-        Kind::Items(mut items) => {
+        ColumnKind::Items(mut items) => {
             let present = marks.count(rows);
             if (0..present).any(|row| items.reads_as_none(row)) {
-                Kind::Items(spread_items(at, marks, rows, items, allowance)?)
+                ColumnKind::Items(spread_items(at, marks, rows, items, allowance)?)
             } else {
-                let column = Column::new(column.at, Kind::Items(items));
-                Kind::Optional(Box::new(Optional { marks, column }))
+                let column = Column::new(column.at, ColumnKind::Items(items));
+                ColumnKind::Optional(Box::new(Optional { marks, column }))
             }
         }
         kind => {
             let column = Column::new(column.at, kind);
-            Kind::Optional(Box::new(Optional { marks, column }))
+            ColumnKind::Optional(Box::new(Optional { marks, column }))
         }
     };
     Ok(Column::new(at, kind))
@@ -257,17 +266,17 @@ fn spread<'de>(
 /// Like [`spread`], for items of which some are null: items of nulls are added.
 fn spread_items<'de>(
     at: u64,
-    mut marks: Marks<'de>,
+    mut marks: Validity<'de>,
     rows: usize,
-    mut items: Items<'de>,
+    mut items: EncodedRows<'de>,
     allowance: &Budget,
-) -> Result<Items<'de>> {
+) -> Result<EncodedRows<'de>> {
     let mut all = Vec::new();
     for row in 0..rows {
         let item = marks.inner(row).map_or(&[head::NULL][..], |row| items.item(row));
         allowance.extend(&mut all, item)?;
     }
-    Ok(Items::new(Data::Owned(Rc::new(all)), at, items.levels))
+    Ok(EncodedRows::new(ColumnData::Owned(Rc::new(all)), at, items.levels))
 }
 
 /// The same column of all groups: a sequence of all their rows, or a tensor.
@@ -307,7 +316,7 @@ impl<'de> ColumnOfGroups<'de> {
     pub fn add_rows(&mut self, rows: &[&Value], budget: &Budget) -> Result<()> {
         self.allowance.take_over(budget);
         let kind = match self.tensors_of(rows)? {
-            Some(tensors) => Kind::Tensors(Box::new(tensors)),
+            Some(tensors) => ColumnKind::Tensors(Box::new(tensors)),
             None => {
                 let mut items = Vec::new();
                 for row in rows {
@@ -315,7 +324,7 @@ impl<'de> ColumnOfGroups<'de> {
                     self.allowance.extend(&mut items, &item)?;
                 }
                 let levels = self.allowance.limits.max_depth;
-                Kind::Items(Items::new(Data::Owned(Rc::new(items)), 0, levels))
+                ColumnKind::Items(EncodedRows::new(ColumnData::Owned(Rc::new(items)), 0, levels))
             }
         };
         self.push(rows.len(), Column::new(0, kind));
@@ -343,7 +352,7 @@ impl<'de> ColumnOfGroups<'de> {
             }
         }
         let TensorMeta { dtype, shape, .. } = meta;
-        let data = Data::Owned(Rc::new(data));
+        let data = ColumnData::Owned(Rc::new(data));
         Ok(Some(Tensors::new(dtype, shape, len, data, None)))
     }
 
@@ -358,7 +367,7 @@ impl<'de> ColumnOfGroups<'de> {
     /// Reads the numbers into a vector, if the visitor is that of a vector of numbers of the same type.
     fn vec<V: Visitor<'de>>(&self) -> Option<Result<V::Value>> {
         let numbers = |column: &Column<'_>| match &column.kind {
-            Kind::Numbers(numbers) => bulk::is_vec_of::<V>(&numbers.kind.dtype()),
+            ColumnKind::Numbers(numbers) => bulk::is_vec_of::<V>(&numbers.kind.dtype()),
             _ => false,
         };
         if !self.groups.iter().all(|(_, column)| numbers(column)) {
@@ -367,8 +376,8 @@ impl<'de> ColumnOfGroups<'de> {
         let all = tensor_of_groups(&self.groups, None, &self.allowance).ok()?;
         let bytes = all.bytes.as_slice();
         let charged = self.allowance.charge(bytes.len() as u64);
-        let made = charged.and_then(|()| Payload::copied_from_le(&all.dtype, bytes));
-        made.map(Payload::into_vec_as).transpose()
+        let made = charged.and_then(|()| Elements::copied_from_le(&all.dtype, bytes));
+        made.map(Elements::into_vec_as).transpose()
     }
 
     fn value(mut self) -> Result<Value> {
@@ -395,7 +404,7 @@ impl<'de> de::Deserializer<'de> for ColumnOfGroups<'de> {
         }
         let Self { groups, rows: left, first: next, allowance, .. } = self;
         let mut rows = RowsOfGroups { groups: groups.into_iter(), first: next, next, left };
-        let value = Elements::of_several(&mut rows, &allowance)?.visit(visitor)?;
+        let value = RowElements::of_several(&mut rows, &allowance)?.visit(visitor)?;
         all_taken(rows.left, "an array").map(|()| value)
     }
 
@@ -463,14 +472,14 @@ impl<'de> MoreRows<'de> for RowsOfGroups<'de> {
 }
 
 /// The rows of all groups, as a sequence.
-struct Rows<'g, 'a, 'de, 'b>(&'g mut Groups<'a, 'de, 'b>);
+struct GroupedRows<'g, 'a, 'de, 'b>(&'g mut Groups<'a, 'de, 'b>);
 
-impl<'de> de::Deserializer<'de> for Rows<'_, '_, 'de, '_> {
+impl<'de> de::Deserializer<'de> for GroupedRows<'_, '_, 'de, '_> {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         let allowance = self.0.allowance;
-        Elements::of_several(self.0, allowance)?.visit(visitor)
+        RowElements::of_several(self.0, allowance)?.visit(visitor)
     }
 
     forward_to_deserialize_any! {

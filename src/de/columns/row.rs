@@ -1,39 +1,41 @@
 //! serde's `Deserializer` for a row of a column. What is not an item of its own is read as one, too: an element of a typed
 //! array, a tensor for a visitor that wants a map.
 //!
-//! The type of a user is compiled for two deserializers, [`Decoder`] and this one. So what does not call the user's visitor
+//! The type of a user is compiled for two deserializers, [`ValueDecoder`] and this one. So what does not call the user's visitor
 //! is in functions without its type.
 
 use std::borrow::Cow;
 
 use serde::de::{self, Deserialize, Unexpected, Visitor};
 
-use super::access::{Elements, Entries, Key, Variant};
-use super::name::{Name, Shown};
+use super::access::{EntryKey, RowElements, RowEntries, RowVariant};
+use super::name::{RowName, ShownText};
 use super::tensors::Presented;
 use super::vectors::{vec_of_rows, vec_of_tensor};
 use super::{located, with_item};
 use crate::budget::{Budget, MapRoom, Room};
-use crate::de::Decoder;
+use crate::de::ValueDecoder;
 use crate::de::bulk::{self, Fill};
 use crate::de::items::{encoded, visit_bytes};
 use crate::de::whole::WholeTensor;
 use crate::error::{Error, Result};
 use crate::handoff::name;
-use crate::io::source::Bytes;
+use crate::io::source::SourceBytes;
 use crate::mem::AnyVec;
 use crate::serde_model::{
     Collect, invalid, keeps_any_key, one_more, visit_collected, wrong_number,
 };
 use crate::value;
-use crate::wire::columns::{Column, Cuts, Enum, Items, Kind, NumberType, Numbers, TextData};
+use crate::wire::columns::{
+    Column, ColumnKind, ColumnNumbers, EncodedRows, Enum, NumberType, Offsets, TextData,
+};
 use crate::wire::number::Numeric;
 
 /// Reads the row with the decoder if it is an item.
 macro_rules! or_item {
     ($row:ident, $de:ident => $read:expr) => {
         if let Some((items, number, allowance)) = $row.items() {
-            return with_item(items, number, allowance, |$de: &mut Decoder<'de, '_>| $read);
+            return with_item(items, number, allowance, |$de: &mut ValueDecoder<'de, '_>| $read);
         }
     };
 }
@@ -52,19 +54,19 @@ pub struct Row<'c, 'de> {
 }
 
 /// Something with elements or entries.
-pub enum Compound<'c, 'de> {
-    Elements(Elements<'c, 'de>),
-    Entries(Entries<'c, 'de>),
+pub enum RowCompound<'c, 'de> {
+    Elements(RowElements<'c, 'de>),
+    Entries(RowEntries<'c, 'de>),
 }
 
 /// What a visitor of any type is given.
-enum Found<'c, 'de> {
+enum RowContent<'c, 'de> {
     Number(Numeric),
     Bool(bool),
     Unit,
-    Text(Shown<'de, 'c>),
-    Bytes(Bytes<'de, 'c>),
-    Compound(Compound<'c, 'de>),
+    Text(ShownText<'de, 'c>),
+    Bytes(SourceBytes<'de, 'c>),
+    Compound(RowCompound<'c, 'de>),
 }
 
 impl<'c, 'de> Row<'c, 'de> {
@@ -112,7 +114,7 @@ impl<'c, 'de> Row<'c, 'de> {
     /// `None`, returns this row.
     #[inline(always)]
     fn inner(mut self) -> Self {
-        if let Kind::Optional(_) | Kind::Dict(_) = self.column.kind {
+        if let ColumnKind::Optional(_) | ColumnKind::Dict(_) = self.column.kind {
             (self.column, self.row) = self.column.innermost(self.row);
         }
         self
@@ -120,9 +122,9 @@ impl<'c, 'de> Row<'c, 'de> {
 
     /// The items that this row is one of.
     #[inline(always)]
-    fn items(&mut self) -> Option<(&mut Items<'de>, usize, &'c Budget)> {
+    fn items(&mut self) -> Option<(&mut EncodedRows<'de>, usize, &'c Budget)> {
         match &mut self.column.kind {
-            Kind::Items(items) => Some((items, self.row, self.allowance)),
+            ColumnKind::Items(items) => Some((items, self.row, self.allowance)),
             _ => None,
         }
     }
@@ -141,7 +143,7 @@ impl<'c, 'de> Row<'c, 'de> {
     #[inline(never)]
     fn number(&self, expected: &dyn de::Expected) -> Result<Numeric> {
         match &self.column.kind {
-            Kind::Numbers(numbers) => Ok(numbers.number(self.row)),
+            ColumnKind::Numbers(numbers) => Ok(numbers.number(self.row)),
             _ => Err(self.wrong(expected)),
         }
     }
@@ -156,7 +158,7 @@ impl<'c, 'de> Row<'c, 'de> {
         let mut row = Row::new(column, row, allowance).inner();
         or_item!(row, de => de.boolean(expected));
         match &row.column.kind {
-            Kind::Bools(bits) => Ok(bits.get(row.row)),
+            ColumnKind::Bools(bits) => Ok(bits.get(row.row)),
             _ => Err(row.wrong(expected)),
         }
     }
@@ -173,7 +175,7 @@ impl<'c, 'de> Row<'c, 'de> {
         let mut row = Row::new(column, row, allowance).inner();
         or_item!(row, de => de.number_as(expected, |number| convert(number, false)));
         let number = row.number(expected)?;
-        let exact = matches!(&row.column.kind, Kind::Numbers(numbers) if numbers.exact);
+        let exact = matches!(&row.column.kind, ColumnKind::Numbers(numbers) if numbers.exact);
         convert(number, exact).ok_or_else(|| row.wrong_number(number, expected))
     }
 
@@ -230,9 +232,9 @@ impl<'c, 'de> Row<'c, 'de> {
             return with_item(items, number, allowance, |de| de.unit(expected));
         }
         let is_unit = match &mut row.column.kind {
-            Kind::Unit | Kind::Optional(_) => true,
-            Kind::Lists(lists) => lists.0.range(row.row).is_empty(),
-            Kind::Tuples(columns) => columns.is_empty(),
+            ColumnKind::Unit | ColumnKind::Optional(_) => true,
+            ColumnKind::Lists(lists) => lists.0.range(row.row).is_empty(),
+            ColumnKind::Tuples(columns) => columns.is_empty(),
             _ => false,
         };
         if is_unit { Ok(()) } else { Err(row.wrong(expected)) }
@@ -240,18 +242,18 @@ impl<'c, 'de> Row<'c, 'de> {
 
     /// A text. `is_name` if it is only compared, so that nothing is allocated for it.
     #[inline(never)]
-    fn text(self, is_name: bool, expected: &dyn de::Expected) -> Result<Shown<'de, 'c>> {
+    fn text(self, is_name: bool, expected: &dyn de::Expected) -> Result<ShownText<'de, 'c>> {
         let Self { column, row, allowance, .. } = self;
         let at = column.at;
         let charge = |len: usize| if is_name { Ok(()) } else { allowance.charge(len as u64) };
         let text = match &mut column.kind {
-            Kind::Texts(cuts, texts) => {
+            ColumnKind::Texts(cuts, texts) => {
                 let text = text_of(cuts, texts, row);
                 // What is borrowed is in the input once.
-                let copied = if let Shown::Copied(text) = text { text.len() } else { 0 };
+                let copied = if let ShownText::Copied(text) = text { text.len() } else { 0 };
                 charge(copied).map(|()| text)
             }
-            Kind::Enums(enums) => {
+            ColumnKind::Enums(enums) => {
                 if enums.is_unit(row) {
                     let text = name_of(enums, row);
                     charge(text.as_str().len()).map(|()| text)
@@ -266,10 +268,10 @@ impl<'c, 'de> Row<'c, 'de> {
 
     /// A byte string, or a sequence of numbers for a visitor that wants bytes.
     #[inline(never)]
-    fn bytes(self, expected: &dyn de::Expected) -> Result<Bytes<'de, 'c>> {
+    fn bytes(self, expected: &dyn de::Expected) -> Result<SourceBytes<'de, 'c>> {
         let is_sequence = match &self.column.kind {
-            Kind::Tuples(_) => true,
-            Kind::Lists(lists) => !lists.1.is_u8(),
+            ColumnKind::Tuples(_) => true,
+            ColumnKind::Lists(lists) => !lists.1.is_u8(),
             _ => false,
         };
         if is_sequence {
@@ -278,27 +280,29 @@ impl<'c, 'de> Row<'c, 'de> {
         let Self { column, row, allowance, is_last, .. } = self;
         let at = column.at;
         let bytes = match &mut column.kind {
-            Kind::Bytes(_, data) if is_last => data.take(),
-            Kind::Bytes(cuts, data) => data.part(cuts.range(row)),
-            Kind::Lists(lists) => match &mut **lists {
-                (cuts, Column { kind: Kind::Numbers(numbers), .. }) => numbers.run(cuts.range(row)),
-                _ => Bytes::Borrowed(&[]),
+            ColumnKind::Bytes(_, data) if is_last => data.take(),
+            ColumnKind::Bytes(cuts, data) => data.part(cuts.range(row)),
+            ColumnKind::Lists(lists) => match &mut **lists {
+                (cuts, Column { kind: ColumnKind::Numbers(numbers), .. }) => {
+                    numbers.run(cuts.range(row))
+                }
+                _ => SourceBytes::Borrowed(&[]),
             },
             kind => return Err(wrong_row(kind, row, at, expected)),
         };
-        if let Bytes::Copied(bytes) = bytes {
+        if let SourceBytes::Copied(bytes) = bytes {
             allowance.charge(bytes.len() as u64)?;
         }
         Ok(bytes)
     }
 
     /// The elements of a sequence, which are bytes.
-    fn collected(self, expected: &dyn de::Expected) -> Result<Bytes<'de, 'c>> {
+    fn collected(self, expected: &dyn de::Expected) -> Result<SourceBytes<'de, 'c>> {
         let at = self.column.at;
         let mut elements = self.elements(Room::NONE, expected)?;
         let bytes = Collect.visit_seq(&mut elements);
         let bytes = bytes.and_then(|bytes| elements.close().map(|()| bytes));
-        bytes.map(Bytes::Owned).map_err(|error| located(error, at))
+        bytes.map(SourceBytes::Owned).map_err(|error| located(error, at))
     }
 
     /// The elements of a sequence. `room` is that of the elements.
@@ -307,26 +311,28 @@ impl<'c, 'de> Row<'c, 'de> {
         self,
         room: Room,
         expected: &dyn de::Expected,
-    ) -> Result<Elements<'c, 'de>> {
+    ) -> Result<RowElements<'c, 'de>> {
         let Self { column, row, allowance, .. } = self;
         let at = column.at;
         match &mut column.kind {
-            Kind::Lists(lists) => {
+            ColumnKind::Lists(lists) => {
                 let (cuts, column) = &mut **lists;
-                Ok(Elements::of_list(column, cuts.range(row), at, allowance, room))
+                Ok(RowElements::of_list(column, cuts.range(row), at, allowance, room))
             }
-            Kind::Tuples(columns) => Ok(Elements::of_tuple(columns, row, at, allowance, room)),
-            Kind::Bytes(cuts, bytes) => {
+            ColumnKind::Tuples(columns) => {
+                Ok(RowElements::of_tuple(columns, row, at, allowance, room))
+            }
+            ColumnKind::Bytes(cuts, bytes) => {
                 let range = cuts.range(row);
                 let rows = 0..range.len();
-                let numbers = Numbers::new(NumberType::U8, bytes.clone().cut(range));
-                let column = Column::new(at, Kind::Numbers(numbers));
-                Ok(Elements::own(column, rows, allowance, room))
+                let numbers = ColumnNumbers::new(NumberType::U8, bytes.clone().cut(range));
+                let column = Column::new(at, ColumnKind::Numbers(numbers));
+                Ok(RowElements::own(column, rows, allowance, room))
             }
-            Kind::Tensors(tensors) => {
+            ColumnKind::Tensors(tensors) => {
                 let column = super::tensors::sequence(tensors, row, at, expected);
                 let (column, rows) = column.map_err(|error| located(error, at))?;
-                Ok(Elements::own(column, rows, allowance, room))
+                Ok(RowElements::own(column, rows, allowance, room))
             }
             kind => Err(wrong_row(kind, row, at, expected)),
         }
@@ -334,32 +340,32 @@ impl<'c, 'de> Row<'c, 'de> {
 
     /// The entries of a map, or the fields of a struct, which are not counted.
     #[inline(never)]
-    fn entries(self, room: MapRoom, expected: &dyn de::Expected) -> Result<Entries<'c, 'de>> {
+    fn entries(self, room: MapRoom, expected: &dyn de::Expected) -> Result<RowEntries<'c, 'de>> {
         let Self { column, row, allowance, .. } = self;
         let at = column.at;
         match &mut column.kind {
-            Kind::Structs(structs) => {
-                Ok(Entries::of_fields(&mut structs.fields, row, at, allowance, room))
+            ColumnKind::Structs(structs) => {
+                Ok(RowEntries::of_fields(&mut structs.fields, row, at, allowance, room))
             }
-            Kind::Maps(maps) => Ok(Entries::of_map(maps, row, at, allowance, room)),
-            Kind::Enums(enums) => match Self::variant_of(enums, row, allowance, false) {
-                (name, Some(content)) => Ok(Entries::one(name, content, at, allowance)),
+            ColumnKind::Maps(maps) => Ok(RowEntries::of_map(maps, row, at, allowance, room)),
+            ColumnKind::Enums(enums) => match Self::variant_of(enums, row, allowance, false) {
+                (name, Some(content)) => Ok(RowEntries::one(name, content, at, allowance)),
                 (_, None) => Err(invalid(Unexpected::Other("text string"), expected).at(at)),
             },
-            Kind::Tensors(tensors) => Presented::row(tensors, row).entries(at, allowance),
+            ColumnKind::Tensors(tensors) => Presented::row(tensors, row).entries(at, allowance),
             kind => Err(wrong_row(kind, row, at, expected)),
         }
     }
 
     /// The fields of a struct, or its elements, because some other encoders write structs as arrays.
     #[inline(never)]
-    fn fields(self, expected: &dyn de::Expected) -> Result<Compound<'c, 'de>> {
+    fn fields(self, expected: &dyn de::Expected) -> Result<RowCompound<'c, 'de>> {
         match &self.column.kind {
-            Kind::Lists(_) | Kind::Tuples(_) => {
-                self.elements(Room::INSIDE, expected).map(Compound::Elements)
+            ColumnKind::Lists(_) | ColumnKind::Tuples(_) => {
+                self.elements(Room::INSIDE, expected).map(RowCompound::Elements)
             }
-            Kind::Tensors(_) => Err(self.wrong(expected)),
-            _ => self.entries(MapRoom::INSIDE, expected).map(Compound::Entries),
+            ColumnKind::Tensors(_) => Err(self.wrong(expected)),
+            _ => self.entries(MapRoom::INSIDE, expected).map(RowCompound::Entries),
         }
     }
 
@@ -369,29 +375,29 @@ impl<'c, 'de> Row<'c, 'de> {
         row: usize,
         allowance: &'c Budget,
         can_repeat: bool,
-    ) -> (Shown<'de, 'c>, Option<Self>) {
+    ) -> (ShownText<'de, 'c>, Option<Self>) {
         let (code, row) = enums.entry(row);
         let content = match enums.columns.get_mut(code) {
             Some(Some(column)) => Some(Self { can_repeat, ..Self::new(column, row, allowance) }),
             _ => None,
         };
-        (enums.names.get(code).map_or(Shown::Borrowed(""), shown), content)
+        (enums.names.get(code).map_or(ShownText::Borrowed(""), shown), content)
     }
 
     /// An enum.
     #[inline(never)]
-    fn variant(self, expected: &dyn de::Expected) -> Result<Variant<'c, 'de>> {
+    fn variant(self, expected: &dyn de::Expected) -> Result<RowVariant<'c, 'de>> {
         let Self { column, row, allowance, can_repeat, .. } = self;
         let at = column.at;
         let (key, content) = match &mut column.kind {
-            Kind::Enums(enums) => {
+            ColumnKind::Enums(enums) => {
                 let (name, content) = Self::variant_of(enums, row, allowance, can_repeat);
-                (Key::Name(Name::new(name, allowance)), content)
+                (EntryKey::Name(RowName::new(name, allowance)), content)
             }
-            Kind::Texts(cuts, texts) => {
-                (Key::Name(Name::new(text_of(cuts, texts, row), allowance)), None)
+            ColumnKind::Texts(cuts, texts) => {
+                (EntryKey::Name(RowName::new(text_of(cuts, texts, row), allowance)), None)
             }
-            Kind::Structs(structs) => {
+            ColumnKind::Structs(structs) => {
                 let present = structs.fields.iter().filter(|field| field.is_present(row)).count();
                 let field = structs.fields.iter_mut().find(|field| field.is_present(row));
                 let Some(field) = field.filter(|_| present == 1) else {
@@ -399,19 +405,19 @@ impl<'c, 'de> Row<'c, 'de> {
                 };
                 let row = field.inner(row);
                 let content = Self::new(&mut field.column, row, allowance);
-                (Key::Name(Name::new(shown(&field.name), allowance)), Some(content))
+                (EntryKey::Name(RowName::new(shown(&field.name), allowance)), Some(content))
             }
-            Kind::Maps(maps) => {
+            ColumnKind::Maps(maps) => {
                 let range = maps.cuts.range(row);
                 if range.len() != 1 {
                     return Err(not_one_entry(range.len()).at(at));
                 }
                 let content = Self::new(&mut maps.values, range.start, allowance);
-                (Key::Row(Self::new(&mut maps.keys, range.start, allowance)), Some(content))
+                (EntryKey::Row(Self::new(&mut maps.keys, range.start, allowance)), Some(content))
             }
             kind => return Err(wrong_row(kind, row, at, expected)),
         };
-        Ok(Variant::new(key, content))
+        Ok(RowVariant::new(key, content))
     }
 
     /// Goes into options up to a value, or to an option that has to be visited as one, because its value begins with another
@@ -432,58 +438,65 @@ impl<'c, 'de> Row<'c, 'de> {
 
     /// The value for a visitor of any type.
     #[inline(never)]
-    fn find(self, expected: &dyn de::Expected) -> Result<Found<'c, 'de>> {
+    fn find(self, expected: &dyn de::Expected) -> Result<RowContent<'c, 'de>> {
         match &self.column.kind {
-            Kind::Numbers(numbers) => Ok(Found::Number(numbers.number(self.row))),
-            Kind::Bools(bits) => Ok(Found::Bool(bits.get(self.row))),
-            Kind::Unit | Kind::Optional(_) => Ok(Found::Unit),
-            Kind::Texts(..) => self.text(false, expected).map(Found::Text),
-            Kind::Enums(enums) if enums.is_unit(self.row) => {
-                self.text(false, expected).map(Found::Text)
+            ColumnKind::Numbers(numbers) => Ok(RowContent::Number(numbers.number(self.row))),
+            ColumnKind::Bools(bits) => Ok(RowContent::Bool(bits.get(self.row))),
+            ColumnKind::Unit | ColumnKind::Optional(_) => Ok(RowContent::Unit),
+            ColumnKind::Texts(..) => self.text(false, expected).map(RowContent::Text),
+            ColumnKind::Enums(enums) if enums.is_unit(self.row) => {
+                self.text(false, expected).map(RowContent::Text)
             }
-            Kind::Bytes(..) => self.bytes(expected).map(Found::Bytes),
-            Kind::Structs(_) | Kind::Maps(_) | Kind::Enums(_) | Kind::Tensors(_) => {
+            ColumnKind::Bytes(..) => self.bytes(expected).map(RowContent::Bytes),
+            ColumnKind::Structs(_)
+            | ColumnKind::Maps(_)
+            | ColumnKind::Enums(_)
+            | ColumnKind::Tensors(_) => {
                 let entries = self.entries(MapRoom::NONE, expected)?;
-                Ok(Found::Compound(Compound::Entries(entries)))
+                Ok(RowContent::Compound(RowCompound::Entries(entries)))
             }
-            Kind::Lists(_) | Kind::Tuples(_) => {
+            ColumnKind::Lists(_) | ColumnKind::Tuples(_) => {
                 let elements = self.elements(Room::NONE, expected)?;
-                Ok(Found::Compound(Compound::Elements(elements)))
+                Ok(RowContent::Compound(RowCompound::Elements(elements)))
             }
-            Kind::Items(_) | Kind::Dict(_) => Err(self.wrong(expected)),
+            ColumnKind::Items(_) | ColumnKind::Dict(_) => Err(self.wrong(expected)),
         }
     }
 }
 
 /// A name, as a text.
 #[inline(always)]
-pub(super) fn shown<'c, 'de>(name: &'c Cow<'de, str>) -> Shown<'de, 'c> {
+pub(super) fn shown<'c, 'de>(name: &'c Cow<'de, str>) -> ShownText<'de, 'c> {
     match name {
-        Cow::Borrowed(name) => Shown::Borrowed(name),
-        Cow::Owned(name) => Shown::Copied(name),
+        Cow::Borrowed(name) => ShownText::Borrowed(name),
+        Cow::Owned(name) => ShownText::Copied(name),
     }
 }
 
 /// The name of the variant of a row.
-fn name_of<'c, 'de>(enums: &'c Enum<'de>, row: usize) -> Shown<'de, 'c> {
-    enums.names.get(enums.code(row)).map_or(Shown::Borrowed(""), shown)
+fn name_of<'c, 'de>(enums: &'c Enum<'de>, row: usize) -> ShownText<'de, 'c> {
+    enums.names.get(enums.code(row)).map_or(ShownText::Borrowed(""), shown)
 }
 
 /// The text of a row. The offsets were checked to be between characters.
-fn text_of<'c, 'de>(cuts: &mut Cuts<'de>, texts: &'c TextData<'de>, row: usize) -> Shown<'de, 'c> {
+fn text_of<'c, 'de>(
+    cuts: &mut Offsets<'de>,
+    texts: &'c TextData<'de>,
+    row: usize,
+) -> ShownText<'de, 'c> {
     let range = cuts.range(row);
     match texts {
-        TextData::Borrowed(text) => Shown::Borrowed(text.get(range).unwrap_or_default()),
-        TextData::Owned(text) => Shown::Copied(text.get(range).unwrap_or_default()),
+        TextData::Borrowed(text) => ShownText::Borrowed(text.get(range).unwrap_or_default()),
+        TextData::Owned(text) => ShownText::Copied(text.get(range).unwrap_or_default()),
     }
 }
 
 /// The error for a row of a kind that the visitor does not expect. The column is at offset `at`.
 #[cold]
-fn wrong_row(kind: &Kind<'_>, row: usize, at: u64, expected: &dyn de::Expected) -> Error {
+fn wrong_row(kind: &ColumnKind<'_>, row: usize, at: u64, expected: &dyn de::Expected) -> Error {
     let error = match kind {
-        Kind::Numbers(numbers) => wrong_number(numbers.number(row), expected),
-        Kind::Bools(bits) => invalid(Unexpected::Bool(bits.get(row)), expected),
+        ColumnKind::Numbers(numbers) => wrong_number(numbers.number(row), expected),
+        ColumnKind::Bools(bits) => invalid(Unexpected::Bool(bits.get(row)), expected),
         _ => invalid(Unexpected::Other(kind.name()), expected),
     };
     located(error, at)
@@ -504,7 +517,7 @@ macro_rules! integers {
     ($($method:ident $visit:ident $type:ty, $kind:ident;)*) => {$(
         #[inline]
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-            if let Kind::Numbers(numbers) = &self.column.kind {
+            if let ColumnKind::Numbers(numbers) = &self.column.kind {
                 if numbers.kind == NumberType::$kind {
                     return visitor.$visit(<$type>::from_le_bytes(numbers.word(self.row)));
                 }
@@ -535,28 +548,28 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
         or_item!(row, de => de.deserialize_any(visitor));
         let at = row.column.at;
         let value = match row.find(&visitor)? {
-            Found::Number(Numeric::Single(value)) => visitor.visit_f32(value),
-            Found::Number(Numeric::Double(value)) => visitor.visit_f64(value),
-            Found::Number(number) => {
+            RowContent::Number(Numeric::Single(value)) => visitor.visit_f32(value),
+            RowContent::Number(Numeric::Double(value)) => visitor.visit_f64(value),
+            RowContent::Number(number) => {
                 let value = number.as_int().unwrap_or_default();
                 match (u64::try_from(value), i64::try_from(value)) {
                     (Ok(value), _) => visitor.visit_u64(value),
                     (_, value) => visitor.visit_i64(value.unwrap_or_default()),
                 }
             }
-            Found::Bool(value) => visitor.visit_bool(value),
-            Found::Unit => visitor.visit_unit(),
-            Found::Text(text) => text.visit(visitor),
-            Found::Bytes(bytes) => visit_bytes(bytes, visitor),
-            Found::Compound(Compound::Elements(elements)) => elements.visit(visitor),
-            Found::Compound(Compound::Entries(entries)) => entries.visit(visitor),
+            RowContent::Bool(value) => visitor.visit_bool(value),
+            RowContent::Unit => visitor.visit_unit(),
+            RowContent::Text(text) => text.visit(visitor),
+            RowContent::Bytes(bytes) => visit_bytes(bytes, visitor),
+            RowContent::Compound(RowCompound::Elements(elements)) => elements.visit(visitor),
+            RowContent::Compound(RowCompound::Entries(entries)) => entries.visit(visitor),
         };
         value.map_err(|error| located(error, at))
     }
 
     #[inline]
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        if let Kind::Bools(bits) = &self.column.kind {
+        if let ColumnKind::Bools(bits) = &self.column.kind {
             return visitor.visit_bool(bits.get(self.row));
         }
         let value = Row::bool(self.column, self.row, self.allowance, &visitor)?;
@@ -587,7 +600,7 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
 
     #[inline]
     fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        if let Kind::Numbers(numbers) = &self.column.kind
+        if let ColumnKind::Numbers(numbers) = &self.column.kind
             && numbers.kind == NumberType::F32
         {
             return visitor.visit_f32(f32::from_le_bytes(numbers.word(self.row)));
@@ -598,7 +611,7 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
 
     #[inline]
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        if let Kind::Numbers(numbers) = &self.column.kind
+        if let ColumnKind::Numbers(numbers) = &self.column.kind
             && numbers.kind == NumberType::F64
         {
             return visitor.visit_f64(f64::from_le_bytes(numbers.word(self.row)));
@@ -631,7 +644,7 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
         let mut row = self.inner();
         or_item!(row, de => de.deserialize_bytes(visitor));
         match row.bytes(&visitor)? {
-            Bytes::Owned(bytes) => visit_collected(bytes, visitor),
+            SourceBytes::Owned(bytes) => visit_collected(bytes, visitor),
             bytes => visit_bytes(bytes, visitor),
         }
     }
@@ -642,13 +655,13 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
 
     #[inline]
     fn deserialize_option<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value> {
-        if let Kind::Dict(_) = self.column.kind {
+        if let ColumnKind::Dict(_) = self.column.kind {
             (self.column, self.row) = self.column.distinct(self.row);
         }
         or_item!(self, de => de.deserialize_option(visitor));
         match &self.column.kind {
-            Kind::Unit => visitor.visit_none(),
-            Kind::Optional(_) => match self.column.some(self.row) {
+            ColumnKind::Unit => visitor.visit_none(),
+            ColumnKind::Optional(_) => match self.column.some(self.row) {
                 Some(inner) => {
                     let column = self.column.inside();
                     visitor.visit_some(Self {
@@ -739,23 +752,23 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value> {
-        if let Kind::Structs(structs) = &mut self.column.kind {
+        if let ColumnKind::Structs(structs) = &mut self.column.kind {
             self.allowance.charge_box::<V::Value>()?;
             let at = self.column.at;
             if self.can_repeat && structs.is_in_order(fields) {
-                let fields = Elements::of_struct(structs, self.row, at, self.allowance);
+                let fields = RowElements::of_struct(structs, self.row, at, self.allowance);
                 return fields.visit(visitor);
             }
             let fields = &mut structs.fields;
-            return Entries::of_fields(fields, self.row, at, self.allowance, MapRoom::INSIDE)
+            return RowEntries::of_fields(fields, self.row, at, self.allowance, MapRoom::INSIDE)
                 .visit(visitor);
         }
         let mut row = self.inner();
         or_item!(row, de => de.deserialize_struct(name, fields, visitor));
         row.allowance.charge_box::<V::Value>()?;
         match row.fields(&visitor)? {
-            Compound::Entries(entries) => entries.visit(visitor),
-            Compound::Elements(elements) => elements.visit(visitor),
+            RowCompound::Entries(entries) => entries.visit(visitor),
+            RowCompound::Elements(elements) => elements.visit(visitor),
         }
     }
 
@@ -780,7 +793,7 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
         let mut row = self.inner();
         or_item!(row, de => de.deserialize_identifier(visitor));
         match &row.column.kind {
-            Kind::Bytes(..) => visit_bytes(row.bytes(&visitor)?, visitor),
+            ColumnKind::Bytes(..) => visit_bytes(row.bytes(&visitor)?, visitor),
             _ => row.text(true, &visitor)?.visit(visitor),
         }
     }
@@ -806,15 +819,15 @@ impl<'c, 'de> Row<'c, 'de> {
     #[inline]
     fn sequence<V: Visitor<'de>>(mut self, room: Room, visitor: V) -> Result<V::Value> {
         let fill = bulk::fills::<V>();
-        if let Kind::Lists(_) = self.column.kind
+        if let ColumnKind::Lists(_) = self.column.kind
             && let Some(vec) = fill.and_then(|fill| self.filled(fill))
         {
             return vec?.into().ok_or_else(not_the_vector);
         }
-        if let Kind::Lists(lists) = &mut self.column.kind {
+        if let ColumnKind::Lists(lists) = &mut self.column.kind {
             let (cuts, column) = &mut **lists;
             let (rows, at) = (cuts.range(self.row), self.column.at);
-            return Elements::of_list(column, rows, at, self.allowance, room).visit(visitor);
+            return RowElements::of_list(column, rows, at, self.allowance, room).visit(visitor);
         }
         self.other_sequence(fill, room, visitor)
     }
@@ -839,11 +852,11 @@ impl<'c, 'de> Row<'c, 'de> {
     fn filled(&mut self, fill: Fill) -> Option<Result<AnyVec>> {
         let at = self.column.at;
         let made = match &mut self.column.kind {
-            Kind::Lists(lists) => {
+            ColumnKind::Lists(lists) => {
                 let (cuts, elements) = &mut **lists;
                 vec_of_rows(elements, cuts.range(self.row), self.allowance, fill)?
             }
-            Kind::Tensors(tensors) => vec_of_tensor(tensors, self.row, self.allowance, fill)?,
+            ColumnKind::Tensors(tensors) => vec_of_tensor(tensors, self.row, self.allowance, fill)?,
             _ => return None,
         };
         Some(made.map_err(|error| located(error, at)))
@@ -851,7 +864,7 @@ impl<'c, 'de> Row<'c, 'de> {
 
     /// Passes the row to this crate's own visitor of tensors.
     pub(super) fn tensor<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        if let Kind::Tensors(tensors) = &self.column.kind
+        if let ColumnKind::Tensors(tensors) = &self.column.kind
             && let Some((meta, bytes)) = tensors.usual_row(self.row)
         {
             let made = visitor.visit_enum(WholeTensor::new(meta, bytes));
@@ -860,7 +873,8 @@ impl<'c, 'de> Row<'c, 'de> {
         let mut row = self.inner();
         or_item!(row, de => de.tensor(visitor));
         let at = row.column.at;
-        if let Kind::Structs(_) | Kind::Maps(_) | Kind::Enums(_) = row.column.kind {
+        if let ColumnKind::Structs(_) | ColumnKind::Maps(_) | ColumnKind::Enums(_) = row.column.kind
+        {
             // The form that other serde formats write for a tensor.
             return visitor.visit_newtype_struct(row).map_err(|error| located(error, at));
         }
@@ -873,20 +887,21 @@ impl<'c, 'de> Row<'c, 'de> {
     fn presented(self, expected: &dyn de::Expected) -> Result<Presented<'c, 'de>> {
         let Self { column, row, allowance, .. } = self;
         let at = column.at;
-        if let Kind::Tuples(_) = &column.kind {
+        if let ColumnKind::Tuples(_) = &column.kind {
             return Self::plain(column, row, allowance, expected);
         }
         let rows = match &mut column.kind {
-            Kind::Lists(lists) => lists.0.range(row),
+            ColumnKind::Lists(lists) => lists.0.range(row),
             _ => 0..0,
         };
-        if matches!(&column.kind, Kind::Lists(lists) if rows.is_empty() || !lists.1.is_float()) {
+        if matches!(&column.kind, ColumnKind::Lists(lists) if rows.is_empty() || !lists.1.is_float())
+        {
             return Self::plain(column, row, allowance, expected);
         }
         let presented = match &mut column.kind {
-            Kind::Tensors(tensors) => Presented::row(tensors, row),
-            Kind::Lists(lists) => match &lists.1.kind {
-                Kind::Numbers(numbers) => Presented::floats(numbers, rows),
+            ColumnKind::Tensors(tensors) => Presented::row(tensors, row),
+            ColumnKind::Lists(lists) => match &lists.1.kind {
+                ColumnKind::Numbers(numbers) => Presented::floats(numbers, rows),
                 kind => return Err(wrong_row(kind, row, at, expected)),
             },
             kind => return Err(wrong_row(kind, row, at, expected)),

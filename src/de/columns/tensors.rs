@@ -8,20 +8,21 @@ use std::rc::Rc;
 use half::bf16;
 use serde::de::{self, Deserialize, SeqAccess, Unexpected, Visitor};
 
-use super::access::{Elements, Entries};
+use super::access::{RowElements, RowEntries};
 use crate::budget::{Budget, Room};
 use crate::de::items::show;
 use crate::dtype::DType;
-use crate::elements::Elements as Payload;
+use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Held, Slot};
-use crate::io::source::Bytes;
+use crate::io::source::SourceBytes;
 use crate::meta::{Order, TensorMeta};
 use crate::number::Number;
 use crate::serde_model::{Narrowing, invalid};
 use crate::shape::Shape;
 use crate::wire::columns::{
-    Bits, Column, Cuts, Data, Field, Kind, Lengths, NumberType, Numbers, Tensors, TextData,
+    Bitmap, Column, ColumnData, ColumnKind, ColumnNumbers, Field, NumberType, Offsets, RowLengths,
+    Tensors, TextData,
 };
 use crate::wire::number::Numeric;
 
@@ -32,7 +33,7 @@ pub struct Presented<'c, 'de> {
     stated: bool,
     held: Held,
     /// There are none if the elements are held.
-    bytes: Bytes<'de, 'c>,
+    bytes: SourceBytes<'de, 'c>,
 }
 
 impl<'c, 'de> Presented<'c, 'de> {
@@ -46,20 +47,20 @@ impl<'c, 'de> Presented<'c, 'de> {
 
     /// Floats of a column. They have the type that they have in a plain array too, and can be borrowed. The type of integers
     /// depends on the other rows.
-    pub fn floats(numbers: &'c Numbers<'de>, rows: Range<usize>) -> Self {
+    pub fn floats(numbers: &'c ColumnNumbers<'de>, rows: Range<usize>) -> Self {
         let (dtype, shape) = (numbers.kind.dtype(), Shape::from([rows.len()]));
         let meta = TensorMeta { dtype, shape, order: Order::C };
         Self { meta, stated: false, held: Held::Nothing, bytes: numbers.run(rows) }
     }
 
     /// A sequence of numbers that is not packed.
-    pub fn plain(mut elements: Elements<'_, 'de>, allowance: &Budget) -> Result<Self> {
+    pub fn plain(mut elements: RowElements<'_, 'de>, allowance: &Budget) -> Result<Self> {
         let numbers = PlainArray.visit_seq(&mut elements)?;
         elements.close()?;
         allowance.charge(numbers.elements_len())?;
         let (meta, elements) = numbers.tensor()?;
         let held = Held::Elements(Box::new(elements));
-        Ok(Self { meta, stated: false, held, bytes: Bytes::Borrowed(&[]) })
+        Ok(Self { meta, stated: false, held, bytes: SourceBytes::Borrowed(&[]) })
     }
 
     /// Takes the memory that the tensor needs.
@@ -80,8 +81,8 @@ impl<'c, 'de> Presented<'c, 'de> {
     }
 
     /// The tensor for any other visitor, which sees a map of dtype, shape, order and data.
-    pub fn entries(self, at: u64, allowance: &'c Budget) -> Result<Entries<'c, 'de>> {
-        Entries::of_tensor(&self.meta, self.bytes, at, allowance)
+    pub fn entries(self, at: u64, allowance: &'c Budget) -> Result<RowEntries<'c, 'de>> {
+        RowEntries::of_tensor(&self.meta, self.bytes, at, allowance)
     }
 }
 
@@ -93,7 +94,7 @@ pub fn sequence<'de>(
     expected: &dyn de::Expected,
 ) -> Result<(Column<'de>, Range<usize>)> {
     check_rank(tensors.shape.len(), expected)?;
-    let bytes = Data::from(tensors.row(row));
+    let bytes = ColumnData::from(tensors.row(row));
     numbers(&tensors.dtype, Narrowing::Exact, bytes, at)
 }
 
@@ -110,21 +111,21 @@ pub fn check_rank(rank: usize, expected: &dyn de::Expected) -> Result<()> {
 fn numbers<'de>(
     dtype: &DType,
     narrowing: Narrowing,
-    bytes: Data<'de>,
+    bytes: ColumnData<'de>,
     at: u64,
 ) -> Result<(Column<'de>, Range<usize>)> {
     let (kind, bytes) = match dtype {
         DType::Bool => {
             let rows = 0..bytes.len();
-            let bits = Bits(Data::Owned(Rc::new(bits_of(bytes.as_slice())?)));
-            return Ok((Column::new(at, Kind::Bools(bits)), rows));
+            let bits = Bitmap(ColumnData::Owned(Rc::new(bits_of(bytes.as_slice())?)));
+            return Ok((Column::new(at, ColumnKind::Bools(bits)), rows));
         }
         // Each is a number of type f32.
         DType::BF16 => {
             let words =
                 bytes.as_slice().as_chunks().0.iter().map(|word| bf16::from_le_bytes(*word));
             let bytes = words.flat_map(|number| number.to_f32().to_le_bytes()).collect();
-            (NumberType::F32, Data::Owned(Rc::new(bytes)))
+            (NumberType::F32, ColumnData::Owned(Rc::new(bytes)))
         }
         dtype => match NumberType::of(dtype) {
             Some(kind) => (kind, bytes),
@@ -135,9 +136,9 @@ fn numbers<'de>(
         },
     };
     let rows = 0..bytes.len() / kind.size();
-    let mut numbers = Numbers::new(kind, bytes);
+    let mut numbers = ColumnNumbers::new(kind, bytes);
     numbers.exact = narrowing == Narrowing::Exact;
-    Ok((Column::new(at, Kind::Numbers(numbers)), rows))
+    Ok((Column::new(at, ColumnKind::Numbers(numbers)), rows))
 }
 
 fn bits_of(bools: &[u8]) -> Result<Vec<u8>> {
@@ -158,31 +159,33 @@ fn bits_of(bools: &[u8]) -> Result<Vec<u8>> {
 /// size. Most are not larger than a `Value`.
 const DIM: usize = 3 * 32;
 
-impl<'c, 'de> Entries<'c, 'de> {
+impl<'c, 'de> RowEntries<'c, 'de> {
     /// A tensor as other formats write it: a struct of four fields.
     pub fn of_tensor(
         meta: &TensorMeta,
-        payload: Bytes<'de, '_>,
+        payload: SourceBytes<'de, '_>,
         at: u64,
         allowance: &'c Budget,
     ) -> Result<Self> {
         let text = |text: &str| {
-            let cuts = Cuts::new(Lengths::Same(text.len()));
-            Kind::Texts(cuts, TextData::Owned(text.to_owned()))
+            let cuts = Offsets::new(RowLengths::Same(text.len()));
+            ColumnKind::Texts(cuts, TextData::Owned(text.to_owned()))
         };
         let dims = meta.shape.iter().flat_map(|&dim| (dim as u64).to_le_bytes()).collect();
-        let dims = Numbers::new(NumberType::U64, Data::Owned(Rc::new(dims)));
-        let shape =
-            (Cuts::new(Lengths::Same(meta.shape.len())), Column::new(at, Kind::Numbers(dims)));
-        if let Bytes::Copied(bytes) = payload {
+        let dims = ColumnNumbers::new(NumberType::U64, ColumnData::Owned(Rc::new(dims)));
+        let shape = (
+            Offsets::new(RowLengths::Same(meta.shape.len())),
+            Column::new(at, ColumnKind::Numbers(dims)),
+        );
+        if let SourceBytes::Copied(bytes) = payload {
             allowance.charge(bytes.len() as u64)?;
         }
-        let payload = Data::from(payload);
+        let payload = ColumnData::from(payload);
         let fields = [
             ("dtype", text(meta.dtype.name())),
-            ("shape", Kind::Lists(Box::new(shape))),
+            ("shape", ColumnKind::Lists(Box::new(shape))),
             ("order", text(meta.order.name())),
-            ("data", Kind::Bytes(Cuts::new(Lengths::Same(payload.len())), payload)),
+            ("data", ColumnKind::Bytes(Offsets::new(RowLengths::Same(payload.len())), payload)),
         ];
         let keys = fields.iter().map(|(name, _)| name.len()).sum::<usize>();
         let dims = meta.shape.len().saturating_mul(DIM);
@@ -196,16 +199,16 @@ impl<'c, 'de> Entries<'c, 'de> {
     }
 }
 
-impl<'c, 'de> Elements<'c, 'de> {
+impl<'c, 'de> RowElements<'c, 'de> {
     /// The little-endian numbers in `bytes`, which are at offset `at`.
     pub fn of_numbers(
         dtype: &DType,
         narrowing: Narrowing,
-        bytes: Bytes<'de, '_>,
+        bytes: SourceBytes<'de, '_>,
         at: u64,
         allowance: &'c Budget,
     ) -> Result<Self> {
-        let (column, rows) = numbers(dtype, narrowing, Data::from(bytes), at)?;
+        let (column, rows) = numbers(dtype, narrowing, ColumnData::from(bytes), at)?;
         Ok(Self::own(column, rows, allowance, Room::NONE))
     }
 }
@@ -239,12 +242,12 @@ pub struct PlainNumbers {
 impl PlainNumbers {
     /// The most bytes that the elements of the tensor take.
     pub fn elements_len(&self) -> u64 {
-        (self.numbers.len() as u64).saturating_mul(Payload::MAX_NUMBER)
+        (self.numbers.len() as u64).saturating_mul(Elements::MAX_NUMBER)
     }
 
     /// The tensor that they are.
-    fn tensor(&self) -> Result<(TensorMeta, Payload)> {
-        let elements = Payload::of_plain_array(&self.numbers, self.are_single)?;
+    fn tensor(&self) -> Result<(TensorMeta, Elements)> {
+        let elements = Elements::of_plain_array(&self.numbers, self.are_single)?;
         let shape = Shape::from([elements.len()]);
         Ok((TensorMeta { dtype: elements.dtype(), shape, order: Order::C }, elements))
     }
@@ -264,13 +267,13 @@ struct PlainNumber {
 
 impl<'de> Deserialize<'de> for PlainNumber {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(NumberVisitor)
+        deserializer.deserialize_any(PlainNumberVisitor)
     }
 }
 
-struct NumberVisitor;
+struct PlainNumberVisitor;
 
-impl Visitor<'_> for NumberVisitor {
+impl Visitor<'_> for PlainNumberVisitor {
     type Value = PlainNumber;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -9,7 +9,7 @@ use crate::de::bulk::Fill;
 use crate::elements::{self, Element, Elements};
 use crate::error::Result;
 use crate::mem::{self, AnyVec};
-use crate::wire::columns::{Column, Kind, NumberType, Tensors};
+use crate::wire::columns::{Column, ColumnKind, NumberType, Tensors};
 
 /// The `Vec` of these elements that some rows make. `None` if the rows have to be read one by one.
 pub fn vec_of_rows(
@@ -44,7 +44,7 @@ fn floats<A: Element + Pod>(
     rows: Range<usize>,
     allowance: &Budget,
 ) -> Option<Result<Vec<A>>> {
-    let Kind::Numbers(numbers) = &column.kind else { return None };
+    let ColumnKind::Numbers(numbers) = &column.kind else { return None };
     let bytes = numbers.next_run(kind, rows)?;
     if let Err(error) = allowance.charge(bytes.len() as u64) {
         return Some(Err(error));
@@ -76,7 +76,7 @@ fn converted<A: TryFrom<i64>>(
     rows: Range<usize>,
     allowance: &Budget,
 ) -> Option<Result<Vec<A>>> {
-    let Kind::Numbers(numbers) = &column.kind else { return None };
+    let ColumnKind::Numbers(numbers) = &column.kind else { return None };
     if let Err(error) = charge::<A>(rows.len(), allowance) {
         return Some(Err(error));
     }
@@ -89,7 +89,7 @@ fn converted<A: TryFrom<i64>>(
 
 #[inline(always)]
 fn bools(column: &Column<'_>, rows: Range<usize>, allowance: &Budget) -> Option<Result<Vec<bool>>> {
-    let Kind::Bools(bits) = &column.kind else { return None };
+    let ColumnKind::Bools(bits) = &column.kind else { return None };
     Some(match charge::<bool>(rows.len(), allowance) {
         Ok(()) => Ok(rows.map(|row| bits.get(row)).collect()),
         Err(error) => Err(error),

@@ -1,4 +1,4 @@
-//! [`Node`]: the values of one column that are collected until their group ends.
+//! [`ColumnBuilder`]: the values of one column that are collected until their group ends.
 
 use super::bytes::Bytes;
 use crate::meta::TensorMeta;
@@ -6,46 +6,46 @@ use crate::ser::pack::Kind;
 
 /// The values of a column, and of the columns in it. The first value decides the kind.
 #[derive(Default)]
-pub enum Node {
+pub enum ColumnBuilder {
     /// No value was added yet.
     #[default]
     Empty,
     Unit(usize),
     /// One byte for each value, 0 or 1.
     Bools(Bytes),
-    Numbers(Numbers),
-    Strings(Strings),
-    Tensors(Box<Tensors>),
-    Optional(Box<Optional>),
-    /// A field that is missing in some rows. Only in [`Struct`].
-    Present(Box<Optional>),
-    List(Box<List>),
-    Map(Box<Map>),
-    Tuple(Box<Tuple>),
-    Struct(Box<Struct>),
-    Enum(Box<Enum>),
+    Numbers(NumbersBuilder),
+    Strings(StringsBuilder),
+    Tensors(Box<TensorsBuilder>),
+    Optional(Box<OptionalBuilder>),
+    /// A field that is missing in some rows. Only in [`StructBuilder`].
+    Present(Box<OptionalBuilder>),
+    List(Box<ListBuilder>),
+    Map(Box<MapBuilder>),
+    Tuple(Box<TupleBuilder>),
+    Struct(Box<StructBuilder>),
+    Enum(Box<EnumBuilder>),
     /// Encoded items, for values that fit into none of the other columns.
-    Items(Items),
-    /// A column that got a value which does not fit into it: see [`Node::settle`].
-    Misfit(Box<Node>),
+    Items(ItemsBuilder),
+    /// A column that got a value which does not fit into it: see [`ColumnBuilder::settle`].
+    Misfit(Box<ColumnBuilder>),
 }
 
 /// Numbers of one type, little-endian.
-pub struct Numbers {
+pub struct NumbersBuilder {
     pub kind: Kind,
     pub bytes: Bytes,
 }
 
 /// Texts or byte strings.
 #[derive(Default)]
-pub struct Strings {
+pub struct StringsBuilder {
     pub is_text: bool,
-    pub lengths: Lengths,
+    pub lengths: LengthsBuilder,
     pub bytes: Bytes,
 }
 
 /// Tensors of one dtype and shape, in row-major order.
-pub struct Tensors {
+pub struct TensorsBuilder {
     /// The metadata of each tensor.
     pub meta: TensorMeta,
     /// The length of each tensor in bytes.
@@ -56,71 +56,71 @@ pub struct Tensors {
 
 /// `bits` has one byte for each row: 1 if there is a value in `node`, otherwise 0.
 #[derive(Default)]
-pub struct Optional {
+pub struct OptionalBuilder {
     pub bits: Bytes,
-    pub node: Node,
+    pub node: ColumnBuilder,
 }
 
 #[derive(Default)]
-pub struct List {
-    pub lengths: Lengths,
-    pub node: Node,
+pub struct ListBuilder {
+    pub lengths: LengthsBuilder,
+    pub node: ColumnBuilder,
 }
 
 #[derive(Default)]
-pub struct Map {
-    pub lengths: Lengths,
-    pub keys: Node,
-    pub values: Node,
+pub struct MapBuilder {
+    pub lengths: LengthsBuilder,
+    pub keys: ColumnBuilder,
+    pub values: ColumnBuilder,
 }
 
 #[derive(Default)]
-pub struct Tuple {
+pub struct TupleBuilder {
     pub rows: usize,
     /// The number of elements of each row.
     pub len: usize,
     /// A column for each element. If `is_array`, one column for all elements.
-    pub nodes: Vec<Node>,
-    /// Whether the elements of the first row were numbers of one type, bools, or arrays of them: see [`Tuple::join`].
+    pub nodes: Vec<ColumnBuilder>,
+    /// Whether the elements of the first row were numbers of one type, bools, or arrays of them: see [`TupleBuilder::join`].
     pub is_array: bool,
-    /// Whether a row had another number of elements: see [`Node::settle`].
+    /// Whether a row had another number of elements: see [`ColumnBuilder::settle`].
     pub is_misfit: bool,
 }
 
 #[derive(Default)]
-pub struct Struct {
+pub struct StructBuilder {
     pub rows: usize,
-    pub fields: Vec<Field>,
-    /// Whether a row had its fields in another order: see [`Node::settle`].
+    pub fields: Vec<FieldBuilder>,
+    /// Whether a row had its fields in another order: see [`ColumnBuilder::settle`].
     pub is_misfit: bool,
 }
 
-pub struct Field {
+pub struct FieldBuilder {
     pub key: &'static str,
-    pub node: Node,
+    pub node: ColumnBuilder,
 }
 
 #[derive(Default)]
-pub struct Enum {
+pub struct EnumBuilder {
     /// The position in `variants` for each row, of the type `u16`.
     pub codes: Bytes,
-    pub variants: Vec<Variant>,
+    pub variants: Vec<VariantBuilder>,
     /// For each index that serde gives to variants: the position in `variants` plus one, or 0.
     pub by_index: Vec<u16>,
-    /// Whether a variant had another name or form than before, or there were too many variants: see [`Node::settle`].
+    /// Whether a variant had another name or form than before, or there were too many variants: see [`ColumnBuilder::settle`].
     pub is_misfit: bool,
 }
 
-pub struct Variant {
+pub struct VariantBuilder {
     pub name: &'static str,
-    pub form: Form,
+    pub form: VariantForm,
     /// The content of the variant. It stays empty for a unit variant.
-    pub node: Node,
+    pub node: ColumnBuilder,
 }
 
 /// What a variant contains.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum VariantForm {
     Unit,
     Newtype,
     /// A tuple or struct. Its column can never become one of items, because serde never passes its content
@@ -130,21 +130,21 @@ pub enum Form {
 
 /// Encoded items, and the offset at which each ends.
 #[derive(Default)]
-pub struct Items {
+pub struct ItemsBuilder {
     pub bytes: Vec<u8>,
     pub ends: Vec<usize>,
     /// Whether an item has an indefinite length inside.
     pub have_unknown_lengths: bool,
 }
 
-impl Items {
+impl ItemsBuilder {
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let starts = [0].iter().chain(&self.ends);
         starts.zip(&self.ends).map(|(&start, &end)| self.bytes.get(start..end).unwrap_or_default())
     }
 }
 
-impl Enum {
+impl EnumBuilder {
     /// Returns the number of rows of each variant.
     pub fn counts(&self) -> Vec<usize> {
         let mut counts = vec![0; self.variants.len()];
@@ -159,9 +159,9 @@ impl Enum {
 
 /// A length for each row, of the type `u32`.
 #[derive(Default)]
-pub struct Lengths(pub Bytes);
+pub struct LengthsBuilder(pub Bytes);
 
-impl Lengths {
+impl LengthsBuilder {
     #[inline(always)]
     pub fn push(&mut self, len: u32) {
         self.0.push(len.to_le_bytes());
@@ -191,7 +191,7 @@ impl Lengths {
     }
 }
 
-impl Tuple {
+impl TupleBuilder {
     /// After the first row: if all elements are numbers of one type, bools, or arrays of them of one length, collects
     /// them in one column from now on.
     pub fn join(&mut self) {
@@ -210,7 +210,7 @@ pub fn ones(bits: &Bytes) -> usize {
     bits.words().map(|[bit]| usize::from(bit)).sum()
 }
 
-impl Node {
+impl ColumnBuilder {
     /// Removes all rows but the first `rows`, including a row that was added only in part.
     pub fn truncate(&mut self, rows: usize) {
         match self {
@@ -292,8 +292,8 @@ impl Node {
     fn append(&mut self, other: &Self) {
         match (self, other) {
             (
-                Self::Numbers(Numbers { bytes, .. }) | Self::Bools(bytes),
-                Self::Numbers(Numbers { bytes: more, .. }) | Self::Bools(more),
+                Self::Numbers(NumbersBuilder { bytes, .. }) | Self::Bools(bytes),
+                Self::Numbers(NumbersBuilder { bytes: more, .. }) | Self::Bools(more),
             ) => {
                 more.pieces().for_each(|piece| bytes.push_slice(piece));
             }
@@ -340,8 +340,9 @@ impl Node {
             Self::Enum(columns) => {
                 let mut variants = columns.variants.iter();
                 columns.is_misfit
-                    || variants
-                        .any(|variant| variant.form == Form::Fields && variant.node.is_misfit())
+                    || variants.any(|variant| {
+                        variant.form == VariantForm::Fields && variant.node.is_misfit()
+                    })
             }
             _ => false,
         }
@@ -351,7 +352,7 @@ impl Node {
     /// must have been written and removed before.
     pub fn settle(&mut self) {
         if self.is_misfit() {
-            *self = Self::Items(Items::default());
+            *self = Self::Items(ItemsBuilder::default());
             return;
         }
         match self {
@@ -446,7 +447,10 @@ impl Node {
         if !matches!(self, Self::Present(_)) {
             let node = std::mem::take(self);
             let is_there = u8::from(!node.is_new());
-            *self = Self::Present(Box::new(Optional { bits: Bytes::filled(is_there, rows), node }));
+            *self = Self::Present(Box::new(OptionalBuilder {
+                bits: Bytes::filled(is_there, rows),
+                node,
+            }));
         }
         if let Self::Present(optional) = self {
             optional.bits.push([0]);

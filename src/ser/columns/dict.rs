@@ -3,8 +3,8 @@
 use std::cell::OnceCell;
 use std::hash::{BuildHasher as _, RandomState};
 
+use super::builder::{LengthsBuilder, StringsBuilder};
 use super::bytes::Bytes;
-use super::node::{Lengths, Strings};
 use crate::io::checksum;
 
 /// After this many rows, at most three in four may be distinct.
@@ -22,12 +22,12 @@ const WIDE: usize = 1 << 16;
 /// The distinct rows of a column, and for each row which of them it is, as a number of the type u16.
 pub struct Dict {
     pub codes: Bytes,
-    pub strings: Strings,
+    pub strings: StringsBuilder,
 }
 
 impl Dict {
     /// `None` if a dict does not save enough.
-    pub fn of(strings: &Strings) -> Option<Self> {
+    pub fn of(strings: &StringsBuilder) -> Option<Self> {
         let rows = strings.lengths.rows();
         let before = cost(&strings.lengths) + strings.bytes.len();
         let most = before - before.div_ceil(SAVING);
@@ -35,10 +35,10 @@ impl Dict {
             return None;
         }
         let all = strings.bytes.joined();
-        let mut known = Known::new();
+        let mut known = DistinctRows::new();
         let mut dict = Self {
             codes: Bytes::default(),
-            strings: Strings { is_text: strings.is_text, ..Strings::default() },
+            strings: StringsBuilder { is_text: strings.is_text, ..StringsBuilder::default() },
         };
         let mut rest = &*all;
         strings.lengths.iter().try_for_each(|len| {
@@ -65,7 +65,7 @@ impl Dict {
 }
 
 /// The number of bytes that lengths take.
-fn cost(lengths: &Lengths) -> usize {
+fn cost(lengths: &LengthsBuilder) -> usize {
     if lengths.same().is_some() {
         return 0;
     }
@@ -75,17 +75,17 @@ fn cost(lengths: &Lengths) -> usize {
 }
 
 /// The distinct strings so far. The code of a string is the number of strings before it.
-struct Known<'a> {
+struct DistinctRows<'a> {
     /// The place that the hash of a string says, or the next free one, has the code plus one, and the upper half of the hash.
     /// A free place has 0. There are at least four times as many places as strings, so that few are next to each other.
     places: Vec<(u32, u32)>,
-    strings: Vec<(Key, &'a [u8])>,
+    strings: Vec<(RowKey, &'a [u8])>,
     seed: u64,
 }
 
 /// What is compared first.
 #[derive(Clone, Copy)]
-struct Key {
+struct RowKey {
     /// The first 16 bytes, with zeros behind a shorter string.
     head: u128,
     hash: u64,
@@ -96,7 +96,7 @@ thread_local! {
     static SEED: OnceCell<u64> = const { OnceCell::new() };
 }
 
-impl Key {
+impl RowKey {
     /// `from` begins with `string`, and goes on behind it where it can: 16 bytes are then loaded at once.
     #[inline]
     #[allow(clippy::cast_possible_truncation)] // The halves of numbers are wanted.
@@ -121,7 +121,7 @@ impl Key {
     }
 }
 
-impl<'a> Known<'a> {
+impl<'a> DistinctRows<'a> {
     fn new() -> Self {
         let seed = SEED.try_with(|seed| *seed.get_or_init(|| RandomState::new().hash_one(0)));
         Self { places: vec![(0, 0); 1024], strings: Vec::new(), seed: seed.unwrap_or_default() }
@@ -133,7 +133,7 @@ impl<'a> Known<'a> {
 
     /// The code of the string with which `from` begins, and whether it is new.
     fn code(&mut self, string: &'a [u8], from: &[u8]) -> (usize, bool) {
-        let key = Key::of(string, from, self.seed);
+        let key = RowKey::of(string, from, self.seed);
         match self.place(key, string) {
             (_, Some(code)) => (code, false),
             (at, None) => {
@@ -160,7 +160,7 @@ impl<'a> Known<'a> {
 
     /// The place of a string, and its code if it is known.
     #[allow(clippy::cast_possible_truncation)] // Only the lower bits count.
-    fn place(&self, key: Key, string: &[u8]) -> (usize, Option<usize>) {
+    fn place(&self, key: RowKey, string: &[u8]) -> (usize, Option<usize>) {
         let mask = self.places.len() - 1;
         let mut at = key.hash as usize & mask;
         loop {
@@ -179,7 +179,7 @@ impl<'a> Known<'a> {
     }
 
     #[allow(clippy::cast_possible_truncation)] // The upper half of the hash.
-    fn set(&mut self, at: usize, key: Key, number: usize) {
+    fn set(&mut self, at: usize, key: RowKey, number: usize) {
         if let Some(place) = self.places.get_mut(at) {
             *place = (u32::try_from(number).unwrap_or(0), (key.hash >> 32) as u32);
         }

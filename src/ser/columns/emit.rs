@@ -2,35 +2,40 @@
 
 use std::borrow::Cow;
 
+use super::builder::{
+    self, ColumnBuilder, EnumBuilder, ItemsBuilder, LengthsBuilder, StringsBuilder, TensorsBuilder,
+    TupleBuilder, ones,
+};
 use super::bytes::Bytes;
 use super::dict::Dict;
 use super::inconsistent;
 use super::narrow::{converted, narrowed};
-use super::node::{self, Enum, Items, Lengths, Node, Strings, Tensors, Tuple, ones};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::meta::{Order, TensorMeta};
 use crate::ser::pack::Kind;
 use crate::shape::Shape;
-use crate::wire::apart::Apart;
+use crate::wire::apart::BufferSink;
 use crate::wire::columns::{NumberType, Uniform, cast};
 use crate::wire::encoded::is_deeper;
 use crate::wire::head;
 use crate::wire::writer::Writer;
 
 /// Writes a column of `rows` rows.
-pub fn column(writer: &mut Writer<'_>, node: &Node, rows: usize) -> Result<()> {
+pub fn column(writer: &mut Writer<'_>, node: &ColumnBuilder, rows: usize) -> Result<()> {
     if node.rows() != rows {
         return Err(inconsistent());
     }
     match node {
         // Where there is no row, nothing says which kind it would have.
         _ if rows == 0 => kind(writer, "unit", 0)?,
-        Node::Empty | Node::Unit(_) => kind(writer, "unit", 0)?,
-        Node::Numbers(numbers) => return column_of_numbers(writer, numbers.kind, &numbers.bytes),
-        Node::Tensors(tensors) => return column_of_tensors(writer, tensors),
-        Node::Misfit(node) => return column(writer, node, rows),
-        Node::Struct(columns) => {
+        ColumnBuilder::Empty | ColumnBuilder::Unit(_) => kind(writer, "unit", 0)?,
+        ColumnBuilder::Numbers(numbers) => {
+            return column_of_numbers(writer, numbers.kind, &numbers.bytes);
+        }
+        ColumnBuilder::Tensors(tensors) => return column_of_tensors(writer, tensors),
+        ColumnBuilder::Misfit(node) => return column(writer, node, rows),
+        ColumnBuilder::Struct(columns) => {
             writer.enter(1)?;
             writer.head(head::MAP, columns.fields.len() as u64)?;
             for field in &columns.fields {
@@ -38,19 +43,19 @@ pub fn column(writer: &mut Writer<'_>, node: &Node, rows: usize) -> Result<()> {
                 column(writer, &field.node, rows)?;
             }
         }
-        Node::Bools(found) => return column_of_bools(writer, found),
-        Node::Strings(strings) => return column_of_strings(writer, strings),
-        Node::Optional(optional) => {
+        ColumnBuilder::Bools(found) => return column_of_bools(writer, found),
+        ColumnBuilder::Strings(strings) => return column_of_strings(writer, strings),
+        ColumnBuilder::Optional(optional) => {
             kind(writer, "option", 2)?;
             bits(writer, &optional.bits)?;
             column(writer, &optional.node, ones(&optional.bits))?;
         }
-        Node::Present(optional) => {
+        ColumnBuilder::Present(optional) => {
             kind(writer, "present", 2)?;
             bits(writer, &optional.bits)?;
             column(writer, &optional.node, ones(&optional.bits))?;
         }
-        Node::List(list) => {
+        ColumnBuilder::List(list) => {
             if let Some(len) = list.lengths.same() {
                 return column_of_arrays(writer, len as usize, &list.node, rows);
             }
@@ -58,16 +63,16 @@ pub fn column(writer: &mut Writer<'_>, node: &Node, rows: usize) -> Result<()> {
             lengths(writer, &list.lengths)?;
             column(writer, &list.node, list.lengths.sum())?;
         }
-        Node::Map(map) => {
+        ColumnBuilder::Map(map) => {
             kind(writer, "map", 3)?;
             lengths(writer, &map.lengths)?;
             let entries = map.lengths.sum();
             column(writer, &map.keys, entries)?;
             column(writer, &map.values, entries)?;
         }
-        Node::Tuple(tuple) => return column_of_tuples(writer, tuple, rows),
-        Node::Enum(columns) => column_of_enums(writer, columns)?,
-        Node::Items(items) => column_of_items(writer, items)?,
+        ColumnBuilder::Tuple(tuple) => return column_of_tuples(writer, tuple, rows),
+        ColumnBuilder::Enum(columns) => column_of_enums(writer, columns)?,
+        ColumnBuilder::Items(items) => column_of_items(writer, items)?,
     }
     writer.leave(1)
 }
@@ -117,7 +122,7 @@ fn string(writer: &mut Writer<'_>, major: u8, bytes: &Bytes) -> Result<()> {
 /// Writes bytes to a buffer of their own, if they should be in one. Returns the number of the buffer.
 fn apart(writer: &mut Writer<'_>, dtype: &DType, bytes: &Bytes) -> Result<Option<u64>> {
     let takes =
-        |apart: &mut dyn Apart, written: &[u8]| apart.takes_block(written, dtype, bytes.len());
+        |apart: &mut dyn BufferSink, written: &[u8]| apart.takes_block(written, dtype, bytes.len());
     let Some(apart) = writer.apart_if(takes) else { return Ok(None) };
     if apart.begin(bytes.len())? {
         bytes.pieces().try_for_each(|piece| apart.put(piece))?;
@@ -134,15 +139,16 @@ fn put(writer: &mut Writer<'_>, bytes: &Bytes) -> Result<()> {
     bytes.pieces().try_for_each(|piece| writer.put_block(piece))
 }
 
-fn column_of_tensors(writer: &mut Writer<'_>, tensors: &Tensors) -> Result<()> {
+fn column_of_tensors(writer: &mut Writer<'_>, tensors: &TensorsBuilder) -> Result<()> {
     let shape =
         [tensors.rows].into_iter().chain(tensors.meta.shape.iter().copied()).collect::<Shape>();
     let meta = TensorMeta::new(tensors.meta.dtype.clone(), shape, Order::C);
     let bytes = &tensors.bytes;
     // The levels of the tag, the array, and the shape or another tag.
     writer.room(3 + usize::from(meta.dtype.is_complex()))?;
-    let takes =
-        |apart: &mut dyn Apart, written: &[u8]| apart.takes_tensor(written, &meta, bytes.len());
+    let takes = |apart: &mut dyn BufferSink, written: &[u8]| {
+        apart.takes_tensor(written, &meta, bytes.len())
+    };
     if let Some(apart) = writer.apart_if(takes) {
         if apart.begin(bytes.len())? {
             bytes.pieces().try_for_each(|piece| apart.put(piece))?;
@@ -154,7 +160,7 @@ fn column_of_tensors(writer: &mut Writer<'_>, tensors: &Tensors) -> Result<()> {
     put(writer, bytes)
 }
 
-fn column_of_strings(writer: &mut Writer<'_>, strings: &Strings) -> Result<()> {
+fn column_of_strings(writer: &mut Writer<'_>, strings: &StringsBuilder) -> Result<()> {
     // A column that is in the output was found not to be a dict.
     let dict = if strings.bytes.is_placed() { None } else { Dict::of(strings) };
     let Some(Dict { codes, strings }) = dict else { return plain_strings(writer, strings) };
@@ -174,7 +180,7 @@ fn column_of_codes(writer: &mut Writer<'_>, codes: &Bytes, count: usize) -> Resu
     typed(writer, &DType::U16, codes)
 }
 
-fn plain_strings(writer: &mut Writer<'_>, strings: &Strings) -> Result<()> {
+fn plain_strings(writer: &mut Writer<'_>, strings: &StringsBuilder) -> Result<()> {
     let (name, major) = if strings.is_text { ("text", head::TEXT) } else { ("bytes", head::BYTES) };
     kind(writer, name, 2)?;
     lengths(writer, &strings.lengths)?;
@@ -182,9 +188,9 @@ fn plain_strings(writer: &mut Writer<'_>, strings: &Strings) -> Result<()> {
     writer.leave(1)
 }
 
-fn column_of_tuples(writer: &mut Writer<'_>, tuple: &Tuple, rows: usize) -> Result<()> {
+fn column_of_tuples(writer: &mut Writer<'_>, tuple: &TupleBuilder, rows: usize) -> Result<()> {
     let elements = match &*tuple.nodes {
-        [] => Some(&Node::Empty),
+        [] => Some(&ColumnBuilder::Empty),
         [node] if tuple.is_array => Some(node),
         _ => None,
     };
@@ -215,7 +221,7 @@ fn column_of_tuples(writer: &mut Writer<'_>, tuple: &Tuple, rows: usize) -> Resu
 fn column_of_arrays(
     writer: &mut Writer<'_>,
     len: usize,
-    elements: &Node,
+    elements: &ColumnBuilder,
     rows: usize,
 ) -> Result<()> {
     array(writer, len)?;
@@ -231,54 +237,56 @@ fn array(writer: &mut Writer<'_>, len: usize) -> Result<()> {
 
 /// What the rows of a column are, if they are numbers, bools, or arrays of them. `narrow` says whether integers are
 /// written in the least type.
-fn uniform(node: &Node, rows: usize, narrow: bool) -> Option<Uniform> {
+fn uniform(node: &ColumnBuilder, rows: usize, narrow: bool) -> Option<Uniform> {
     match node {
         _ if rows == 0 => None,
-        Node::Numbers(numbers) => {
+        ColumnBuilder::Numbers(numbers) => {
             let narrowed = if narrow { narrowed(numbers.kind, &numbers.bytes) } else { None };
             let kind = narrowed.map_or(numbers.kind, |(kind, _)| kind);
             Some(Uniform::single(NumberType::of(&kind.dtype())))
         }
-        Node::Bools(_) => Some(Uniform::single(None)),
-        Node::List(list) => {
+        ColumnBuilder::Bools(_) => Some(Uniform::single(None)),
+        ColumnBuilder::List(list) => {
             let len = list.lengths.same()? as usize;
             Some(uniform(&list.node, rows * len, narrow)?.in_array(len))
         }
-        Node::Tuple(tuple) if tuple.is_array => {
+        ColumnBuilder::Tuple(tuple) if tuple.is_array => {
             Some(uniform(tuple.nodes.first()?, rows * tuple.len, narrow)?.in_array(tuple.len))
         }
-        Node::Tuple(tuple) => uniform_tuple(tuple, rows, narrow),
-        Node::Misfit(node) => uniform(node, rows, narrow),
+        ColumnBuilder::Tuple(tuple) => uniform_tuple(tuple, rows, narrow),
+        ColumnBuilder::Misfit(node) => uniform(node, rows, narrow),
         _ => None,
     }
 }
 
-fn uniform_tuple(tuple: &Tuple, rows: usize, narrow: bool) -> Option<Uniform> {
+fn uniform_tuple(tuple: &TupleBuilder, rows: usize, narrow: bool) -> Option<Uniform> {
     Uniform::of_tuple(tuple.nodes.iter().map(|node| uniform(node, rows, narrow)))
 }
 
 /// The numbers of a tuple row by row, in the type `to`, or its bools.
-fn elements_of_tuple(tuple: &Tuple, rows: usize, dims: &[usize], to: Option<Kind>) -> Bytes {
+fn elements_of_tuple(tuple: &TupleBuilder, rows: usize, dims: &[usize], to: Option<Kind>) -> Bytes {
     fn elements<'n>(
-        node: &'n Node,
+        node: &'n ColumnBuilder,
         rows: usize,
         dims: &[usize],
         to: Option<Kind>,
     ) -> Cow<'n, [u8]> {
         match (node, to, dims) {
-            (Node::Numbers(numbers), Some(to), _) => {
+            (ColumnBuilder::Numbers(numbers), Some(to), _) => {
                 cast(numbers.bytes.joined(), &numbers.kind.dtype(), &to.dtype())
             }
-            (Node::Bools(bits), ..) => bits.joined(),
-            (Node::List(list), _, [len, dims @ ..]) => elements(&list.node, rows * len, dims, to),
-            (Node::Tuple(tuple), _, dims) if !tuple.is_array => {
+            (ColumnBuilder::Bools(bits), ..) => bits.joined(),
+            (ColumnBuilder::List(list), _, [len, dims @ ..]) => {
+                elements(&list.node, rows * len, dims, to)
+            }
+            (ColumnBuilder::Tuple(tuple), _, dims) if !tuple.is_array => {
                 Cow::Owned(elements_of_tuple(tuple, rows, dims, to).joined().into_owned())
             }
-            (Node::Tuple(tuple), _, [len, dims @ ..]) => match &*tuple.nodes {
+            (ColumnBuilder::Tuple(tuple), _, [len, dims @ ..]) => match &*tuple.nodes {
                 [node] => elements(node, rows * len, dims, to),
                 _ => Cow::default(),
             },
-            (Node::Misfit(node), ..) => elements(node, rows, dims, to),
+            (ColumnBuilder::Misfit(node), ..) => elements(node, rows, dims, to),
             _ => Cow::default(),
         }
     }
@@ -294,9 +302,9 @@ fn elements_of_tuple(tuple: &Tuple, rows: usize, dims: &[usize], to: Option<Kind
     bytes
 }
 
-fn column_of_enums(writer: &mut Writer<'_>, columns: &Enum) -> Result<()> {
+fn column_of_enums(writer: &mut Writer<'_>, columns: &EnumBuilder) -> Result<()> {
     let variants = &columns.variants;
-    let has_content = variants.iter().any(|variant| variant.form != node::Form::Unit);
+    let has_content = variants.iter().any(|variant| variant.form != builder::VariantForm::Unit);
     kind(writer, "enum", 2 + u64::from(has_content))?;
     column_of_codes(writer, &columns.codes, variants.len())?;
     writer.enter(1)?;
@@ -306,7 +314,7 @@ fn column_of_enums(writer: &mut Writer<'_>, columns: &Enum) -> Result<()> {
         writer.head(head::ARRAY, variants.len() as u64)?;
         for (variant, rows) in variants.iter().zip(columns.counts()) {
             match variant.form {
-                node::Form::Unit => writer.put([head::NULL])?,
+                builder::VariantForm::Unit => writer.put([head::NULL])?,
                 _ => column(writer, &variant.node, rows)?,
             }
         }
@@ -314,7 +322,7 @@ fn column_of_enums(writer: &mut Writer<'_>, columns: &Enum) -> Result<()> {
     writer.leave(1)
 }
 
-fn column_of_items(writer: &mut Writer<'_>, items: &Items) -> Result<()> {
+fn column_of_items(writer: &mut Writer<'_>, items: &ItemsBuilder) -> Result<()> {
     kind(writer, "rows", 1)?;
     writer.enter(1)?;
     // When the items were encoded, it was not known how deep the column is.
@@ -330,7 +338,7 @@ fn column_of_items(writer: &mut Writer<'_>, items: &Items) -> Result<()> {
 }
 
 /// Writes the lengths of rows: one number if they are equal.
-fn lengths(writer: &mut Writer<'_>, lengths: &Lengths) -> Result<()> {
+fn lengths(writer: &mut Writer<'_>, lengths: &LengthsBuilder) -> Result<()> {
     if let Some(len) = lengths.same() {
         return writer.head(head::UNSIGNED, u64::from(len));
     }

@@ -1,6 +1,6 @@
 //! Adds values to columns.
 //!
-//! A value of a primitive type is added at once. For other values, [`Fill`] is serde's `Serializer`, and
+//! A value of a primitive type is added at once. For other values, [`RowSerializer`] is serde's `Serializer`, and
 //! `compounds` has what it returns for lists, maps, tuples and structs.
 
 mod compounds;
@@ -8,27 +8,44 @@ mod serializer;
 
 use serde::Serialize;
 
-use self::serializer::Fill;
+use self::serializer::RowSerializer;
+use super::builder::{ColumnBuilder, ItemsBuilder, NumbersBuilder, StringsBuilder, TensorsBuilder};
 use super::bytes::Bytes;
-use super::node::{Items, Node, Numbers, Strings, Tensors};
 use crate::error::{Error, Result};
 use crate::io::sink::Memory;
 use crate::meta::{Order, TensorMeta};
 use crate::options::EncodeOptions;
-use crate::ser::pack::{GrabBool, Primitive, is_bool, is_text, number};
+use crate::ser::look::{Leaf, is_text, leaf};
+use crate::ser::pack::Primitive;
 use crate::serde_model::blocks;
-use crate::wire::writer::WriterTo;
+use crate::wire::writer::{Writer, WriterTo};
 
 /// A column that is nested in more columns than this becomes a column of items. Without this limit, a recursive type
 /// would make columns without end.
 const MAX_LEVELS: u32 = 20;
 
-impl Node {
+/// A value of any type, for code that is compiled once and not for each type.
+pub trait Put {
+    fn fill(&self, fill: RowSerializer<'_, '_>) -> Result<()>;
+    fn write(&self, writer: &mut Writer<'_>) -> Result<()>;
+}
+
+impl<T: Serialize + ?Sized> Put for &T {
+    fn fill(&self, fill: RowSerializer<'_, '_>) -> Result<()> {
+        self.serialize(fill)
+    }
+
+    fn write(&self, writer: &mut Writer<'_>) -> Result<()> {
+        self.serialize(writer)
+    }
+}
+
+impl ColumnBuilder {
     /// Adds a row. After an error, a part of the row may have been added.
     #[inline(always)]
     pub fn put<T: Serialize + ?Sized>(&mut self, value: &T, at: At) -> Result<()> {
         // The compiler knows which of these types the value has. These values are added without a call.
-        match (&mut *self, plain(value)) {
+        match (&mut *self, leaf(value)) {
             (Self::Numbers(numbers), Some(Leaf::Number(number)))
                 if numbers.kind == number.kind() =>
             {
@@ -39,7 +56,9 @@ impl Node {
                 bits.push([value.into()]);
                 Ok(())
             }
-            (Self::Strings(_), None) if is_text::<T>() => value.serialize(Fill { node: self, at }),
+            (Self::Strings(_), None) if is_text::<T>() => {
+                value.serialize(RowSerializer { node: self, at })
+            }
             // Most values that contain others. The call in `put_any` would cost as much as this one.
             (
                 Self::Struct(_)
@@ -48,39 +67,32 @@ impl Node {
                 | Self::Optional(_)
                 | Self::Enum(_),
                 None,
-            ) if !is_text::<T>() => value.serialize(Fill { node: self, at }),
-            _ => self.put_any(value, at),
+            ) if !is_text::<T>() => value.serialize(RowSerializer { node: self, at }),
+            _ => self.put_any(&value, at),
         }
     }
 
     #[inline(never)]
-    fn put_any<T: Serialize + ?Sized>(&mut self, value: &T, at: At) -> Result<()> {
+    pub fn put_any(&mut self, value: &dyn Put, at: At) -> Result<()> {
         match self {
             Self::Items(items) => items.put(value, at.options),
             Self::Present(optional) => {
-                optional.node.put(value, at)?;
+                optional.node.put_any(value, at)?;
                 optional.bits.push([1]);
                 Ok(())
             }
-            Self::Empty => self.begin(value, at),
-            node => value.serialize(Fill { node, at }),
+            // The first row decides what the column is.
+            Self::Empty if at.level >= MAX_LEVELS => {
+                let mut items = ItemsBuilder::default();
+                let result = items.put(value, at.options);
+                *self = Self::Items(items);
+                result
+            }
+            node => value.fill(RowSerializer { node, at }),
         }
     }
 
-    /// Adds the first row, which decides what the column is.
-    #[cold]
-    #[inline(never)]
-    fn begin<T: Serialize + ?Sized>(&mut self, value: &T, at: At) -> Result<()> {
-        if at.level >= MAX_LEVELS {
-            let mut items = Items::default();
-            let result = items.put(value, at.options);
-            *self = Self::Items(items);
-            return result;
-        }
-        value.serialize(Fill { node: self, at })
-    }
-
-    /// Notes that the column got a value that does not fit into it. The value is added again after [`Node::settle`].
+    /// Notes that the column got a value that does not fit into it. The value is added again after [`ColumnBuilder::settle`].
     #[cold]
     #[inline(never)]
     fn misfit(&mut self) -> Error {
@@ -105,7 +117,7 @@ impl Node {
     #[inline(never)]
     fn other_strings(&mut self, is_text: bool, bytes: &[u8]) -> Result<()> {
         if self.is_new() {
-            *self = Self::Strings(Strings { is_text, ..Strings::default() });
+            *self = Self::Strings(StringsBuilder { is_text, ..StringsBuilder::default() });
         }
         match (self, u32::try_from(bytes.len())) {
             (Self::Strings(strings), Ok(len)) if strings.is_text == is_text => {
@@ -118,7 +130,7 @@ impl Node {
 
     fn number(&mut self, number: Primitive) -> Result<()> {
         if self.is_new() {
-            *self = Self::Numbers(Numbers { kind: number.kind(), bytes: Bytes::default() });
+            *self = Self::Numbers(NumbersBuilder { kind: number.kind(), bytes: Bytes::default() });
         }
         match self {
             Self::Numbers(numbers) if numbers.kind == number.kind() => {
@@ -141,7 +153,8 @@ impl Node {
             return Err(self.misfit());
         }
         if self.is_new() {
-            let tensors = Tensors { meta: meta.clone(), len, rows: 0, bytes: Bytes::default() };
+            let tensors =
+                TensorsBuilder { meta: meta.clone(), len, rows: 0, bytes: Bytes::default() };
             *self = Self::Tensors(Box::new(tensors));
         }
         match self {
@@ -161,13 +174,7 @@ impl Node {
     }
 }
 
-/// A value that takes one place in a column.
-enum Leaf {
-    Number(Primitive),
-    Bool(bool),
-}
-
-impl Strings {
+impl StringsBuilder {
     #[inline(always)]
     pub(super) fn push(&mut self, bytes: &[u8], len: u32) {
         self.bytes.push_slice(bytes);
@@ -175,20 +182,11 @@ impl Strings {
     }
 }
 
-/// The value, if it is of a primitive type.
-#[inline(always)]
-fn plain<T: Serialize + ?Sized>(value: &T) -> Option<Leaf> {
-    if is_bool::<T>() {
-        return value.serialize(GrabBool).ok().map(Leaf::Bool);
-    }
-    number(value).map(Leaf::Number)
-}
-
-impl Items {
-    fn put<T: Serialize + ?Sized>(&mut self, value: &T, options: &EncodeOptions) -> Result<()> {
+impl ItemsBuilder {
+    fn put(&mut self, value: &dyn Put, options: &EncodeOptions) -> Result<()> {
         let bytes = std::mem::take(&mut self.bytes);
         let mut to = WriterTo::to(bytes, Memory::growing(), options.of_part());
-        let result = value.serialize(to.writer()).and_then(|()| to.writer().end());
+        let result = value.write(to.writer()).and_then(|()| to.writer().end());
         self.bytes = to.take_buffer();
         result?;
         self.have_unknown_lengths |= to.overflow_ref().has_unknown_lengths;

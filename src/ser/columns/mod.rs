@@ -5,30 +5,28 @@
 //! then on, which can be anything. So nothing that was collected is ever written in another form, and
 //! each column changes at most once.
 
+mod builder;
 mod bytes;
 mod dict;
 mod emit;
 mod fill;
-mod form;
 mod narrow;
-mod node;
 mod place;
 
 use serde::Serialize;
 
-use self::fill::At;
-use self::node::Node;
+use self::builder::ColumnBuilder;
+use self::fill::{At, Put};
 use self::place::{Placed, Prediction};
 use crate::error::{Error, Result};
 use crate::io::sink::Memory;
-use crate::mem;
+use crate::mem::Short;
 use crate::options::{ColumnChoice, EncodeOptions};
-use crate::wire::apart::Apart;
+use crate::wire::apart::BufferSink;
 use crate::wire::writer::{Writer, WriterTo};
 use crate::wire::{head, tag};
 
 pub use self::bytes::Bytes;
-pub use self::form::is_record;
 
 /// Shorter sequences are written as rows, if they are the whole value, or a field that asks for columns.
 const MIN_ROWS: usize = 16;
@@ -64,7 +62,7 @@ pub fn are_possible(writer: &mut Writer<'_>, len: Option<usize>) -> bool {
 #[inline(never)]
 fn is_chosen(writer: &mut Writer<'_>) -> bool {
     let position = writer.position();
-    let takes = |apart: &mut dyn Apart, written: &[u8]| apart.takes_columns(written, position);
+    let takes = |apart: &mut dyn BufferSink, written: &[u8]| apart.takes_columns(written, position);
     writer.apart().is_none() || writer.apart_if(takes).is_some()
 }
 
@@ -84,7 +82,7 @@ fn is_table(writer: &Writer<'_>) -> bool {
 
 /// A sequence that is written as columns.
 pub struct Columns {
-    node: Node,
+    node: ColumnBuilder,
     options: EncodeOptions,
     /// The number of rows in this group.
     rows: usize,
@@ -94,14 +92,14 @@ pub struct Columns {
     check_at: usize,
     /// The number of elements that was announced.
     total: Option<usize>,
-    head: Head,
+    head: GroupHead,
     /// The length of the output before this group, while a column is collected in it.
     placed: Option<usize>,
 }
 
 /// Whether the head of the outer array was written, and for how many groups.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Head {
+enum GroupHead {
     Unwritten,
     /// The head is for one group, which was written with it.
     One,
@@ -111,7 +109,7 @@ enum Head {
 
 impl Columns {
     pub fn new(options: EncodeOptions, total: Option<usize>) -> Self {
-        let node = Node::Empty;
+        let node = ColumnBuilder::Empty;
         Self {
             node,
             options,
@@ -119,18 +117,14 @@ impl Columns {
             written: 0,
             check_at: 1,
             total,
-            head: Head::Unwritten,
+            head: GroupHead::Unwritten,
             placed: None,
         }
     }
 
     /// Adds the first element. `None` if it is so large that the sequence should be written as rows.
-    pub fn first<T: Serialize + ?Sized>(
-        mut self,
-        writer: &mut Writer<'_>,
-        value: &T,
-    ) -> Result<Option<Self>> {
-        let result = self.node.put(value, At { level: 0, options: &self.options });
+    pub fn first(mut self, writer: &mut Writer<'_>, value: &dyn Put) -> Result<Option<Self>> {
+        let result = self.node.put_any(value, At { level: 0, options: &self.options });
         let may_be_short = self.options.columns == ColumnChoice::Listed
             && self.total.is_none_or(|total| total < FEW_ROWS)
             && !is_table(writer);
@@ -153,7 +147,7 @@ impl Columns {
     ) -> Result<()> {
         match self.node.put(value, At { level: 0, options: &self.options }) {
             Ok(()) => self.rows += 1,
-            Err(error) => self.add_misfit(writer, value, error)?,
+            Err(error) => self.add_misfit(writer, &value, error)?,
         }
         if self.rows >= self.check_at {
             self.check(writer)?;
@@ -207,10 +201,10 @@ impl Columns {
     /// Adds an element that did not fit into the columns.
     #[cold]
     #[inline(never)]
-    fn add_misfit<T: Serialize + ?Sized>(
+    fn add_misfit(
         &mut self,
         writer: &mut Writer<'_>,
-        value: &T,
+        value: &dyn Put,
         mut error: Error,
     ) -> Result<()> {
         // Each iteration changes at least one column for good.
@@ -220,7 +214,7 @@ impl Columns {
                 self.end_group(writer, false)?;
             }
             self.node.settle();
-            match self.node.put(value, At { level: 0, options: &self.options }) {
+            match self.node.put_any(value, At { level: 0, options: &self.options }) {
                 Ok(()) => {
                     self.rows = 1;
                     return Ok(());
@@ -234,7 +228,7 @@ impl Columns {
     /// Writes the rows of this group, and removes them.
     fn end_group(&mut self, writer: &mut Writer<'_>, is_last: bool) -> Result<()> {
         let before = self.head;
-        self.head = if is_last { self.head.of_last() } else { Head::Many };
+        self.head = if is_last { self.head.of_last() } else { GroupHead::Many };
         if self.node.may_have_tensors()
             && let Some(apart) = writer.apart()
         {
@@ -274,8 +268,8 @@ impl Columns {
             return;
         }
         // Before the first group, the tag and the head of an array are written.
-        let heads = if self.head == Head::Unwritten {
-            mem::head_bytes(head::TAG, tag::COLUMNS).1 + 1
+        let heads = if self.head == GroupHead::Unwritten {
+            Short::head(head::TAG, tag::COLUMNS).bytes().1 + 1
         } else {
             0
         };
@@ -295,12 +289,12 @@ impl Columns {
 
     /// Writes the rows of a group if one of its columns is already in the output. The other columns are written
     /// elsewhere, and moved to their places.
-    fn end_placed(&mut self, writer: &mut Writer<'_>, before: Head) -> Result<()> {
+    fn end_placed(&mut self, writer: &mut Writer<'_>, before: GroupHead) -> Result<()> {
         let mut rest = WriterTo::to(Vec::new(), Memory::growing(), writer.context.options);
         rest.context.depth = writer.context.depth;
         head_of_group(rest.writer(), before, self.head, self.rows)?;
         emit::column(rest.writer(), &self.node, self.rows)?;
-        if before == Head::Unwritten {
+        if before == GroupHead::Unwritten {
             writer.enter(2)?;
         }
         let (written, ..) = rest.into_parts();
@@ -352,14 +346,14 @@ impl Columns {
         if self.rows > 0 {
             self.end_group(writer, true)?;
         }
-        if self.head == Head::Many {
+        if self.head == GroupHead::Many {
             writer.put([head::BREAK])?;
         }
         writer.leave(2)
     }
 }
 
-impl Head {
+impl GroupHead {
     /// The head to write if no more groups follow.
     fn of_last(self) -> Self {
         if self == Self::Unwritten { Self::One } else { self }
@@ -368,12 +362,17 @@ impl Head {
 
 /// Writes everything before the column of a group. `before` says which head was written so far, and `after` which one
 /// is needed.
-fn head_of_group(writer: &mut Writer<'_>, before: Head, after: Head, rows: usize) -> Result<()> {
-    if before == Head::Unwritten {
+fn head_of_group(
+    writer: &mut Writer<'_>,
+    before: GroupHead,
+    after: GroupHead,
+    rows: usize,
+) -> Result<()> {
+    if before == GroupHead::Unwritten {
         // The levels of the tag and the array.
         writer.enter(2)?;
         writer.head(head::TAG, tag::COLUMNS)?;
-        writer.container(head::ARRAY, (after == Head::One).then_some(2))?;
+        writer.container(head::ARRAY, (after == GroupHead::One).then_some(2))?;
     }
     writer.head(head::UNSIGNED, rows as u64)
 }

@@ -6,11 +6,11 @@
 //! rows, as if all rows were like these. If the prediction was wrong, the column is moved by the difference. This is
 //! still less work than a copy from other memory.
 
+use super::builder::{ColumnBuilder, LengthsBuilder};
 use super::bytes::Bytes;
 use super::dict::Dict;
 use super::narrow::narrowed;
-use super::node::{Lengths, Node};
-use crate::mem;
+use crate::mem::Short;
 use crate::ser::pack::Kind;
 
 /// Smaller columns are not placed in the output.
@@ -21,11 +21,13 @@ const SHORT: usize = 1;
 /// The length of the tag of a typed array.
 const TYPED: usize = 2;
 
-impl Node {
+impl ColumnBuilder {
     /// Returns the memory of the largest column whose bytes are written as they were collected.
     pub fn largest(&mut self) -> Option<&mut Bytes> {
-        fn of<'a>(nodes: impl Iterator<Item = &'a mut Node>) -> Option<&'a mut Bytes> {
-            nodes.filter_map(Node::largest).max_by_key(|bytes| (bytes.is_placed(), bytes.len()))
+        fn of<'a>(nodes: impl Iterator<Item = &'a mut ColumnBuilder>) -> Option<&'a mut Bytes> {
+            nodes
+                .filter_map(ColumnBuilder::largest)
+                .max_by_key(|bytes| (bytes.is_placed(), bytes.len()))
         }
         match self {
             Self::Strings(strings) => Some(&mut strings.bytes),
@@ -67,7 +69,7 @@ impl Node {
         }
     }
 
-    /// Like [`Node::largest`], for a column of the elements of lists. Numbers outside of lists are not included,
+    /// Like [`ColumnBuilder::largest`], for a column of the elements of lists. Numbers outside of lists are not included,
     /// because they may be written in another order.
     fn elements(&mut self) -> Option<&mut Bytes> {
         match self {
@@ -94,7 +96,7 @@ pub struct Prediction {
 impl Prediction {
     /// Predicts the number of bytes before the payload of the largest column, in a group of `then` rows that are like
     /// the `now` rows in `node`. `heads` is the number of bytes before the number of rows.
-    pub fn of_largest(node: &mut Node, now: usize, then: usize, heads: usize) -> usize {
+    pub fn of_largest(node: &mut ColumnBuilder, now: usize, then: usize, heads: usize) -> usize {
         let of = node.largest().map_or(std::ptr::null(), |bytes| std::ptr::from_ref(bytes));
         let mut prediction = Self { of, now, then, size: heads };
         prediction.head(then);
@@ -105,15 +107,15 @@ impl Prediction {
     /// Adds the bytes that are written for this column, up to the payload. Returns whether this column contains the
     /// payload. The count follows what `super::emit` writes. It is only an estimate for kinds of columns that are rare
     /// before a large one.
-    fn add(&mut self, node: &Node) -> bool {
+    fn add(&mut self, node: &ColumnBuilder) -> bool {
         match node {
-            Node::Numbers(numbers) => {
+            ColumnBuilder::Numbers(numbers) => {
                 let narrow = narrowed(numbers.kind, &numbers.bytes).map(|(_, bytes)| bytes);
                 self.size += TYPED;
                 narrow.is_none() && self.is_payload(&numbers.bytes)
                     || self.bytes(narrow.as_ref().unwrap_or(&numbers.bytes).len())
             }
-            Node::Strings(strings) => {
+            ColumnBuilder::Strings(strings) => {
                 let is_it = std::ptr::eq(self.of, &raw const strings.bytes);
                 let dict = if is_it { None } else { Dict::of(strings) };
                 if let Some(Dict { strings: distinct, .. }) = dict {
@@ -131,38 +133,38 @@ impl Prediction {
                 self.lengths(&strings.lengths);
                 self.is_payload(&strings.bytes) || self.bytes(strings.bytes.len())
             }
-            Node::Tensors(tensors) => {
+            ColumnBuilder::Tensors(tensors) => {
                 // The tag, the array, the shape and the tag of the typed array.
                 self.size += TYPED + SHORT + SHORT + TYPED;
                 self.head(self.scaled(tensors.rows));
                 tensors.meta.shape.iter().for_each(|&len| self.head(len));
                 self.is_payload(&tensors.bytes) || self.bytes(tensors.bytes.len())
             }
-            Node::List(list) => {
+            ColumnBuilder::List(list) => {
                 self.kind(if list.lengths.same().is_some() { "array" } else { "list" });
                 self.lengths(&list.lengths);
                 self.add(&list.node)
             }
-            Node::Bools(bits) => {
+            ColumnBuilder::Bools(bits) => {
                 self.kind("bool");
                 self.bits(bits)
             }
-            Node::Optional(optional) => {
+            ColumnBuilder::Optional(optional) => {
                 self.kind("option");
                 self.bits(&optional.bits);
                 self.add(&optional.node)
             }
-            Node::Tuple(tuple) if tuple.is_array => {
+            ColumnBuilder::Tuple(tuple) if tuple.is_array => {
                 self.kind("array");
                 self.head(tuple.len);
                 tuple.nodes.iter().any(|node| self.add(node))
             }
-            Node::Tuple(tuple) => {
+            ColumnBuilder::Tuple(tuple) => {
                 self.kind("tuple");
                 self.head(tuple.nodes.len());
                 tuple.nodes.iter().any(|node| self.add(node))
             }
-            Node::Struct(columns) => {
+            ColumnBuilder::Struct(columns) => {
                 self.head(columns.fields.len());
                 columns.fields.iter().any(|field| {
                     self.head(field.key.len());
@@ -180,7 +182,7 @@ impl Prediction {
 
     /// Adds the head of an item with this argument.
     fn head(&mut self, argument: usize) {
-        self.size += mem::head_bytes(0, argument as u64).1;
+        self.size += Short::head(0, argument as u64).bytes().1;
     }
 
     fn kind(&mut self, name: &str) {
@@ -213,7 +215,7 @@ impl Prediction {
         false
     }
 
-    fn lengths(&mut self, lengths: &Lengths) {
+    fn lengths(&mut self, lengths: &LengthsBuilder) {
         if let Some(len) = lengths.same() {
             return self.head(len as usize);
         }
@@ -268,8 +270,8 @@ mod tests {
     use crate::wire::head;
     use crate::wire::writer::WriterTo;
 
-    fn node<T: Serialize>(row: &T, rows: usize) -> Node {
-        let mut node = Node::Empty;
+    fn node<T: Serialize>(row: &T, rows: usize) -> ColumnBuilder {
+        let mut node = ColumnBuilder::Empty;
         for _ in 0..rows {
             node.put(row, At { level: 0, options: &EncodeOptions::default() }).unwrap();
         }

@@ -7,12 +7,12 @@ use crate::error::{Error, Result};
 use crate::serde_model::invalid;
 use crate::tensor::DynTensor;
 
-pub struct Items<I> {
+pub struct NodeElements<I> {
     items: I,
     index: u64,
 }
 
-impl<'de, I: ExactSizeIterator<Item = Node<'de>>> Items<I> {
+impl<'de, I: ExactSizeIterator<Item = Node<'de>>> NodeElements<I> {
     pub fn visit<V: Visitor<'de>>(items: I, visitor: V) -> Result<V::Value> {
         let mut items = Self { items, index: 0 };
         let value = visitor.visit_seq(&mut items)?;
@@ -25,7 +25,7 @@ impl<'de, I: ExactSizeIterator<Item = Node<'de>>> Items<I> {
     }
 }
 
-impl<'de, I: ExactSizeIterator<Item = Node<'de>>> de::SeqAccess<'de> for &mut Items<I> {
+impl<'de, I: ExactSizeIterator<Item = Node<'de>>> de::SeqAccess<'de> for &mut NodeElements<I> {
     type Error = Error;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
@@ -40,13 +40,13 @@ impl<'de, I: ExactSizeIterator<Item = Node<'de>>> de::SeqAccess<'de> for &mut It
     }
 }
 
-pub struct Entries<'de, I> {
+pub struct NodeEntries<'de, I> {
     entries: I,
     value: Option<Node<'de>>,
     key: String,
 }
 
-impl<'de, I: ExactSizeIterator<Item = (Node<'de>, Node<'de>)>> Entries<'de, I> {
+impl<'de, I: ExactSizeIterator<Item = (Node<'de>, Node<'de>)>> NodeEntries<'de, I> {
     pub fn visit<V: Visitor<'de>>(entries: I, visitor: V) -> Result<V::Value> {
         let mut entries = Self { entries, value: None, key: String::new() };
         let value = visitor.visit_map(&mut entries)?;
@@ -59,7 +59,7 @@ impl<'de, I: ExactSizeIterator<Item = (Node<'de>, Node<'de>)>> Entries<'de, I> {
     }
 }
 
-impl<'de, I> de::MapAccess<'de> for &mut Entries<'de, I>
+impl<'de, I> de::MapAccess<'de> for &mut NodeEntries<'de, I>
 where
     I: ExactSizeIterator<Item = (Node<'de>, Node<'de>)>,
 {
@@ -86,18 +86,18 @@ where
 }
 
 /// Shows a tensor as a map of dtype, shape, order and data, like the struct that other formats see.
-pub struct Shown<'a> {
+pub struct TensorAsMap<'a> {
     tensor: &'a DynTensor,
     next: usize,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> TensorAsMap<'a> {
     pub fn new(tensor: &'a DynTensor) -> Self {
         Self { tensor, next: 0 }
     }
 }
 
-impl<'de> de::MapAccess<'de> for Shown<'_> {
+impl<'de> de::MapAccess<'de> for TensorAsMap<'_> {
     type Error = Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
@@ -121,12 +121,12 @@ impl<'de> de::MapAccess<'de> for Shown<'_> {
     }
 }
 
-pub struct Variant<'de> {
+pub struct NodeVariant<'de> {
     pub name: String,
     pub content: Option<Node<'de>>,
 }
 
-impl<'de> de::EnumAccess<'de> for Variant<'de> {
+impl<'de> de::EnumAccess<'de> for NodeVariant<'de> {
     type Error = Error;
     type Variant = Self;
 
@@ -136,7 +136,7 @@ impl<'de> de::EnumAccess<'de> for Variant<'de> {
     }
 }
 
-impl<'de> Variant<'de> {
+impl<'de> NodeVariant<'de> {
     fn content<T>(
         self,
         expected: &dyn de::Expected,
@@ -149,7 +149,7 @@ impl<'de> Variant<'de> {
     }
 }
 
-impl<'de> de::VariantAccess<'de> for Variant<'de> {
+impl<'de> de::VariantAccess<'de> for NodeVariant<'de> {
     type Error = Error;
 
     fn unit_variant(self) -> Result<()> {

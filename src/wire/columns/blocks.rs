@@ -4,8 +4,11 @@
 use std::ops::Range;
 
 use super::heads::{definite, wrong};
-use super::range::Rows;
-use super::{Bits, Column, Data, Kind, Lengths, NumberType, Numbers, Tensors, TextData};
+use super::range::RowRange;
+use super::{
+    Bitmap, Column, ColumnData, ColumnKind, ColumnNumbers, NumberType, RowLengths, Tensors,
+    TextData,
+};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::mem::shared_bytes::SharedBytes;
@@ -18,14 +21,19 @@ use crate::wire::tag;
 use crate::wire::tensor::{self, TensorItem};
 
 /// A byte string or the numbers of a typed array.
-pub(super) enum Block<'de> {
-    Bytes(Data<'de>),
-    Numbers(NumberType, Data<'de>),
+pub(super) enum BytesOrNumbers<'de> {
+    Bytes(ColumnData<'de>),
+    Numbers(NumberType, ColumnData<'de>),
 }
 
 impl<'de> Reader<'de, '_> {
     /// Reads a column that is a typed array or a tensor. Its tag was read.
-    pub(super) fn block_column(&mut self, tag: u64, rows: Rows, at: u64) -> Result<Kind<'de>> {
+    pub(super) fn block_column(
+        &mut self,
+        tag: u64,
+        rows: RowRange,
+        at: u64,
+    ) -> Result<ColumnKind<'de>> {
         let item = self.column_block(tag, at)?;
         match item.kind {
             tensor::Kind::Numbers => {
@@ -36,7 +44,7 @@ impl<'de> Reader<'de, '_> {
                 };
                 check_rows(item.payload.len() / kind.size(), rows.all)?;
                 let (_, data, _) = self.column_data(item, rows.of_width(kind.size()))?;
-                Ok(Kind::Numbers(Numbers::new(kind, data)))
+                Ok(ColumnKind::Numbers(ColumnNumbers::new(kind, data)))
             }
             tensor::Kind::Tensor => self.tensors(item, rows),
             tensor::Kind::Bytes => {
@@ -66,11 +74,11 @@ impl<'de> Reader<'de, '_> {
             return Err(Error::data(what).at(at));
         };
         let part = start * kind.size()..(start + 1) * kind.size();
-        let data = Data::from(self.payload_part(item, part)?.1);
-        Ok(Column::new(at, Kind::Numbers(Numbers::new(kind, data))))
+        let data = ColumnData::from(self.payload_part(item, part)?.1);
+        Ok(Column::new(at, ColumnKind::Numbers(ColumnNumbers::new(kind, data))))
     }
 
-    fn tensors(&mut self, item: TensorItem, rows: Rows) -> Result<Kind<'de>> {
+    fn tensors(&mut self, item: TensorItem, rows: RowRange) -> Result<ColumnKind<'de>> {
         check_c_order(&item.meta)?;
         let Some((&found, dims)) = item.meta.shape.split_first() else {
             return Err(Error::data("a column of tensors needs a dimension for the rows"));
@@ -97,7 +105,7 @@ impl<'de> Reader<'de, '_> {
             let what = format!("a bool is stored as the byte {byte}; it must be 0 or 1");
             return Err(Error::data(what));
         }
-        Ok(Kind::Tensors(Box::new(Tensors::new(dtype, shape, len, data, shared))))
+        Ok(ColumnKind::Tensors(Box::new(Tensors::new(dtype, shape, len, data, shared))))
     }
 
     /// Part of the payload of a typed array or tensor. `None` is the whole payload.
@@ -105,7 +113,7 @@ impl<'de> Reader<'de, '_> {
         &mut self,
         item: TensorItem,
         part: Option<Range<usize>>,
-    ) -> Result<(TensorMeta, Data<'de>, Option<SharedBytes>)> {
+    ) -> Result<(TensorMeta, ColumnData<'de>, Option<SharedBytes>)> {
         let (shared, (meta, bytes)) = match part {
             None => (self.shared(&item), self.payload_bytes(item)?),
             Some(part) => {
@@ -113,7 +121,7 @@ impl<'de> Reader<'de, '_> {
                 (shared, self.payload_part(item, part)?)
             }
         };
-        let data = Data::from(bytes);
+        let data = ColumnData::from(bytes);
         Ok((meta, data, shared))
     }
 
@@ -121,9 +129,9 @@ impl<'de> Reader<'de, '_> {
     /// `is_free` says whether rows take no bytes if all have this length.
     pub(super) fn lengths(
         &mut self,
-        rows: Rows,
+        rows: RowRange,
         is_free: impl Fn(usize) -> bool,
-    ) -> Result<(Lengths<'de>, Rows)> {
+    ) -> Result<(RowLengths<'de>, RowRange)> {
         let at = self.offset();
         let lengths = if self.initial()? >> 5 == head::UNSIGNED {
             let len = self.head()?.arg;
@@ -131,7 +139,7 @@ impl<'de> Reader<'de, '_> {
             if is_free(len) {
                 self.free_rows(rows)?;
             }
-            Lengths::Same(len)
+            RowLengths::Same(len)
         } else {
             let expected = "expected lengths: an unsigned integer, or a typed array of them";
             self.each_length(rows, "lengths", expected)?
@@ -141,19 +149,24 @@ impl<'de> Reader<'de, '_> {
     }
 
     /// Reads a typed array with the length of each row. `expected` is the error for numbers of another type.
-    fn each_length(&mut self, rows: Rows, what: &str, expected: &str) -> Result<Lengths<'de>> {
+    fn each_length(
+        &mut self,
+        rows: RowRange,
+        what: &str,
+        expected: &str,
+    ) -> Result<RowLengths<'de>> {
         let at = self.offset();
         match self.codes(what)? {
-            Block::Numbers(kind, data) if kind.is_unsigned() => {
+            BytesOrNumbers::Numbers(kind, data) if kind.is_unsigned() => {
                 check_rows(data.len() / kind.size(), rows.all).map_err(|error| error.at(at))?;
-                Ok(Lengths::Each(kind.size(), data))
+                Ok(RowLengths::Each(kind.size(), data))
             }
             _ => Err(Error::data(expected.to_owned()).at(at)),
         }
     }
 
     /// Reads the lengths of lists, which are not all equal. Also returns the rows of the column that follows.
-    pub(super) fn list_lengths(&mut self, rows: Rows) -> Result<(Lengths<'de>, Rows)> {
+    pub(super) fn list_lengths(&mut self, rows: RowRange) -> Result<(RowLengths<'de>, RowRange)> {
         let at = self.offset();
         let what = "the lengths of lists: a typed array of unsigned integers";
         let expected = "expected the lengths of lists as a typed array of unsigned integers";
@@ -170,7 +183,7 @@ impl<'de> Reader<'de, '_> {
     }
 
     /// Reads the length of arrays. Also returns the rows of the column that follows.
-    pub(super) fn array_len(&mut self, rows: Rows) -> Result<(usize, Rows)> {
+    pub(super) fn array_len(&mut self, rows: RowRange) -> Result<(usize, RowRange)> {
         let at = self.offset();
         let head = self.head()?;
         if head.major() != head::UNSIGNED {
@@ -180,26 +193,26 @@ impl<'de> Reader<'de, '_> {
         if len == 0 {
             self.free_rows(rows)?;
         }
-        Ok((len, inner_rows(&Lengths::Same(len), rows, at)?))
+        Ok((len, inner_rows(&RowLengths::Same(len), rows, at)?))
     }
 
     /// Reads a byte string or a typed array, which may be in a buffer.
-    pub(super) fn codes(&mut self, what: &str) -> Result<Block<'de>> {
+    pub(super) fn codes(&mut self, what: &str) -> Result<BytesOrNumbers<'de>> {
         let at = self.offset();
         let head = self.head()?;
         match head.major() {
             head::BYTES => {
                 definite(head, at)?;
-                let data = Data::from(self.string(head)?);
-                Ok(Block::Bytes(data))
+                let data = ColumnData::from(self.string(head)?);
+                Ok(BytesOrNumbers::Bytes(data))
             }
             head::TAG if tag::is_array(head.arg) => {
                 let item = self.column_block(head.arg, at)?;
                 let (kind, dtype) = (item.kind, NumberType::of(&item.meta.dtype));
                 let (_, data, _) = self.column_data(item, None).map_err(|error| error.at(at))?;
                 match (kind, dtype) {
-                    (tensor::Kind::Bytes, _) => Ok(Block::Bytes(data)),
-                    (tensor::Kind::Numbers, Some(kind)) => Ok(Block::Numbers(kind, data)),
+                    (tensor::Kind::Bytes, _) => Ok(BytesOrNumbers::Bytes(data)),
+                    (tensor::Kind::Numbers, Some(kind)) => Ok(BytesOrNumbers::Numbers(kind, data)),
                     _ => Err(Error::data(format!("expected {what}, found a tensor")).at(at)),
                 }
             }
@@ -207,34 +220,34 @@ impl<'de> Reader<'de, '_> {
         }
     }
 
-    pub(super) fn byte_string(&mut self) -> Result<Data<'de>> {
+    pub(super) fn byte_string(&mut self) -> Result<ColumnData<'de>> {
         let at = self.offset();
         match self.codes("a byte string")? {
-            Block::Bytes(bytes) => Ok(bytes),
-            Block::Numbers(..) => {
+            BytesOrNumbers::Bytes(bytes) => Ok(bytes),
+            BytesOrNumbers::Numbers(..) => {
                 Err(Error::data("expected a byte string, found a typed array").at(at))
             }
         }
     }
 
     /// Reads the bits of all rows, including those that are not wanted.
-    pub(super) fn bits(&mut self, rows: Rows) -> Result<Bits<'de>> {
+    pub(super) fn bits(&mut self, rows: RowRange) -> Result<Bitmap<'de>> {
         let at = self.offset();
         let bits = self.byte_string()?;
-        check_bits(bits, rows.all).map(Bits).map_err(|error| error.at(at))
+        check_bits(bits, rows.all).map(Bitmap).map_err(|error| error.at(at))
     }
 
     /// Reads the bits of optional values. Also returns the rows of the column that follows.
-    pub(super) fn marked(&mut self, rows: Rows) -> Result<(Bits<'de>, Rows)> {
+    pub(super) fn marked(&mut self, rows: RowRange) -> Result<(Bitmap<'de>, RowRange)> {
         let bits = self.bits(rows)?;
         let start = bits.count(0..rows.start);
         let end = start + bits.count(rows.range());
         let all = end + bits.count(rows.end..rows.all);
-        Ok((bits.part(rows.range()), Rows { all, start, end }))
+        Ok((bits.part(rows.range()), RowRange { all, start, end }))
     }
 
     /// Reads a byte string of which a part is wanted.
-    pub(super) fn cut_bytes(&mut self, wanted: Rows) -> Result<Data<'de>> {
+    pub(super) fn cut_bytes(&mut self, wanted: RowRange) -> Result<ColumnData<'de>> {
         let at = self.offset();
         match self.peek_head()? {
             Some((head, _)) if !wanted.is_whole() && head.major() == head::TAG => {
@@ -259,9 +272,9 @@ impl<'de> Reader<'de, '_> {
     /// Reads the texts of `rows` rows in one text, and checks that it can be cut between rows.
     pub(super) fn texts(
         &mut self,
-        lengths: &Lengths<'de>,
+        lengths: &RowLengths<'de>,
         rows: usize,
-        bytes: Rows,
+        bytes: RowRange,
     ) -> Result<TextData<'de>> {
         let at = self.offset();
         let text = match self.peek_head()? {
@@ -277,11 +290,11 @@ impl<'de> Reader<'de, '_> {
                 text.cut(bytes.start..bytes.end).ok_or_else(|| inside_character(0).at(at))?
             }
             Some((head, _)) if head.major() == head::TAG => match self.cut_bytes(bytes)? {
-                Data::Borrowed(bytes) => {
+                ColumnData::Borrowed(bytes) => {
                     let text = std::str::from_utf8(bytes);
                     TextData::Borrowed(text.map_err(|error| not_utf8(error).at(at))?)
                 }
-                Data::Owned(bytes) => {
+                ColumnData::Owned(bytes) => {
                     let bytes = std::rc::Rc::unwrap_or_clone(bytes);
                     let text = String::from_utf8(bytes);
                     TextData::Owned(text.map_err(|error| not_utf8(error.utf8_error()).at(at))?)
@@ -306,7 +319,7 @@ impl<'de> Reader<'de, '_> {
 }
 
 /// The rows of the column with the content of rows that have these lengths.
-fn inner_rows(lengths: &Lengths<'_>, rows: Rows, at: u64) -> Result<Rows> {
+fn inner_rows(lengths: &RowLengths<'_>, rows: RowRange, at: u64) -> Result<RowRange> {
     // Each length is added only once, because adding takes most of the time if one row of many is read.
     let start = lengths.sum(0..rows.start);
     let end = plus(start, lengths.sum(rows.range()));
@@ -315,7 +328,7 @@ fn inner_rows(lengths: &Lengths<'_>, rows: Rows, at: u64) -> Result<Rows> {
     let (Some(start), Some(end), Some(all)) = (start, end, all) else {
         return Err(overflow(at));
     };
-    Ok(Rows { all, start, end })
+    Ok(RowRange { all, start, end })
 }
 
 fn plus(sum: Option<usize>, more: Option<usize>) -> Option<usize> {
@@ -345,7 +358,7 @@ pub(super) fn check_total(found: usize, expected: usize) -> Result<()> {
     Err(Error::data(format!("the lengths of all rows add up to {expected} bytes, found {found}")))
 }
 
-fn check_bits(bits: Data<'_>, rows: usize) -> Result<Data<'_>> {
+fn check_bits(bits: ColumnData<'_>, rows: usize) -> Result<ColumnData<'_>> {
     let (found, expected) = (bits.len(), rows.div_ceil(8));
     if found != expected {
         let what = format!("expected {expected} bytes for the bits of {rows} rows, found {found}");

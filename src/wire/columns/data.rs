@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use crate::io::source::Bytes;
+use crate::io::source::SourceBytes;
 use crate::mem;
 
 /// Shorter parts are not prefetched, because the instructions would cost more than they save.
@@ -14,12 +14,12 @@ const AHEAD: usize = 4096;
 
 /// The bytes of a payload, which several columns may share.
 #[derive(Clone)]
-pub enum Data<'de> {
+pub enum ColumnData<'de> {
     Borrowed(&'de [u8]),
     Owned(Rc<Vec<u8>>),
 }
 
-impl<'de> Data<'de> {
+impl<'de> ColumnData<'de> {
     #[inline(always)]
     pub fn as_slice(&self) -> &[u8] {
         match self {
@@ -43,25 +43,25 @@ impl<'de> Data<'de> {
             return self;
         }
         Self::from(match self.part(range) {
-            Bytes::Borrowed(bytes) => Bytes::Borrowed(bytes),
-            other => Bytes::Owned(other.as_slice().to_vec()),
+            SourceBytes::Borrowed(bytes) => SourceBytes::Borrowed(bytes),
+            other => SourceBytes::Owned(other.as_slice().to_vec()),
         })
     }
 
     /// A part of the bytes, which is empty if they are too few.
     #[inline]
-    pub fn part(&self, range: Range<usize>) -> Bytes<'de, '_> {
+    pub fn part(&self, range: Range<usize>) -> SourceBytes<'de, '_> {
         match self {
-            Self::Borrowed(bytes) => Bytes::Borrowed(bytes.get(range).unwrap_or_default()),
-            Self::Owned(bytes) => Bytes::Copied(bytes.get(range).unwrap_or_default()),
+            Self::Borrowed(bytes) => SourceBytes::Borrowed(bytes.get(range).unwrap_or_default()),
+            Self::Owned(bytes) => SourceBytes::Copied(bytes.get(range).unwrap_or_default()),
         }
     }
 
     /// Takes the bytes, which are not asked for again. They are not copied unless others have them, too.
-    pub fn take(&mut self) -> Bytes<'de, 'static> {
+    pub fn take(&mut self) -> SourceBytes<'de, 'static> {
         match std::mem::replace(self, Self::Borrowed(&[])) {
-            Self::Borrowed(bytes) => Bytes::Borrowed(bytes),
-            Self::Owned(bytes) => Bytes::Owned(Rc::unwrap_or_clone(bytes)),
+            Self::Borrowed(bytes) => SourceBytes::Borrowed(bytes),
+            Self::Owned(bytes) => SourceBytes::Owned(Rc::unwrap_or_clone(bytes)),
         }
     }
 
@@ -81,12 +81,12 @@ impl<'de> Data<'de> {
     }
 }
 
-impl<'de> From<Bytes<'de, '_>> for Data<'de> {
-    fn from(bytes: Bytes<'de, '_>) -> Self {
+impl<'de> From<SourceBytes<'de, '_>> for ColumnData<'de> {
+    fn from(bytes: SourceBytes<'de, '_>) -> Self {
         match bytes {
-            Bytes::Borrowed(bytes) => Self::Borrowed(bytes),
-            Bytes::Copied(bytes) => Self::Owned(Rc::new(bytes.to_vec())),
-            Bytes::Owned(bytes) => Self::Owned(Rc::new(bytes)),
+            SourceBytes::Borrowed(bytes) => Self::Borrowed(bytes),
+            SourceBytes::Copied(bytes) => Self::Owned(Rc::new(bytes.to_vec())),
+            SourceBytes::Owned(bytes) => Self::Owned(Rc::new(bytes)),
         }
     }
 }

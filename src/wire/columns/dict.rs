@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::blocks::{Block, check_rows};
+use super::blocks::{BytesOrNumbers, check_rows};
 use super::heads::wrong;
-use super::range::Rows;
-use super::{Column, Data, Kind, Lengths, NumberType, WantedFields};
+use super::range::RowRange;
+use super::{Column, ColumnData, ColumnKind, NumberType, RowLengths, WantedFields};
 use crate::error::{Error, Result};
 use crate::wire::head;
 use crate::wire::reader::Reader;
@@ -17,7 +17,7 @@ const WIDE: usize = 1 << 16;
 
 /// A number for each row, of the type u8 or u16.
 pub struct Codes<'de> {
-    data: Data<'de>,
+    data: ColumnData<'de>,
     is_wide: bool,
 }
 
@@ -59,12 +59,12 @@ impl Codes<'_> {
 }
 
 /// The distinct rows, and for each row which of them it is.
-pub struct Dict<'de> {
+pub struct DictColumn<'de> {
     codes: Codes<'de>,
     pub column: Column<'de>,
 }
 
-impl Dict<'_> {
+impl DictColumn<'_> {
     /// The row of the column that a row is.
     #[inline]
     pub fn inner(&self, row: usize) -> usize {
@@ -77,8 +77,8 @@ impl<'de> Reader<'de, '_> {
     pub(super) fn codes_of(&mut self, rows: usize, what: &str) -> Result<Codes<'de>> {
         let at = self.offset();
         let (data, is_wide) = match self.codes(what)? {
-            Block::Numbers(NumberType::U8, codes) => (codes, false),
-            Block::Numbers(NumberType::U16, codes) => (codes, true),
+            BytesOrNumbers::Numbers(NumberType::U8, codes) => (codes, false),
+            BytesOrNumbers::Numbers(NumberType::U16, codes) => (codes, true),
             _ => {
                 let what = format!("expected {what} as a typed array of u8 or u16");
                 return Err(Error::data(what).at(at));
@@ -89,7 +89,11 @@ impl<'de> Reader<'de, '_> {
         Ok(Codes { data, is_wide })
     }
 
-    pub(super) fn dict(&mut self, rows: Rows, wanted: &WantedFields<'_>) -> Result<Kind<'de>> {
+    pub(super) fn dict(
+        &mut self,
+        rows: RowRange,
+        wanted: &WantedFields<'_>,
+    ) -> Result<ColumnKind<'de>> {
         let at = self.offset();
         let codes = self.codes_of(rows.all, "the codes of a dict")?;
         let count_at = self.offset();
@@ -110,8 +114,8 @@ impl<'de> Reader<'de, '_> {
         }
         check_codes(&codes, rows.all, count).map_err(|error| error.at(at))?;
         let column_at = self.offset();
-        let mut column = self.part_of_column(Rows::whole(count), None, wanted)?;
-        if matches!(column.kind, Kind::Dict(_)) {
+        let mut column = self.part_of_column(RowRange::whole(count), None, wanted)?;
+        if matches!(column.kind, ColumnKind::Dict(_)) {
             let what = "the column in a dict is a dict itself";
             return Err(Error::data(what).at(column_at));
         }
@@ -120,7 +124,7 @@ impl<'de> Reader<'de, '_> {
         let size = |row| sizes.get(codes.get(row)).copied().unwrap_or_default() as u64;
         let repeated = rows.range().fold(0u64, |sum, row| sum.saturating_add(size(row)));
         self.charge_kept(repeated).map_err(|error| error.at(at))?;
-        Ok(Kind::Dict(Box::new(Dict { codes: codes.part(rows.range()), column })))
+        Ok(ColumnKind::Dict(Box::new(DictColumn { codes: codes.part(rows.range()), column })))
     }
 }
 
@@ -156,25 +160,31 @@ impl Column<'_> {
     /// this takes.
     fn index(&mut self, rows: usize, charge: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
         match &mut self.kind {
-            Kind::Numbers(_) | Kind::Tensors(_) | Kind::Unit | Kind::Bools(_) | Kind::Dict(_) => {}
-            Kind::Texts(cuts, _) | Kind::Bytes(cuts, _) => drop(cuts.index(rows, charge)?),
-            Kind::Lists(lists) => {
+            ColumnKind::Numbers(_)
+            | ColumnKind::Tensors(_)
+            | ColumnKind::Unit
+            | ColumnKind::Bools(_)
+            | ColumnKind::Dict(_) => {}
+            ColumnKind::Texts(cuts, _) | ColumnKind::Bytes(cuts, _) => {
+                cuts.index(rows, charge)?;
+            }
+            ColumnKind::Lists(lists) => {
                 let inner = lists.0.index(rows, charge)?;
                 lists.1.index(inner, charge)?;
             }
-            Kind::Maps(maps) => {
+            ColumnKind::Maps(maps) => {
                 let inner = maps.cuts.index(rows, charge)?;
                 maps.keys.index(inner, charge)?;
                 maps.values.index(inner, charge)?;
             }
-            Kind::Optional(optional) => {
+            ColumnKind::Optional(optional) => {
                 let inner = optional.marks.index(rows, charge)?;
                 optional.column.index(inner, charge)?;
             }
-            Kind::Tuples(columns) => {
+            ColumnKind::Tuples(columns) => {
                 columns.iter_mut().try_for_each(|column| column.index(rows, charge))?;
             }
-            Kind::Structs(structs) => {
+            ColumnKind::Structs(structs) => {
                 for field in &mut structs.fields {
                     let inner = match &mut field.present {
                         Some(present) => present.index(rows, charge)?,
@@ -183,7 +193,7 @@ impl Column<'_> {
                     field.column.index(inner, charge)?;
                 }
             }
-            Kind::Enums(enums) => {
+            ColumnKind::Enums(enums) => {
                 let counts = enums.index(rows, charge)?;
                 for (column, count) in enums.columns.iter_mut().zip(counts) {
                     if let Some(column) = column {
@@ -191,7 +201,7 @@ impl Column<'_> {
                     }
                 }
             }
-            Kind::Items(items) => items.index(rows, charge)?,
+            ColumnKind::Items(items) => items.index(rows, charge)?,
         }
         Ok(())
     }
@@ -200,28 +210,28 @@ impl Column<'_> {
     /// [indexed](Self::index).
     fn size_of_row(&mut self, row: usize) -> usize {
         match &mut self.kind {
-            Kind::Numbers(_) | Kind::Unit | Kind::Bools(_) => 0,
-            Kind::Tensors(tensors) => tensors.len,
-            Kind::Texts(cuts, _) | Kind::Bytes(cuts, _) => cuts.range(row).len(),
-            Kind::Lists(lists) => {
+            ColumnKind::Numbers(_) | ColumnKind::Unit | ColumnKind::Bools(_) => 0,
+            ColumnKind::Tensors(tensors) => tensors.len,
+            ColumnKind::Texts(cuts, _) | ColumnKind::Bytes(cuts, _) => cuts.range(row).len(),
+            ColumnKind::Lists(lists) => {
                 let (cuts, column) = &mut **lists;
                 let range = cuts.range(row);
                 range.len().saturating_mul(8).saturating_add(column.size_of_rows(range))
             }
-            Kind::Maps(maps) => {
+            ColumnKind::Maps(maps) => {
                 let range = maps.cuts.range(row);
                 let sizes = maps.keys.size_of_rows(range.clone());
                 sizes.saturating_add(maps.values.size_of_rows(range))
             }
-            Kind::Optional(optional) => {
+            ColumnKind::Optional(optional) => {
                 let inner = optional.marks.inner(row);
                 inner.map_or(0, |row| optional.column.size_of_row(row))
             }
-            Kind::Tuples(columns) => {
+            ColumnKind::Tuples(columns) => {
                 let sizes = columns.iter_mut().map(|column| column.size_of_row(row));
                 sizes.fold(0, usize::saturating_add)
             }
-            Kind::Structs(structs) => {
+            ColumnKind::Structs(structs) => {
                 let fields = structs.fields.iter_mut();
                 let sizes = fields.map(|field| {
                     let row = field.inner(row);
@@ -229,15 +239,15 @@ impl Column<'_> {
                 });
                 sizes.fold(0, usize::saturating_add)
             }
-            Kind::Enums(enums) => {
+            ColumnKind::Enums(enums) => {
                 let (code, row) = enums.entry(row);
                 match enums.columns.get_mut(code) {
                     Some(Some(column)) => column.size_of_row(row),
                     _ => 0,
                 }
             }
-            Kind::Items(items) => items.item(row).len(),
-            Kind::Dict(dict) => {
+            ColumnKind::Items(items) => items.item(row).len(),
+            ColumnKind::Dict(dict) => {
                 let row = dict.inner(row);
                 dict.column.size_of_row(row)
             }
@@ -247,14 +257,14 @@ impl Column<'_> {
     fn size_of_rows(&mut self, rows: Range<usize>) -> usize {
         match &self.kind {
             // There can be many.
-            Kind::Numbers(_) | Kind::Unit | Kind::Bools(_) => 0,
-            Kind::Texts(_, _) | Kind::Bytes(_, _) if rows.is_empty() => 0,
+            ColumnKind::Numbers(_) | ColumnKind::Unit | ColumnKind::Bools(_) => 0,
+            ColumnKind::Texts(_, _) | ColumnKind::Bytes(_, _) if rows.is_empty() => 0,
             _ => rows.map(|row| self.size_of_row(row)).fold(0, usize::saturating_add),
         }
     }
 }
 
-impl Lengths<'_> {
+impl RowLengths<'_> {
     /// The position of each of these rows.
     pub fn starts(&self, rows: usize) -> Vec<usize> {
         let mut start = 0;

@@ -2,7 +2,7 @@
 //!
 //! [`Reader::group`](super::reader::Reader::group) reads a group of rows into a tree of [`Column`]s and checks all
 //! of it. Afterwards, each row can be found without further checks. Rows may be asked for in any order, but in rising
-//! order they are found without a search: see [`Cuts`], [`Marks`], [`Enum`] and [`Items`].
+//! order they are found without a search: see [`Offsets`], [`Validity`], [`Enum`] and [`EncodedRows`].
 //!
 //! A column that nobody asks for costs nothing. A column does not know which row its parent is at. It is told the row
 //! when it is asked, and then moves over the rows in between.
@@ -20,12 +20,12 @@ mod tensor;
 mod uniform;
 mod wanted;
 
-pub use self::data::{Data, TextData};
-pub use self::dict::Dict;
+pub use self::data::{ColumnData, TextData};
+pub use self::dict::DictColumn;
 pub use self::heads::{check_items, check_names};
-pub use self::numbers::{NumberType, Numbers, cast, holding};
+pub use self::numbers::{ColumnNumbers, NumberType, cast, holding};
 pub use self::parse::Start;
-pub use self::rows::{Bits, Cuts, Enum, Items, Lengths, Marks, Optional, Tensors};
+pub use self::rows::{Bitmap, EncodedRows, Enum, Offsets, Optional, RowLengths, Tensors, Validity};
 pub use self::structs::{Field, Structs};
 pub use self::tensor::{ColumnTensor, tensor_of_groups};
 pub use self::uniform::Uniform;
@@ -41,36 +41,36 @@ pub struct Group<'de> {
 pub struct Column<'de> {
     /// The offset of the column in the input.
     pub at: u64,
-    pub kind: Kind<'de>,
+    pub kind: ColumnKind<'de>,
     /// Whether a type was named for the rows.
     pub is_typed: bool,
 }
 
 /// The content of a column. The kinds are those of the table in `SPEC.md`, except that arrays become lists of one length.
-pub enum Kind<'de> {
-    Numbers(Numbers<'de>),
+pub enum ColumnKind<'de> {
+    Numbers(ColumnNumbers<'de>),
     Tensors(Box<Tensors<'de>>),
     Structs(Structs<'de>),
     Unit,
-    Bools(Bits<'de>),
-    Texts(Cuts<'de>, TextData<'de>),
-    Bytes(Cuts<'de>, Data<'de>),
+    Bools(Bitmap<'de>),
+    Texts(Offsets<'de>, TextData<'de>),
+    Bytes(Offsets<'de>, ColumnData<'de>),
     Optional(Box<Optional<'de>>),
-    Lists(Box<(Cuts<'de>, Column<'de>)>),
+    Lists(Box<(Offsets<'de>, Column<'de>)>),
     Tuples(Vec<Column<'de>>),
     Maps(Box<Maps<'de>>),
     Enums(Box<Enum<'de>>),
-    Items(Items<'de>),
-    Dict(Box<Dict<'de>>),
+    Items(EncodedRows<'de>),
+    Dict(Box<DictColumn<'de>>),
 }
 
 pub struct Maps<'de> {
-    pub cuts: Cuts<'de>,
+    pub cuts: Offsets<'de>,
     pub keys: Column<'de>,
     pub values: Column<'de>,
 }
 
-impl Kind<'_> {
+impl ColumnKind<'_> {
     /// What a row is called in error messages. The names are those of items: see
     /// [`head::name`](super::head::name).
     pub fn name(&self) -> &'static str {
@@ -91,31 +91,31 @@ impl Kind<'_> {
 }
 
 impl<'de> Column<'de> {
-    pub fn new(at: u64, kind: Kind<'de>) -> Self {
+    pub fn new(at: u64, kind: ColumnKind<'de>) -> Self {
         Self { at, kind, is_typed: false }
     }
 
     /// Whether these are numbers of type u8.
     pub fn is_u8(&self) -> bool {
-        matches!(&self.kind, Kind::Numbers(numbers) if numbers.kind == NumberType::U8)
+        matches!(&self.kind, ColumnKind::Numbers(numbers) if numbers.kind == NumberType::U8)
     }
 
     /// Whether these are floats.
     pub fn is_float(&self) -> bool {
-        matches!(&self.kind, Kind::Numbers(numbers) if numbers.kind.is_float())
+        matches!(&self.kind, ColumnKind::Numbers(numbers) if numbers.kind.is_float())
     }
 
     /// Whether a row is encoded as null, or begins with the tag `TSOM`: then "some" of this row has the tag
     /// (`SPEC.md`, section 1.1).
     pub fn needs_some(&mut self, row: usize) -> bool {
         match &mut self.kind {
-            Kind::Unit => true,
-            Kind::Optional(optional) => match optional.marks.inner(row) {
+            ColumnKind::Unit => true,
+            ColumnKind::Optional(optional) => match optional.marks.inner(row) {
                 Some(inner) => optional.column.needs_some(inner),
                 None => true,
             },
-            Kind::Items(items) => items.reads_as_none(row),
-            Kind::Dict(dict) => {
+            ColumnKind::Items(items) => items.reads_as_none(row),
+            ColumnKind::Dict(dict) => {
                 let row = dict.inner(row);
                 dict.column.needs_some(row)
             }
@@ -129,10 +129,10 @@ impl<'de> Column<'de> {
     pub fn borrowed_text(&mut self, row: usize) -> Option<&'de str> {
         match &mut self.kind {
             // Cuts were checked to be between characters.
-            Kind::Texts(cuts, TextData::Borrowed(text)) => {
+            ColumnKind::Texts(cuts, TextData::Borrowed(text)) => {
                 Some(text.get(cuts.range_here(row)).unwrap_or_default())
             }
-            Kind::Dict(dict) => {
+            ColumnKind::Dict(dict) => {
                 let row = dict.inner(row);
                 dict.column.borrowed_text(row)
             }
@@ -144,7 +144,7 @@ impl<'de> Column<'de> {
     #[inline]
     pub fn distinct(&mut self, row: usize) -> (&mut Self, usize) {
         match self.kind {
-            Kind::Dict(ref mut dict) => {
+            ColumnKind::Dict(ref mut dict) => {
                 let row = dict.inner(row);
                 (&mut dict.column, row)
             }
@@ -166,7 +166,7 @@ impl<'de> Column<'de> {
     /// The row of the inner column, if these are optional values and the row is "some".
     #[inline]
     pub fn some(&mut self, row: usize) -> Option<usize> {
-        let Kind::Optional(optional) = &mut self.kind else { return None };
+        let ColumnKind::Optional(optional) = &mut self.kind else { return None };
         optional.marks.inner(row)
     }
 
@@ -174,7 +174,7 @@ impl<'de> Column<'de> {
     #[inline]
     pub fn inside(&mut self) -> &mut Self {
         match self.kind {
-            Kind::Optional(ref mut optional) => &mut optional.column,
+            ColumnKind::Optional(ref mut optional) => &mut optional.column,
             _ => self,
         }
     }

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::Data;
+use super::ColumnData;
 use crate::dtype::DType;
-use crate::io::source::Bytes;
+use crate::io::source::SourceBytes;
 use crate::wire::head::{self, Head};
 use crate::wire::number::Numeric;
 
@@ -108,15 +108,15 @@ pub fn cast<'n>(numbers: Cow<'n, [u8]>, from: &DType, to: &DType) -> Cow<'n, [u8
 }
 
 /// Little-endian numbers.
-pub struct Numbers<'de> {
+pub struct ColumnNumbers<'de> {
     pub kind: NumberType,
     /// Whether a number is only converted to another type of floats if that keeps its value.
     pub exact: bool,
-    data: Data<'de>,
+    data: ColumnData<'de>,
 }
 
-impl<'de> Numbers<'de> {
-    pub fn new(kind: NumberType, data: Data<'de>) -> Self {
+impl<'de> ColumnNumbers<'de> {
+    pub fn new(kind: NumberType, data: ColumnData<'de>) -> Self {
         Self { kind, exact: false, data }
     }
 
@@ -127,7 +127,7 @@ impl<'de> Numbers<'de> {
     }
 
     /// The bytes of several rows.
-    pub fn run(&self, rows: Range<usize>) -> Bytes<'de, '_> {
+    pub fn run(&self, rows: Range<usize>) -> SourceBytes<'de, '_> {
         self.data.part(self.place_of_run(rows))
     }
 

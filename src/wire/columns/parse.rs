@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::heads::{check_items, check_names, definite, wrong};
-use super::range::Rows;
+use super::range::RowRange;
 use super::{
-    Column, Cuts, Data, Enum, Field, Group, Items, Kind, Lengths, Maps, Marks, Optional, Structs,
-    Uniform, WantedFields,
+    Column, ColumnData, ColumnKind, EncodedRows, Enum, Field, Group, Maps, Offsets, Optional,
+    RowLengths, Structs, Uniform, Validity, WantedFields,
 };
 use crate::error::{Error, Result};
 use crate::wire::head::{self, Head};
-use crate::wire::reader::{GROWING, Item, Left, Reader};
+use crate::wire::reader::{GROWING, ItemStart, Left, Reader};
 use crate::wire::tag;
 
 /// The most rows that a group may have.
@@ -39,11 +39,13 @@ impl<'de> Reader<'de, '_> {
         let at = self.offset();
         loop {
             let found = match self.item()? {
-                Item::Tag(tag::SOME) | Item::Within(_) => continue,
-                Item::Tag(tag::COLUMNS) => return Ok(Start::Columns),
-                Item::Head(head) if head.major() == head::ARRAY => return Ok(Start::Array(head)),
-                Item::Head(head) => head::name(head.initial),
-                Item::Tag(_) => "another value",
+                ItemStart::Tag(tag::SOME) | ItemStart::Within(_) => continue,
+                ItemStart::Tag(tag::COLUMNS) => return Ok(Start::Columns),
+                ItemStart::Head(head) if head.major() == head::ARRAY => {
+                    return Ok(Start::Array(head));
+                }
+                ItemStart::Head(head) => head::name(head.initial),
+                ItemStart::Tag(_) => "another value",
             };
             return Err(Error::data(format!("expected a sequence, found {found}")).at(at));
         }
@@ -110,19 +112,19 @@ impl<'de> Reader<'de, '_> {
         part: Range<usize>,
         wanted: &WantedFields<'_>,
     ) -> Result<Column<'de>> {
-        let rows = Rows { all: rows, start: part.start, end: part.end };
+        let rows = RowRange { all: rows, start: part.start, end: part.end };
         self.part_of_column(rows, None, wanted)
     }
 
-    fn column(&mut self, rows: Rows) -> Result<Column<'de>> {
+    fn column(&mut self, rows: RowRange) -> Result<Column<'de>> {
         self.part_of_column(rows, None, &WantedFields::All)
     }
 
     /// Reads a column. `present` is for a value of a struct: it is set if some rows do not have it.
     pub(super) fn part_of_column(
         &mut self,
-        rows: Rows,
-        present: Option<&mut Option<Marks<'de>>>,
+        rows: RowRange,
+        present: Option<&mut Option<Validity<'de>>>,
         wanted: &WantedFields<'_>,
     ) -> Result<Column<'de>> {
         self.charge(COLUMN)?;
@@ -148,10 +150,10 @@ impl<'de> Reader<'de, '_> {
     fn structs(
         &mut self,
         head: Head,
-        rows: Rows,
+        rows: RowRange,
         wanted: &WantedFields<'_>,
         at: u64,
-    ) -> Result<Kind<'de>> {
+    ) -> Result<ColumnKind<'de>> {
         let len = definite(head, at)?;
         if len == 0 {
             self.free_rows(rows)?;
@@ -174,15 +176,15 @@ impl<'de> Reader<'de, '_> {
             self.free_rows(rows)?;
         }
         check_names(fields.iter().map(|field| &*field.name)).map_err(|error| error.at(at))?;
-        Ok(Kind::Structs(Structs::new(fields)))
+        Ok(ColumnKind::Structs(Structs::new(fields)))
     }
 
     /// Reads a column that is an array with the name of its kind. Its head was read.
     fn named_column(
         &mut self,
         head: Head,
-        rows: Rows,
-        present: Option<&mut Option<Marks<'de>>>,
+        rows: RowRange,
+        present: Option<&mut Option<Validity<'de>>>,
         wanted: &WantedFields<'_>,
         at: u64,
     ) -> Result<Column<'de>> {
@@ -203,30 +205,30 @@ impl<'de> Reader<'de, '_> {
             "unit" => {
                 takes(1)?;
                 self.free_rows(rows)?;
-                Ok(Kind::Unit)
+                Ok(ColumnKind::Unit)
             }
             "bool" => {
                 takes(2)?;
-                Ok(Kind::Bools(self.bits(rows)?.part(rows.range())))
+                Ok(ColumnKind::Bools(self.bits(rows)?.part(rows.range())))
             }
             "text" => {
                 takes(3)?;
                 let (lengths, bytes) = self.lengths(rows, |_| true)?;
                 let text = self.texts(&lengths, rows.len(), bytes)?;
-                Ok(Kind::Texts(Cuts::new(lengths), text))
+                Ok(ColumnKind::Texts(Offsets::new(lengths), text))
             }
             "bytes" => {
                 takes(3)?;
                 let (lengths, bytes) = self.lengths(rows, |_| true)?;
                 let bytes = self.cut_bytes(bytes)?;
-                Ok(Kind::Bytes(Cuts::new(lengths), bytes))
+                Ok(ColumnKind::Bytes(Offsets::new(lengths), bytes))
             }
             "option" => {
                 takes(3)?;
                 let (bits, inner) = self.marked(rows)?;
                 let column = self.part_of_column(inner, None, wanted)?;
-                let marks = Marks::new(bits);
-                Ok(Kind::Optional(Box::new(Optional { marks, column })))
+                let marks = Validity::new(bits);
+                Ok(ColumnKind::Optional(Box::new(Optional { marks, column })))
             }
             "present" => {
                 takes(3)?;
@@ -236,7 +238,7 @@ impl<'de> Reader<'de, '_> {
                 };
                 let (bits, inner) = self.marked(rows)?;
                 let column = self.part_of_column(inner, None, wanted)?;
-                *present = Some(Marks::new(bits));
+                *present = Some(Validity::new(bits));
                 return Ok(column);
             }
             "dict" => {
@@ -253,20 +255,20 @@ impl<'de> Reader<'de, '_> {
                 takes(3)?;
                 let (lengths, inner) = self.list_lengths(rows)?;
                 let column = self.column(inner)?;
-                Ok(Kind::Lists(Box::new((Cuts::new(lengths), column))))
+                Ok(ColumnKind::Lists(Box::new((Offsets::new(lengths), column))))
             }
             "array" => {
                 takes(3)?;
                 let (len, inner) = self.array_len(rows)?;
                 let column = self.column(inner)?;
-                Ok(Kind::Lists(Box::new((Cuts::new(Lengths::Same(len)), column))))
+                Ok(ColumnKind::Lists(Box::new((Offsets::new(RowLengths::Same(len)), column))))
             }
             "map" => {
                 takes(4)?;
                 let (lengths, inner) = self.lengths(rows, |len| len == 0)?;
                 let keys = self.column(inner)?;
                 let values = self.column(inner)?;
-                Ok(Kind::Maps(Box::new(Maps { cuts: Cuts::new(lengths), keys, values })))
+                Ok(ColumnKind::Maps(Box::new(Maps { cuts: Offsets::new(lengths), keys, values })))
             }
             "tuple" => {
                 takes(2)?;
@@ -287,7 +289,7 @@ impl<'de> Reader<'de, '_> {
         Ok(Column::new(at, kind?))
     }
 
-    fn tuples(&mut self, rows: Rows, at: u64) -> Result<Kind<'de>> {
+    fn tuples(&mut self, rows: RowRange, at: u64) -> Result<ColumnKind<'de>> {
         let len = self.array("the columns of a tuple")?;
         if len == 0 {
             let what = "a tuple has at least one column; rows without elements are a column of kind \"array\"";
@@ -304,10 +306,10 @@ impl<'de> Reader<'de, '_> {
             );
             return Err(Error::data(what).at(at));
         }
-        Ok(Kind::Tuples(columns))
+        Ok(ColumnKind::Tuples(columns))
     }
 
-    fn items(&mut self, rows: Rows) -> Result<Kind<'de>> {
+    fn items(&mut self, rows: RowRange) -> Result<ColumnKind<'de>> {
         let at = self.offset();
         let len = self.array("the items of rows")?;
         if len != rows.all as u64 {
@@ -319,15 +321,15 @@ impl<'de> Reader<'de, '_> {
         }
         self.skip_run(rows.start)?;
         let base = self.offset();
-        let items = Data::from(self.capture_run(rows.len())?);
+        let items = ColumnData::from(self.capture_run(rows.len())?);
         if self.src.buffers().is_some() {
             check_items(items.as_slice(), base)?;
         }
         self.skip_run(rows.all - rows.end)?;
-        Ok(Kind::Items(Items::new(items, base, self.levels_left())))
+        Ok(ColumnKind::Items(EncodedRows::new(items, base, self.levels_left())))
     }
 
-    fn enums(&mut self, rows: Rows, has_columns: bool) -> Result<Kind<'de>> {
+    fn enums(&mut self, rows: RowRange, has_columns: bool) -> Result<ColumnKind<'de>> {
         let at = self.offset();
         let codes = self.codes_of(rows.all, "the codes of an enum")?;
         let names = self.within(1, |wire| {
@@ -353,7 +355,7 @@ impl<'de> Reader<'de, '_> {
         let behind = count(rows.end..rows.all)?;
         let counts = before.iter().zip(&wanted).zip(&behind).map(|((before, wanted), behind)| {
             let end = before + wanted;
-            Rows { all: end + behind, start: *before, end }
+            RowRange { all: end + behind, start: *before, end }
         });
         let counts: Vec<_> = counts.collect();
         let mut enums = all.part(rows.range());
@@ -361,12 +363,12 @@ impl<'de> Reader<'de, '_> {
             let columns = self.within(1, |wire| wire.variants(&counts, &enums.names))?;
             enums.set_columns(columns);
         }
-        Ok(Kind::Enums(Box::new(enums)))
+        Ok(ColumnKind::Enums(Box::new(enums)))
     }
 
     fn variants(
         &mut self,
-        counts: &[Rows],
+        counts: &[RowRange],
         names: &[Cow<'de, str>],
     ) -> Result<Vec<Option<Column<'de>>>> {
         let at = self.offset();

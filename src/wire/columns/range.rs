@@ -4,13 +4,13 @@ use std::ops::Range;
 
 /// The rows of a column, and which of them are wanted.
 #[derive(Clone, Copy)]
-pub struct Rows {
+pub struct RowRange {
     pub all: usize,
     pub start: usize,
     pub end: usize,
 }
 
-impl Rows {
+impl RowRange {
     pub fn whole(all: usize) -> Self {
         Self { all, start: 0, end: all }
     }
@@ -35,8 +35,8 @@ impl Rows {
     }
 }
 
-impl From<Rows> for usize {
-    fn from(rows: Rows) -> Self {
+impl From<RowRange> for usize {
+    fn from(rows: RowRange) -> Self {
         rows.len()
     }
 }

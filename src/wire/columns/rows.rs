@@ -4,22 +4,22 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::dict::Codes;
-use super::{Column, Data};
+use super::{Column, ColumnData};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::io::input::Input;
-use crate::io::source::Bytes;
+use crate::io::source::SourceBytes;
 use crate::mem::shared_bytes::SharedBytes;
-use crate::meta::UsualMeta;
+use crate::meta::CompactMeta;
 use crate::options::Limits;
 use crate::shape::Shape;
 use crate::wire::encoded;
 use crate::wire::reader::Reader;
 
 /// A bit for each row.
-pub struct Bits<'de>(pub Data<'de>);
+pub struct Bitmap<'de>(pub ColumnData<'de>);
 
-impl Bits<'_> {
+impl Bitmap<'_> {
     /// Keeps only the bits of these rows.
     pub fn part(self, rows: Range<usize>) -> Self {
         if rows.start == 0 {
@@ -32,7 +32,7 @@ impl Bits<'_> {
                 *byte |= u8::from(self.get(row)) << (bit % 8);
             }
         }
-        Self(Data::from(Bytes::Owned(bytes)))
+        Self(ColumnData::from(SourceBytes::Owned(bytes)))
     }
 
     #[inline(always)]
@@ -60,13 +60,13 @@ impl Bits<'_> {
 }
 
 /// The lengths of rows.
-pub enum Lengths<'de> {
+pub enum RowLengths<'de> {
     Same(usize),
     /// Little-endian integers of this many bytes.
-    Each(usize, Data<'de>),
+    Each(usize, ColumnData<'de>),
 }
 
-impl Lengths<'_> {
+impl RowLengths<'_> {
     /// The length of a row. All lengths together were checked to fit in a `usize`.
     #[inline(always)]
     pub fn get(&self, row: usize) -> usize {
@@ -151,16 +151,16 @@ fn word<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
 
 /// The positions of the rows in a column whose rows have different lengths. It remembers the position of the row after
 /// the one that was asked for last.
-pub struct Cuts<'de> {
-    lengths: Lengths<'de>,
+pub struct Offsets<'de> {
+    lengths: RowLengths<'de>,
     row: usize,
     start: usize,
     /// The position of each row, if rows are asked for in any order. Empty if not, and if all have the same length.
     starts: Vec<usize>,
 }
 
-impl<'de> Cuts<'de> {
-    pub fn new(lengths: Lengths<'de>) -> Self {
+impl<'de> Offsets<'de> {
+    pub fn new(lengths: RowLengths<'de>) -> Self {
         Self { lengths, row: 0, start: 0, starts: Vec::new() }
     }
 
@@ -170,14 +170,14 @@ impl<'de> Cuts<'de> {
         rows: usize,
         charge: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<usize> {
-        if let Lengths::Each(..) = self.lengths {
+        if let RowLengths::Each(..) = self.lengths {
             charge((rows * size_of::<usize>()) as u64)?;
             self.starts = self.lengths.starts(rows);
         }
         Ok(self.lengths.sum(0..rows).unwrap_or_default())
     }
 
-    pub fn lengths(&self) -> &Lengths<'de> {
+    pub fn lengths(&self) -> &RowLengths<'de> {
         &self.lengths
     }
 
@@ -201,7 +201,7 @@ impl<'de> Cuts<'de> {
 
     #[cold]
     fn move_to(&mut self, row: usize) {
-        if let Lengths::Same(len) = self.lengths {
+        if let RowLengths::Same(len) = self.lengths {
             self.start = row * len;
             return;
         }
@@ -223,8 +223,8 @@ impl<'de> Cuts<'de> {
 
 /// Tells which rows have a row in an inner column. It remembers how many of the rows before the one that was asked for
 /// last have one.
-pub struct Marks<'de> {
-    bits: Bits<'de>,
+pub struct Validity<'de> {
+    bits: Bitmap<'de>,
     row: usize,
     before: usize,
     /// The number of rows with one before each row that is a multiple of [`STEP`](Self::STEP), if rows are asked for in
@@ -232,10 +232,10 @@ pub struct Marks<'de> {
     counts: Vec<usize>,
 }
 
-impl<'de> Marks<'de> {
+impl<'de> Validity<'de> {
     const STEP: usize = 512;
 
-    pub fn new(bits: Bits<'de>) -> Self {
+    pub fn new(bits: Bitmap<'de>) -> Self {
         Self { bits, row: 0, before: 0, counts: Vec::new() }
     }
 
@@ -265,7 +265,7 @@ impl<'de> Marks<'de> {
     }
 
     /// The marks of those of the first `rows` rows whose row in the inner column is marked in `inner`.
-    pub fn and(&self, inner: &Marks<'_>, rows: usize) -> Self {
+    pub fn and(&self, inner: &Validity<'_>, rows: usize) -> Self {
         let mut bytes = vec![0u8; rows.div_ceil(8)];
         let marked = (0..rows).filter(|&row| self.get(row));
         for (_, row) in marked.enumerate().filter(|&(number, _)| inner.get(number)) {
@@ -273,7 +273,7 @@ impl<'de> Marks<'de> {
                 *byte |= 1 << (row % 8);
             }
         }
-        Self::new(Bits(Data::from(Bytes::Owned(bytes))))
+        Self::new(Bitmap(ColumnData::from(SourceBytes::Owned(bytes))))
     }
 
     /// The row of the inner column, if this row has one. Not inlined: arguments and result fit in registers.
@@ -297,7 +297,7 @@ impl<'de> Marks<'de> {
 
 /// Optional values. The column has a row for each "some".
 pub struct Optional<'de> {
-    pub marks: Marks<'de>,
+    pub marks: Validity<'de>,
     pub column: Column<'de>,
 }
 
@@ -418,11 +418,11 @@ pub struct Tensors<'de> {
     pub shape: Shape,
     /// The length of a row in bytes.
     pub len: usize,
-    pub data: Data<'de>,
+    pub data: ColumnData<'de>,
     /// Keeps the data alive, if it is a whole buffer that can be shared.
     pub shared: Option<SharedBytes>,
     /// The metadata of each row, if the rows are of the usual form.
-    usual: Option<UsualMeta>,
+    usual: Option<CompactMeta>,
 }
 
 impl<'de> Tensors<'de> {
@@ -430,18 +430,20 @@ impl<'de> Tensors<'de> {
         dtype: DType,
         shape: Shape,
         len: usize,
-        data: Data<'de>,
+        data: ColumnData<'de>,
         shared: Option<SharedBytes>,
     ) -> Self {
-        let usual = UsualMeta::of(&dtype, &shape);
+        let usual = CompactMeta::of(&dtype, &shape);
         Self { dtype, shape, len, data, shared, usual }
     }
 
     /// A row of the usual form, if it can be borrowed and need not be shared.
     #[inline]
-    pub fn usual_row(&self, row: usize) -> Option<(UsualMeta, &'de [u8])> {
+    pub fn usual_row(&self, row: usize) -> Option<(CompactMeta, &'de [u8])> {
         match (self.usual, &self.data, &self.shared) {
-            (Some(meta), Data::Borrowed(bytes), None) => Some((meta, bytes.get(self.range(row))?)),
+            (Some(meta), ColumnData::Borrowed(bytes), None) => {
+                Some((meta, bytes.get(self.range(row))?))
+            }
             _ => None,
         }
     }
@@ -451,7 +453,7 @@ impl<'de> Tensors<'de> {
     }
 
     /// The payload of a row.
-    pub fn row(&self, row: usize) -> Bytes<'de, '_> {
+    pub fn row(&self, row: usize) -> SourceBytes<'de, '_> {
         self.data.part(self.range(row))
     }
 
@@ -462,8 +464,8 @@ impl<'de> Tensors<'de> {
 }
 
 /// Encoded items, one after the other. They were checked to be well-formed.
-pub struct Items<'de> {
-    data: Data<'de>,
+pub struct EncodedRows<'de> {
+    data: ColumnData<'de>,
     /// The offset of the first item in the input.
     base: u64,
     /// The number of levels of nesting that an item may have.
@@ -474,8 +476,8 @@ pub struct Items<'de> {
     starts: Vec<usize>,
 }
 
-impl<'de> Items<'de> {
-    pub fn new(data: Data<'de>, base: u64, levels: usize) -> Self {
+impl<'de> EncodedRows<'de> {
+    pub fn new(data: ColumnData<'de>, base: u64, levels: usize) -> Self {
         Self { data, base, levels, row: 0, start: 0, starts: Vec::new() }
     }
 
@@ -490,7 +492,7 @@ impl<'de> Items<'de> {
     }
 
     /// Returns the bytes from the item of a row to the end of all items, and the offset of this item in the input.
-    pub fn at(&mut self, row: usize) -> (Bytes<'de, '_>, u64) {
+    pub fn at(&mut self, row: usize) -> (SourceBytes<'de, '_>, u64) {
         if let Some(start) = self.starts.get(row) {
             (self.row, self.start) = (row, *start);
         } else if self.row > row {
@@ -537,9 +539,9 @@ impl<'de> Items<'de> {
 mod tests {
     use super::*;
 
-    fn lengths(size: usize, lens: &[u64]) -> Lengths<'static> {
+    fn lengths(size: usize, lens: &[u64]) -> RowLengths<'static> {
         let bytes = lens.iter().flat_map(|len| len.to_le_bytes()[..size].to_vec()).collect();
-        Lengths::Each(size, Data::from(Bytes::Owned(bytes)))
+        RowLengths::Each(size, ColumnData::from(SourceBytes::Owned(bytes)))
     }
 
     #[test]
@@ -557,7 +559,7 @@ mod tests {
             }
         }
         assert_eq!(lengths(8, &[u64::MAX, 1]).sum(0..2), None);
-        assert_eq!(Lengths::Same(usize::MAX).sum(0..2), None);
+        assert_eq!(RowLengths::Same(usize::MAX).sum(0..2), None);
     }
 
     #[test]
@@ -568,7 +570,7 @@ mod tests {
                 let count = range.clone().filter(|&at| bytes[at] == code).count();
                 assert_eq!(count_of(code, &bytes[range.clone()]), count, "{code} {range:?}");
             }
-            let bits = Bits(Data::from(Bytes::Owned(bytes.clone())));
+            let bits = Bitmap(ColumnData::from(SourceBytes::Owned(bytes.clone())));
             let rows = range.start * 8 + 3..range.end * 8;
             let rows = if rows.is_empty() { 0..0 } else { rows };
             let count = rows.clone().filter(|&row| bits.get(row)).count();

@@ -3,17 +3,17 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 
-use super::{Column, Marks};
+use super::{Column, Validity};
 
 /// Structs.
 pub struct Structs<'de> {
     pub fields: Vec<Field<'de>>,
-    order: Cell<Order>,
+    order: Cell<FieldOrder>,
 }
 
 /// What is known of the order in which fields are asked for.
 #[derive(Clone, Copy)]
-enum Order {
+enum FieldOrder {
     /// Nobody has asked.
     Unknown,
     /// The names that were asked for last, and whether they are those of the fields, in this order.
@@ -27,15 +27,15 @@ pub type Names = &'static [&'static str];
 
 impl<'de> Structs<'de> {
     pub fn new(fields: Vec<Field<'de>>) -> Self {
-        Self { fields, order: Cell::new(Order::Unknown) }
+        Self { fields, order: Cell::new(FieldOrder::Unknown) }
     }
 
     /// Whether the fields have these names, in this order, and all rows have all fields.
     #[inline]
     pub fn is_in_order(&self, names: Names) -> bool {
         match self.order.get() {
-            Order::Known(last, is_in_order) if std::ptr::eq(last, names) => is_in_order,
-            Order::Refused => false,
+            FieldOrder::Known(last, is_in_order) if std::ptr::eq(last, names) => is_in_order,
+            FieldOrder::Refused => false,
             _ => self.compare(names),
         }
     }
@@ -48,13 +48,13 @@ impl<'de> Structs<'de> {
             && fields
                 .zip(names)
                 .all(|(field, name)| field.present.is_none() && field.name == *name);
-        self.order.set(Order::Known(names, is_in_order));
+        self.order.set(FieldOrder::Known(names, is_in_order));
         is_in_order
     }
 
     /// Notes that who asked last did not take the fields in order.
     pub fn refuse_order(&self) {
-        self.order.set(Order::Refused);
+        self.order.set(FieldOrder::Refused);
     }
 }
 
@@ -62,7 +62,7 @@ impl<'de> Structs<'de> {
 pub struct Field<'de> {
     pub name: Cow<'de, str>,
     /// The rows that have this field. `None` if all have it.
-    pub present: Option<Marks<'de>>,
+    pub present: Option<Validity<'de>>,
     /// The values of the rows that have this field.
     pub column: Column<'de>,
 }
@@ -85,6 +85,6 @@ impl Field<'_> {
 
 /// Not inlined, because most fields are in all rows.
 #[inline(never)]
-fn is_present(present: &Marks<'_>, row: usize) -> bool {
+fn is_present(present: &Validity<'_>, row: usize) -> bool {
     present.get(row)
 }

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use super::{Column, Cuts, Kind, cast, holding};
+use super::{Column, ColumnKind, Offsets, cast, holding};
 use crate::budget::Budget;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::io::source::Bytes;
+use crate::io::source::SourceBytes;
 use crate::mem::shared_bytes::SharedBytes;
 
 /// All rows of a column as the elements of a tensor of order C. The first dimension counts the rows.
@@ -15,7 +15,7 @@ pub struct ColumnTensor<'de, 'c> {
     /// The dimensions after the first.
     pub dims: Vec<usize>,
     /// Little-endian elements.
-    pub bytes: Bytes<'de, 'c>,
+    pub bytes: SourceBytes<'de, 'c>,
     /// Keeps the bytes alive, if they are a whole buffer that can be shared.
     pub shared: Option<SharedBytes>,
 }
@@ -30,29 +30,29 @@ impl<'de> Column<'de> {
     }
 }
 
-impl<'de> Kind<'de> {
+impl<'de> ColumnKind<'de> {
     fn as_tensor(&self, rows: usize) -> Result<ColumnTensor<'de, '_>> {
         let plain = |dtype, bytes| ColumnTensor { dtype, dims: Vec::new(), bytes, shared: None };
         Ok(match self {
-            Kind::Numbers(numbers) => plain(numbers.kind.dtype(), numbers.run(0..rows)),
-            Kind::Bools(bits) => {
+            ColumnKind::Numbers(numbers) => plain(numbers.kind.dtype(), numbers.run(0..rows)),
+            ColumnKind::Bools(bits) => {
                 let bytes = (0..rows).map(|row| u8::from(bits.get(row))).collect();
-                plain(DType::Bool, Bytes::Owned(bytes))
+                plain(DType::Bool, SourceBytes::Owned(bytes))
             }
-            Kind::Tensors(tensors) => ColumnTensor {
+            ColumnKind::Tensors(tensors) => ColumnTensor {
                 dtype: tensors.dtype.clone(),
                 dims: tensors.shape.to_vec(),
                 bytes: tensors.data.part(0..rows * tensors.len),
                 shared: tensors.shared.clone(),
             },
-            Kind::Lists(lists) => {
+            ColumnKind::Lists(lists) => {
                 let (cuts, column) = &**lists;
                 let len = same_len(cuts, rows)?;
                 let mut inner = column.as_tensor(rows * len)?;
                 inner.dims.insert(0, len);
                 inner
             }
-            Kind::Tuples(columns) => tuples(columns, rows)?,
+            ColumnKind::Tuples(columns) => tuples(columns, rows)?,
             _ => {
                 let found = self.name();
                 let what = format!(
@@ -65,7 +65,7 @@ impl<'de> Kind<'de> {
 }
 
 /// The length that all lists have.
-fn same_len(cuts: &Cuts<'_>, rows: usize) -> Result<usize> {
+fn same_len(cuts: &Offsets<'_>, rows: usize) -> Result<usize> {
     let lengths = cuts.lengths();
     let first = if rows == 0 { 0 } else { lengths.get(0) };
     match (1..rows).find(|&row| lengths.get(row) != first) {
@@ -105,7 +105,7 @@ fn tuples<'de, 'c>(columns: &'c [Column<'de>], rows: usize) -> Result<ColumnTens
         }
     }
     dims.insert(0, columns.len());
-    Ok(ColumnTensor { dtype, dims, bytes: Bytes::Owned(bytes), shared: None })
+    Ok(ColumnTensor { dtype, dims, bytes: SourceBytes::Owned(bytes), shared: None })
 }
 
 impl ColumnTensor<'_, '_> {
@@ -155,5 +155,5 @@ pub fn tensor_of_groups<'de, 'c>(
         crate::io::source::reserve(&mut bytes, part.len())?;
         bytes.extend_from_slice(&part);
     }
-    Ok(ColumnTensor { dtype: all, dims, bytes: Bytes::Owned(bytes), shared: None })
+    Ok(ColumnTensor { dtype: all, dims, bytes: SourceBytes::Owned(bytes), shared: None })
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Column, Kind, Lengths, NumberType};
+use super::{Column, ColumnKind, NumberType, RowLengths};
 
 /// What rows are that consist of numbers of one type, or of bools.
 pub struct Uniform {
@@ -27,11 +27,11 @@ impl Uniform {
     pub fn of(column: &Column<'_>) -> Option<Self> {
         match &column.kind {
             _ if column.is_typed => None,
-            Kind::Numbers(numbers) => Some(Self::single(Some(numbers.kind))),
-            Kind::Bools(_) => Some(Self::single(None)),
-            Kind::Lists(lists) => match lists.0.lengths() {
-                Lengths::Same(len) => Some(Self::of(&lists.1)?.in_array(*len)),
-                Lengths::Each(..) => None,
+            ColumnKind::Numbers(numbers) => Some(Self::single(Some(numbers.kind))),
+            ColumnKind::Bools(_) => Some(Self::single(None)),
+            ColumnKind::Lists(lists) => match lists.0.lengths() {
+                RowLengths::Same(len) => Some(Self::of(&lists.1)?.in_array(*len)),
+                RowLengths::Each(..) => None,
             },
             _ => None,
         }

@@ -3,24 +3,27 @@
 use serde::Serialize;
 use serde::ser;
 
-use super::{At, does_not_fit, is_same};
+use super::{At, Put, does_not_fit, is_same};
 use crate::error::{Error, Result};
+use crate::ser::columns::builder::{
+    ColumnBuilder, FieldBuilder, ListBuilder, MapBuilder, OptionalBuilder, StructBuilder,
+    TupleBuilder,
+};
 use crate::ser::columns::bytes::Bytes;
-use crate::ser::columns::node::{Field, List, Map, Node, Optional, Struct, Tuple};
 use crate::ser::compound::unpaired;
 use crate::ser::delegate::{elements, fields};
-use crate::ser::pack::GrabBool;
+use crate::ser::look::{Leaf, leaf};
 use crate::value;
 
-pub struct FillList<'a, 'o> {
-    list: &'a mut List,
+pub struct ListSerializer<'a, 'o> {
+    list: &'a mut ListBuilder,
     count: usize,
     at: At<'o>,
 }
 
-impl<'a, 'o> FillList<'a, 'o> {
+impl<'a, 'o> ListSerializer<'a, 'o> {
     #[inline(always)]
-    pub fn new(list: &'a mut List, at: At<'o>) -> Self {
+    pub fn new(list: &'a mut ListBuilder, at: At<'o>) -> Self {
         Self { list, count: 0, at }
     }
 
@@ -44,7 +47,7 @@ impl<'a, 'o> FillList<'a, 'o> {
     {
         let Some(first) = iter.next() else { return Ok(()) };
         self.element(&first)?;
-        if let Node::Numbers(numbers) = &mut self.list.node {
+        if let ColumnBuilder::Numbers(numbers) = &mut self.list.node {
             self.count += numbers.kind.extend(&mut numbers.bytes, &mut iter);
         }
         // If the column has become one of items, the rest is added here.
@@ -61,8 +64,8 @@ impl<'a, 'o> FillList<'a, 'o> {
         I: Iterator,
         I::Item: Serialize,
     {
-        if let Node::Bools(bits) = &mut self.list.node {
-            for bit in iter.by_ref().map_while(|item| item.serialize(GrabBool).ok()) {
+        if let ColumnBuilder::Bools(bits) = &mut self.list.node {
+            while let Some(Leaf::Bool(bit)) = iter.next().and_then(|item| leaf(&item)) {
                 bits.push([bit.into()]);
                 self.count += 1;
             }
@@ -88,26 +91,26 @@ fn too_long() -> Error {
 }
 
 elements! {
-    impl[] for FillList<'_, '_>: (), Error;
+    impl[] for ListSerializer<'_, '_>: (), Error;
     SerializeSeq serialize_element
 }
 
-pub struct FillMap<'a, 'o> {
-    map: &'a mut Map,
+pub struct MapSerializer<'a, 'o> {
+    map: &'a mut MapBuilder,
     /// The number of keys and the number of values that were added.
     keys: usize,
     values: usize,
     at: At<'o>,
 }
 
-impl<'a, 'o> FillMap<'a, 'o> {
+impl<'a, 'o> MapSerializer<'a, 'o> {
     #[inline(always)]
-    pub fn new(map: &'a mut Map, at: At<'o>) -> Self {
+    pub fn new(map: &'a mut MapBuilder, at: At<'o>) -> Self {
         Self { map, keys: 0, values: 0, at }
     }
 }
 
-impl ser::SerializeMap for FillMap<'_, '_> {
+impl ser::SerializeMap for MapSerializer<'_, '_> {
     type Ok = ();
     type Error = Error;
 
@@ -153,15 +156,15 @@ impl ser::SerializeMap for FillMap<'_, '_> {
     }
 }
 
-pub struct FillTuple<'a, 'o> {
-    tuple: &'a mut Tuple,
+pub struct TupleSerializer<'a, 'o> {
+    tuple: &'a mut TupleBuilder,
     index: usize,
     at: At<'o>,
 }
 
-impl<'a, 'o> FillTuple<'a, 'o> {
+impl<'a, 'o> TupleSerializer<'a, 'o> {
     #[inline(always)]
-    pub fn new(tuple: &'a mut Tuple, at: At<'o>) -> Self {
+    pub fn new(tuple: &'a mut TupleBuilder, at: At<'o>) -> Self {
         Self { tuple, index: 0, at }
     }
 
@@ -187,7 +190,7 @@ impl<'a, 'o> FillTuple<'a, 'o> {
         if self.tuple.rows > 0 || self.tuple.is_array {
             return self.misfit();
         }
-        self.tuple.nodes.push(Node::Empty);
+        self.tuple.nodes.push(ColumnBuilder::Empty);
         self.tuple.len += 1;
         Ok(())
     }
@@ -213,22 +216,22 @@ impl<'a, 'o> FillTuple<'a, 'o> {
 }
 
 elements! {
-    impl[] for FillTuple<'_, '_>: (), Error;
+    impl[] for TupleSerializer<'_, '_>: (), Error;
     SerializeTuple serialize_element,
     SerializeTupleStruct serialize_field,
     SerializeTupleVariant serialize_field
 }
 
-pub struct FillStruct<'a, 'o> {
-    columns: &'a mut Struct,
+pub struct StructSerializer<'a, 'o> {
+    columns: &'a mut StructBuilder,
     /// The position of the next field.
     index: usize,
     at: At<'o>,
 }
 
-impl<'a, 'o> FillStruct<'a, 'o> {
+impl<'a, 'o> StructSerializer<'a, 'o> {
     #[inline(always)]
-    pub fn new(columns: &'a mut Struct, at: At<'o>) -> Self {
+    pub fn new(columns: &'a mut StructBuilder, at: At<'o>) -> Self {
         Self { columns, index: 0, at }
     }
 
@@ -239,7 +242,7 @@ impl<'a, 'o> FillStruct<'a, 'o> {
                 self.index += 1;
                 field.node.put(value, self.at)
             }
-            _ => self.other_field(key, value),
+            _ => self.other_field(key, &value),
         };
         match result {
             Ok(()) => Ok(()),
@@ -250,13 +253,13 @@ impl<'a, 'o> FillStruct<'a, 'o> {
     /// Adds a field that is not the next one.
     #[cold]
     #[inline(never)]
-    fn other_field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<()> {
+    fn other_field(&mut self, key: &'static str, value: &dyn Put) -> Result<()> {
         let at = self.at;
         self.find(key)?.put_any(value, at)
     }
 
     /// The column of a field. Fields before it that were not written are missing in this row.
-    fn find(&mut self, key: &'static str) -> Result<&mut Node> {
+    fn find(&mut self, key: &'static str) -> Result<&mut ColumnBuilder> {
         if self.columns.fields.get(self.index).is_none_or(|field| field.key != key) {
             self.skip_to(key)?;
         }
@@ -282,12 +285,15 @@ impl<'a, 'o> FillStruct<'a, 'o> {
                 return Err(does_not_fit());
             }
             None => {
-                let mut node = Node::Empty;
+                let mut node = ColumnBuilder::Empty;
                 if rows > 0 {
                     let bits = Bytes::filled(0, rows);
-                    node = Node::Present(Box::new(Optional { bits, node: Node::Empty }));
+                    node = ColumnBuilder::Present(Box::new(OptionalBuilder {
+                        bits,
+                        node: ColumnBuilder::Empty,
+                    }));
                 }
-                self.columns.fields.insert(self.index, Field { key, node });
+                self.columns.fields.insert(self.index, FieldBuilder { key, node });
             }
         }
         Ok(())
@@ -310,7 +316,7 @@ impl<'a, 'o> FillStruct<'a, 'o> {
     }
 }
 
-impl Struct {
+impl StructBuilder {
     /// Notes that the fields from this position on are missing in a row.
     #[cold]
     #[inline(never)]
@@ -321,7 +327,7 @@ impl Struct {
 }
 
 fields! {
-    impl[] for FillStruct<'_, '_>: (), Error;
+    impl[] for StructSerializer<'_, '_>: (), Error;
     SerializeStruct with Self::skip,
     SerializeStructVariant with Self::skip
 }

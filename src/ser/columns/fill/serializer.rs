@@ -3,21 +3,22 @@
 use serde::Serialize;
 use serde::ser::Serializer;
 
-use super::compounds::{FillList, FillMap, FillStruct, FillTuple};
+use super::compounds::{ListSerializer, MapSerializer, StructSerializer, TupleSerializer};
 use super::{At, does_not_fit, is_same};
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
+use crate::ser::columns::builder::{ColumnBuilder, EnumBuilder, VariantBuilder, VariantForm};
 use crate::ser::columns::bytes::Bytes;
-use crate::ser::columns::node::{Enum, Form, Node, Variant};
-use crate::ser::pack::{Primitive, is_bool, is_number};
+use crate::ser::look::is_bool;
+use crate::ser::pack::{Primitive, is_number};
 use crate::serde_model::for_each_number;
 
 /// An enum whose variants have higher indices than this does not become a column.
 const MAX_VARIANTS: usize = 4096;
 
-/// Adds one value to a column that is not [`Node::Items`] or [`Node::Present`].
-pub struct Fill<'a, 'o> {
-    pub node: &'a mut Node,
+/// Adds one value to a column that is not [`ColumnBuilder::Items`] or [`ColumnBuilder::Present`].
+pub struct RowSerializer<'a, 'o> {
+    pub node: &'a mut ColumnBuilder,
     pub at: At<'o>,
 }
 
@@ -35,33 +36,33 @@ macro_rules! column {
     ($node:expr, $kind:ident) => {{
         let node = $node;
         if node.is_new() {
-            *node = Node::$kind(Box::default());
+            *node = ColumnBuilder::$kind(Box::default());
         }
         match node {
-            Node::$kind(column) => column,
+            ColumnBuilder::$kind(column) => column,
             node => return Err(node.misfit()),
         }
     }};
 }
 
-impl<'a, 'o> Serializer for Fill<'a, 'o> {
+impl<'a, 'o> Serializer for RowSerializer<'a, 'o> {
     type Ok = ();
     type Error = Error;
-    type SerializeSeq = FillList<'a, 'o>;
-    type SerializeTuple = FillTuple<'a, 'o>;
-    type SerializeTupleStruct = FillTuple<'a, 'o>;
-    type SerializeTupleVariant = FillTuple<'a, 'o>;
-    type SerializeMap = FillMap<'a, 'o>;
-    type SerializeStruct = FillStruct<'a, 'o>;
-    type SerializeStructVariant = FillStruct<'a, 'o>;
+    type SerializeSeq = ListSerializer<'a, 'o>;
+    type SerializeTuple = TupleSerializer<'a, 'o>;
+    type SerializeTupleStruct = TupleSerializer<'a, 'o>;
+    type SerializeTupleVariant = TupleSerializer<'a, 'o>;
+    type SerializeMap = MapSerializer<'a, 'o>;
+    type SerializeStruct = StructSerializer<'a, 'o>;
+    type SerializeStructVariant = StructSerializer<'a, 'o>;
 
     #[inline(always)]
     fn serialize_bool(self, value: bool) -> Result<()> {
         if self.node.is_new() {
-            *self.node = Node::Bools(Bytes::default());
+            *self.node = ColumnBuilder::Bools(Bytes::default());
         }
         match self.node {
-            Node::Bools(bits) => {
+            ColumnBuilder::Bools(bits) => {
                 bits.push([value.into()]);
                 Ok(())
             }
@@ -109,10 +110,10 @@ impl<'a, 'o> Serializer for Fill<'a, 'o> {
 
     fn serialize_unit(self) -> Result<()> {
         if self.node.is_new() {
-            *self.node = Node::Unit(0);
+            *self.node = ColumnBuilder::Unit(0);
         }
         match self.node {
-            Node::Unit(rows) => {
+            ColumnBuilder::Unit(rows) => {
                 *rows += 1;
                 Ok(())
             }
@@ -131,7 +132,7 @@ impl<'a, 'o> Serializer for Fill<'a, 'o> {
         index: u32,
         variant: &'static str,
     ) -> Result<()> {
-        variant_of(self.node, index, variant, Form::Unit).map(|_| ())
+        variant_of(self.node, index, variant, VariantForm::Unit).map(|_| ())
     }
 
     #[inline(always)]
@@ -158,7 +159,7 @@ impl<'a, 'o> Serializer for Fill<'a, 'o> {
         variant: &'static str,
         value: &T,
     ) -> Result<()> {
-        let node = variant_of(self.node, index, variant, Form::Newtype)?;
+        let node = variant_of(self.node, index, variant, VariantForm::Newtype)?;
         node.put(value, self.at.below()).map_err(|error| error.in_field(variant))
     }
 
@@ -183,17 +184,21 @@ impl<'a, 'o> Serializer for Fill<'a, 'o> {
     }
 
     #[inline(always)]
-    fn serialize_seq(self, _: Option<usize>) -> Result<FillList<'a, 'o>> {
-        Ok(FillList::new(column!(self.node, List), self.at.below()))
+    fn serialize_seq(self, _: Option<usize>) -> Result<ListSerializer<'a, 'o>> {
+        Ok(ListSerializer::new(column!(self.node, List), self.at.below()))
     }
 
     #[inline(always)]
-    fn serialize_tuple(self, _: usize) -> Result<FillTuple<'a, 'o>> {
-        Ok(FillTuple::new(column!(self.node, Tuple), self.at.below()))
+    fn serialize_tuple(self, _: usize) -> Result<TupleSerializer<'a, 'o>> {
+        Ok(TupleSerializer::new(column!(self.node, Tuple), self.at.below()))
     }
 
     #[inline(always)]
-    fn serialize_tuple_struct(self, _: &'static str, len: usize) -> Result<FillTuple<'a, 'o>> {
+    fn serialize_tuple_struct(
+        self,
+        _: &'static str,
+        len: usize,
+    ) -> Result<TupleSerializer<'a, 'o>> {
         self.serialize_tuple(len)
     }
 
@@ -204,19 +209,19 @@ impl<'a, 'o> Serializer for Fill<'a, 'o> {
         index: u32,
         variant: &'static str,
         len: usize,
-    ) -> Result<FillTuple<'a, 'o>> {
-        let node = variant_of(self.node, index, variant, Form::Fields)?;
-        Fill { node, at: self.at.below() }.serialize_tuple(len)
+    ) -> Result<TupleSerializer<'a, 'o>> {
+        let node = variant_of(self.node, index, variant, VariantForm::Fields)?;
+        RowSerializer { node, at: self.at.below() }.serialize_tuple(len)
     }
 
     #[inline(always)]
-    fn serialize_map(self, _: Option<usize>) -> Result<FillMap<'a, 'o>> {
-        Ok(FillMap::new(column!(self.node, Map), self.at.below()))
+    fn serialize_map(self, _: Option<usize>) -> Result<MapSerializer<'a, 'o>> {
+        Ok(MapSerializer::new(column!(self.node, Map), self.at.below()))
     }
 
     #[inline(always)]
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<FillStruct<'a, 'o>> {
-        Ok(FillStruct::new(column!(self.node, Struct), self.at.below()))
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<StructSerializer<'a, 'o>> {
+        Ok(StructSerializer::new(column!(self.node, Struct), self.at.below()))
     }
 
     #[inline(always)]
@@ -226,9 +231,9 @@ impl<'a, 'o> Serializer for Fill<'a, 'o> {
         index: u32,
         variant: &'static str,
         len: usize,
-    ) -> Result<FillStruct<'a, 'o>> {
-        let node = variant_of(self.node, index, variant, Form::Fields)?;
-        Fill { node, at: self.at.below() }.serialize_struct(name, len)
+    ) -> Result<StructSerializer<'a, 'o>> {
+        let node = variant_of(self.node, index, variant, VariantForm::Fields)?;
+        RowSerializer { node, at: self.at.below() }.serialize_struct(name, len)
     }
 
     fn is_human_readable(&self) -> bool {
@@ -239,11 +244,11 @@ impl<'a, 'o> Serializer for Fill<'a, 'o> {
 /// Adds the code of a variant to a column of enums, and returns the column for the variant's content.
 #[inline(always)]
 fn variant_of<'a>(
-    node: &'a mut Node,
+    node: &'a mut ColumnBuilder,
     index: u32,
     name: &'static str,
-    form: Form,
-) -> Result<&'a mut Node> {
+    form: VariantForm,
+) -> Result<&'a mut ColumnBuilder> {
     let columns = column!(node, Enum);
     let known = columns.by_index.get(index as usize).copied().unwrap_or(0);
     let code = match columns.variants.get(usize::from(known).wrapping_sub(1)) {
@@ -264,11 +269,11 @@ fn variant_of<'a>(
     }
 }
 
-impl Enum {
+impl EnumBuilder {
     /// Adds a new variant. `None` if there are too many, or if another has its name.
     #[cold]
     #[inline(never)]
-    fn learn(&mut self, index: u32, name: &'static str, form: Form) -> Option<u16> {
+    fn learn(&mut self, index: u32, name: &'static str, form: VariantForm) -> Option<u16> {
         let place = usize::try_from(index).ok().filter(|&place| place < MAX_VARIANTS)?;
         let code = u16::try_from(self.variants.len()).ok()?;
         if self.variants.iter().any(|variant| variant.name == name) {
@@ -278,7 +283,7 @@ impl Enum {
             self.by_index.resize(place + 1, 0);
         }
         *self.by_index.get_mut(place)? = code.checked_add(1)?;
-        self.variants.push(Variant { name, form, node: Node::Empty });
+        self.variants.push(VariantBuilder { name, form, node: ColumnBuilder::Empty });
         Some(code)
     }
 }
