@@ -76,7 +76,7 @@ impl Writer<'_> {
                 }
                 self.head(head::SIMPLE, number)
             }
-            (name::RAW, Slot::Raw) => value.serialize(Capture(|item: &[u8]| {
+            (name::RAW, Slot::Raw) => value.serialize(Capture(&mut |item: &[u8]| {
                 if encoded::reads_as_none(item) {
                     self.mark_some()?;
                 }
@@ -192,7 +192,7 @@ impl Writer<'_> {
 
     /// Writes a payload of exactly `len` bytes.
     fn blocks<T: Serialize + ?Sized>(&mut self, len: usize, payload: &T) -> Result<()> {
-        blocks(len, payload, |block| self.put_block(block))
+        blocks(len, payload, &mut |block| self.put_block(block))
     }
 
     /// Writes a sequence, as a typed array if all elements are numbers of one type.
@@ -288,10 +288,10 @@ fn buffer<T: Serialize + ?Sized>(
         (Wanted::Nothing, _) => {}
         (Wanted::Stored, Some(stored)) => {
             let len = usize::try_from(stored.how.stored_len()).unwrap_or(usize::MAX);
-            stored_blocks(len, payload, |block| apart.put(block))?;
+            stored_blocks(len, payload, &mut |block| apart.put(block))?;
         }
         (Wanted::Content | Wanted::Stored, _) => {
-            blocks(len, payload, |block| apart.put(block))?;
+            blocks(len, payload, &mut |block| apart.put(block))?;
         }
     }
     apart.end()
@@ -300,7 +300,7 @@ fn buffer<T: Serialize + ?Sized>(
 /// Gathers a text from its blocks. A block may end inside a character, so only the whole text can be checked.
 fn text<T: Serialize + ?Sized>(len: usize, payload: &T) -> Result<String> {
     let mut bytes = Vec::new();
-    blocks(len, payload, |block| {
+    blocks(len, payload, &mut |block| {
         reserve(&mut bytes, block.len())?;
         bytes.extend_from_slice(block);
         Ok(())

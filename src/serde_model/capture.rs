@@ -165,43 +165,41 @@ macro_rules! refuse {
 pub(crate) use refuse;
 
 /// A serializer that accepts a byte string, or a sequence of byte strings, and calls the function with
-/// each of them.
-pub struct Capture<F>(pub F);
+/// each of them. The function is a trait object, so that a value is compiled for one such serializer.
+pub struct Capture<'a>(pub &'a mut dyn FnMut(&[u8]) -> Result<()>);
 
 #[cold]
 fn not_bytes() -> Error {
     Error::data("only bytes can be written here")
 }
 
-impl<F: FnMut(&[u8]) -> Result<()>> Serializer for Capture<F> {
+impl<'a> Serializer for Capture<'a> {
     type Ok = ();
     type Error = Error;
-    type SerializeSeq = CaptureSeq<F>;
+    type SerializeSeq = CaptureSeq<'a>;
 
     #[inline]
-    fn serialize_bytes(mut self, bytes: &[u8]) -> Result<()> {
+    fn serialize_bytes(self, bytes: &[u8]) -> Result<()> {
         (self.0)(bytes)
     }
 
     #[inline]
-    fn serialize_seq(self, _: Option<usize>) -> Result<CaptureSeq<F>> {
+    fn serialize_seq(self, _: Option<usize>) -> Result<CaptureSeq<'a>> {
         Ok(CaptureSeq(self.0))
     }
 
     refuse!(not_bytes(); bool scalars numbers wrappers compounds);
 }
 
-pub struct CaptureSeq<F>(F);
+pub struct CaptureSeq<'a>(&'a mut dyn FnMut(&[u8]) -> Result<()>);
 
-impl<F: FnMut(&[u8]) -> Result<()>> ser::SerializeSeq for CaptureSeq<F> {
+impl ser::SerializeSeq for CaptureSeq<'_> {
     type Ok = ();
     type Error = Error;
 
     #[inline]
     fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
-        // A trait object, because generic types would nest without end: `Capture<Capture<..>>`.
-        let put: &mut dyn FnMut(&[u8]) -> Result<()> = &mut self.0;
-        value.serialize(CaptureBlock(put))
+        value.serialize(CaptureBlock(&mut *self.0))
     }
 
     #[inline]
@@ -277,7 +275,7 @@ impl Serialize for Failed {
 pub fn blocks<T: Serialize + ?Sized>(
     len: usize,
     payload: &T,
-    put: impl FnMut(&[u8]) -> Result<()>,
+    put: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
     blocks_of(Slot::Blocks, len, payload, put)
 }
@@ -287,7 +285,7 @@ pub fn blocks<T: Serialize + ?Sized>(
 pub fn stored_blocks<T: Serialize + ?Sized>(
     len: usize,
     payload: &T,
-    put: impl FnMut(&[u8]) -> Result<()>,
+    put: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
     blocks_of(Slot::StoredBlocks, len, payload, put)
 }
@@ -296,16 +294,16 @@ fn blocks_of<T: Serialize + ?Sized>(
     slot: Slot,
     len: usize,
     payload: &T,
-    mut put: impl FnMut(&[u8]) -> Result<()>,
+    put: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
     let mut left = len;
-    let put = Capture(|block: &[u8]| {
+    let mut counted = |block: &[u8]| {
         left = left.checked_sub(block.len()).ok_or_else(|| {
             Error::data(format!("expected {len} bytes of a tensor, found more bytes"))
         })?;
         put(block)
-    });
-    handoff::offer(slot, || payload.serialize(put))?;
+    };
+    handoff::offer(slot, || payload.serialize(Capture(&mut counted)))?;
     if left != 0 {
         return Err(Error::data(format!(
             "expected {len} bytes of a tensor, found {left} bytes fewer"

@@ -69,7 +69,7 @@ impl ValueSerializer {
             }
             (name::RAW, Slot::Raw) => {
                 let mut item = Vec::new();
-                value.serialize(Capture(|block: &[u8]| {
+                value.serialize(Capture(&mut |block: &[u8]| {
                     item.extend_from_slice(block);
                     Ok(())
                 }))?;
@@ -85,7 +85,7 @@ impl ValueSerializer {
 fn elements<T: Serialize + ?Sized>(meta: &TensorMeta, len: usize, payload: &T) -> Result<Elements> {
     let mut whole = None;
     let mut gathered = Vec::new();
-    blocks(len, payload, |block| {
+    blocks(len, payload, &mut |block| {
         if block.len() == len && whole.is_none() && gathered.is_empty() {
             whole = Some(Elements::copied_from_le(&meta.dtype, block)?);
         } else {

@@ -162,7 +162,7 @@ impl ColumnBuilder {
                 if tensors.meta == *meta && tensors.len == len && len <= super::SMALL_TENSOR =>
             {
                 let bytes = &mut tensors.bytes;
-                blocks(len, payload, |block| {
+                blocks(len, payload, &mut |block| {
                     bytes.push_slice(block);
                     Ok(())
                 })?;
