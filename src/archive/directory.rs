@@ -5,6 +5,8 @@
 //! one block at each level. So an archive of a million segments needs as little memory, and as few
 //! bytes for each append, as an archive of a few.
 
+use std::sync::Arc;
+
 use super::digest::Digest;
 use crate::error::{Error, Result};
 use crate::segment::ext::Ext;
@@ -58,7 +60,8 @@ pub struct Entry {
     pub(crate) offset: u64,
     /// The length of the header's record.
     pub(crate) header_len: u64,
-    pub(crate) name: Option<Box<str>>,
+    /// Many segments have the same name, which is then in memory once.
+    pub(crate) name: Option<Arc<str>>,
     pub(crate) rows: Fact<u64>,
     pub(crate) digest: Fact<Digest>,
 }
@@ -130,7 +133,10 @@ impl DirectoryBlock {
     }
 
     fn with_ext(&self, level: usize, offset: u64, ext: &Ext) -> Result<Vec<u8>> {
-        let mut items = ItemEncoder::new();
+        let mut items = ItemEncoder::with_capacity(match self {
+            Self::Segments(entries) => entries.len() * (ENTRY + DIGEST),
+            Self::Blocks(blocks) => blocks.len() * ENTRY,
+        });
         start(&mut items, RecordKind::Directory, 4)?.head(head::UNSIGNED, level as u64)?;
         match self {
             Self::Segments(entries) => put_entries(&mut items, entries, true)?,
@@ -273,7 +279,8 @@ impl Directory {
 
     /// The record of the end mark, to be written at `offset`.
     fn record(&self, offset: u64, ext: &Ext) -> Result<Vec<u8>> {
-        let mut items = ItemEncoder::new();
+        let blocks: usize = self.levels.iter().map(Vec::len).sum();
+        let mut items = ItemEncoder::with_capacity((self.entries.len() + blocks) * ENTRY);
         start(&mut items, RecordKind::End, 5)?.head(head::UNSIGNED, self.count)?;
         put_entries(&mut items, &self.entries, false)?;
         items.head(head::ARRAY, self.levels.len() as u64)?;
@@ -437,6 +444,10 @@ fn start(items: &mut ItemEncoder, kind: RecordKind, len: u64) -> Result<&mut Ite
 }
 
 /// Writes a list of segments: their names, each once, and an entry for each of them.
+/// About how many bytes an entry takes: without a digest, and with one how many more.
+const ENTRY: usize = 24;
+const DIGEST: usize = 17;
+
 fn put_entries(items: &mut ItemEncoder, entries: &[Entry], digests: bool) -> Result<()> {
     let mut names: Vec<&str> = Vec::new();
     let mut numbers = Vec::with_capacity(entries.len());

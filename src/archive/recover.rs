@@ -220,7 +220,7 @@ pub fn recover_filled_with(
                 result.mended.extend(mended.map_err(|error| error.in_file(path))?);
             }
             Err(fault) if scan::is_fault(&fault) => {
-                let (name, error) = (name.map(String::from), fault.to_string());
+                let (name, error) = (name.map(|name| name.to_string()), fault.to_string());
                 result.lost.push(Lost { number, name, error });
             }
             Err(error) => return Err(error.in_file(path)),

@@ -61,8 +61,9 @@ pub struct OArchive<W: Write> {
 
 /// Operations that only files support. Other writers get functions that do nothing.
 struct Hooks<W> {
-    /// Called before a tail is written: makes everything before it durable.
-    prepare: fn(&mut W) -> Result<()>,
+    /// Called before an end mark is written. Returns whether everything before its tail is made durable by `sync` first.
+    prepare: fn(&W) -> Result<bool>,
+    sync: fn(&W) -> Result<()>,
     /// Called after a tail is written: makes it durable. A new file is renamed to its path.
     commit: fn(&mut W, u64, Then) -> Result<()>,
     /// Removes everything that was written from this position on. `false` if that is not possible.
@@ -74,7 +75,8 @@ struct Hooks<W> {
 impl<W> Hooks<W> {
     fn none() -> Self {
         Self {
-            prepare: |_| Ok(()),
+            prepare: |_| Ok(false),
+            sync: |_| Ok(()),
             commit: |_, _, _| Ok(()),
             undo: |_, _| Ok(false),
             complete: |_, _| Ok(()),
@@ -296,11 +298,14 @@ impl<W: Write> OArchive<W> {
     fn end(&mut self, then: Then) -> Result<()> {
         self.check()?;
         self.broken = true;
+        let must_sync = (self.hooks.prepare)(self.sink.overflow_ref().get_ref())?;
         let (mark, tail) = self.directory.end_mark(self.position())?;
         self.sink.put_block(&mark)?;
-        self.sink.flush()?;
-        // The tail commits everything before it: SPEC 5.7.
-        (self.hooks.prepare)(self.sink.overflow_mut().get_mut())?;
+        if must_sync {
+            // The tail commits everything before it: SPEC 5.7.
+            self.sink.flush()?;
+            (self.hooks.sync)(self.sink.overflow_ref().get_ref())?;
+        }
         self.sink.put_block(&tail)?;
         self.sink.flush()?;
         let writer = self.sink.overflow_mut().get_mut();
@@ -400,36 +405,36 @@ impl fmt::Debug for ArchiveFile {
 impl ArchiveFile {
     const HOOKS: Hooks<Self> = Hooks {
         prepare: Self::prepare,
+        sync: Self::sync,
         commit: Self::commit,
         undo: Self::undo,
         complete: Self::complete,
     };
 
-    fn prepare(&mut self) -> Result<()> {
+    fn prepare(&self) -> Result<bool> {
         // A new file is synced as a whole before it is renamed.
-        let TargetFile::Locked(locked) = &self.target else { return Ok(()) };
+        let TargetFile::Locked(locked) = &self.target else { return Ok(false) };
         // If another file was renamed over this one, nobody would find what is committed here.
         let there = locked.is_at_its_path();
         if !there.map_err(|error| failed(error, "cannot look at", locked))? {
             let error = io::Error::other("the file was replaced by another one");
             return Err(failed(error, "cannot commit to", locked));
         }
-        self.sync(locked)
+        Ok(self.sync == SyncLevel::Full)
     }
 
-    fn sync(&self, locked: &Locked) -> Result<()> {
-        match self.sync {
-            SyncLevel::Off => Ok(()),
-            SyncLevel::Full => {
+    /// Makes what was appended durable, if that was asked for.
+    fn sync(&self) -> Result<()> {
+        match (&self.target, self.sync) {
+            (TargetFile::Locked(locked), SyncLevel::Full) => {
                 locked.file.sync_data().map_err(|error| failed(error, "cannot sync", locked))
             }
+            _ => Ok(()),
         }
     }
 
     fn commit(&mut self, position: u64, then: Then) -> Result<()> {
-        if let TargetFile::Locked(locked) = &self.target {
-            self.sync(locked)?;
-        }
+        self.sync()?;
         self.committed = position;
         self.target = match (std::mem::replace(&mut self.target, TargetFile::Finished), then) {
             (TargetFile::New(new), Then::MoreValues) => {
@@ -505,7 +510,7 @@ impl Drop for ArchiveFile {
         {
             // If this fails, unfinished bytes follow the last end mark, as after a crash.
             let _ = locked.file.set_len(self.committed);
-            let _ = self.sync(locked);
+            let _ = self.sync();
         }
     }
 }

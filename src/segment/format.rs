@@ -143,7 +143,12 @@ pub struct ItemEncoder(Sink<Memory>);
 
 impl ItemEncoder {
     pub fn new() -> Self {
-        Self(Sink::new(Vec::new(), Memory::growing()))
+        Self::with_capacity(0)
+    }
+
+    /// With memory for about so many bytes.
+    pub fn with_capacity(bytes: usize) -> Self {
+        Self(Sink::new(Vec::with_capacity(64 + bytes), Memory::growing()))
     }
 
     pub fn head(&mut self, major: u8, arg: u64) -> Result<&mut Self> {
@@ -187,6 +192,7 @@ pub fn hash_item(hash: u64) -> [u8; HASH_ITEM] {
 /// A complete record with its hash, to be written at `offset`. The hash depends on the offset.
 pub fn sealed(content: &[u8], offset: u64) -> Result<Vec<u8>> {
     let mut record = record_head(content.len() as u64)?;
+    record.reserve(content.len() + HASH_ITEM);
     record.extend_from_slice(content);
     let hash = checksum::of(&record, offset);
     record.extend_from_slice(&hash_item(hash));

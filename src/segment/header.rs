@@ -1,6 +1,7 @@
 //! The header of a segment.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use super::ext::{self, Ext};
 use super::format::{self, BufferPlace, Check, ItemEncoder, Record, RecordKind, SegmentLayout};
@@ -19,7 +20,7 @@ use crate::wire::reader::Reader;
 pub struct Header {
     /// Offset of the segment in the archive.
     pub offset: u64,
-    pub name: Option<Box<str>>,
+    pub name: Option<Arc<str>>,
     /// How the buffers are hashed.
     pub check: Check,
     /// The length of the chunks that have checksums.
@@ -366,8 +367,8 @@ fn check(wire: &mut Reader<'_, '_>, at: u64) -> Result<Check> {
 }
 
 /// Reads the name of a segment: a text, or null for none.
-pub fn name(wire: &mut Reader<'_, '_>) -> Result<Option<Box<str>>> {
-    optional_text(wire, format::MAX_NAME)
+pub fn name(wire: &mut Reader<'_, '_>) -> Result<Option<Arc<str>>> {
+    optional_text(wire, format::MAX_NAME).map(|name| name.map(Arc::from))
 }
 
 pub fn unsigned(wire: &mut Reader<'_, '_>, what: &str) -> Result<u64> {
