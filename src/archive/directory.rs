@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::digest::Digest;
 use crate::error::{Error, Result};
-use crate::segment::ext::Ext;
+use crate::segment::ext::{self, Ext};
 use crate::segment::format::{self, ItemEncoder, Record, RecordKind};
 use crate::segment::header::{self, Header};
 use crate::wire::head;
@@ -129,10 +129,6 @@ pub enum DirectoryBlock {
 impl DirectoryBlock {
     /// The record of a block of this level, to be written at `offset`.
     pub fn record(&self, level: usize, offset: u64) -> Result<Vec<u8>> {
-        self.with_ext(level, offset, &Ext::default())
-    }
-
-    fn with_ext(&self, level: usize, offset: u64, ext: &Ext) -> Result<Vec<u8>> {
         let mut items = ItemEncoder::with_capacity(match self {
             Self::Segments(entries) => entries.len() * (ENTRY + DIGEST),
             Self::Blocks(blocks) => blocks.len() * ENTRY,
@@ -142,7 +138,7 @@ impl DirectoryBlock {
             Self::Segments(entries) => put_entries(&mut items, entries, true)?,
             Self::Blocks(blocks) => put_blocks(&mut items, blocks)?,
         }
-        items.raw(ext.bytes())?;
+        items.raw(Ext::default().bytes())?;
         format::sealed(&items.into_bytes(), offset)
     }
 
@@ -154,6 +150,7 @@ impl DirectoryBlock {
         if opened.kind != RecordKind::Directory || opened.fields != 3 {
             return Err(fault("expected a block of the directory, found another record"));
         }
+        let content = opened.wire.rest();
         let wire = &mut opened.wire;
         let found = header::unsigned(wire, "a level")?;
         if found != level as u64 {
@@ -178,11 +175,7 @@ impl DirectoryBlock {
         if len as u64 != FAN || !sorted {
             return Err(fault("the block is not full, or its entries are not in order"));
         }
-        let ext = take_ext(wire, offset)?;
-        if block.with_ext(level, offset, &ext)? != record {
-            return Err(fault("the bytes of the block are not the one encoding of its content"));
-        }
-        Ok((block, ext))
+        Ok((block, take_ext(content, wire, offset)?))
     }
 
     /// Compares the record of the block at `offset` with this content, as far as that is known. Returns where the block is,
@@ -278,7 +271,7 @@ impl Directory {
     }
 
     /// The record of the end mark, to be written at `offset`.
-    fn record(&self, offset: u64, ext: &Ext) -> Result<Vec<u8>> {
+    fn record(&self, offset: u64) -> Result<Vec<u8>> {
         let blocks: usize = self.levels.iter().map(Vec::len).sum();
         let mut items = ItemEncoder::with_capacity((self.entries.len() + blocks) * ENTRY);
         start(&mut items, RecordKind::End, 5)?.head(head::UNSIGNED, self.count)?;
@@ -287,14 +280,14 @@ impl Directory {
         for blocks in &self.levels {
             put_blocks(&mut items, blocks)?;
         }
-        items.raw(ext.bytes())?;
+        items.raw(Ext::default().bytes())?;
         format::sealed(&items.into_bytes(), offset)
     }
 
     /// The record of the end mark with the padding behind it, to be written at `offset`, and the tail, to be written after
     /// these are durable.
     pub fn end_mark(&self, offset: u64) -> Result<(Vec<u8>, [u8; format::TAIL])> {
-        let mut mark = self.record(offset, &Ext::default())?;
+        let mut mark = self.record(offset)?;
         let Behind { padding, tail } = Behind::of(offset, mark.len() as u64)?;
         mark.extend(padding);
         Ok((mark, tail))
@@ -317,12 +310,7 @@ impl Directory {
     /// Reads the record of the end mark at `offset`. Also returns its extensions.
     pub fn open(record: &[u8], offset: u64) -> Result<(Self, Ext)> {
         let mut opened = format::open_record(record, offset)?;
-        let parsed = Self::parse(&mut opened, offset).map_err(|error| error.at(offset))?;
-        if parsed.0.record(offset, &parsed.1)? != record {
-            let what = "end mark: its bytes are not the one encoding of its content";
-            return Err(Error::data(what).at(offset));
-        }
-        Ok(parsed)
+        Self::parse(&mut opened, offset).map_err(|error| error.at(offset))
     }
 
     fn parse(record: &mut Record<'_>, offset: u64) -> Result<(Self, Ext)> {
@@ -330,6 +318,7 @@ impl Directory {
         if record.kind != RecordKind::End || record.fields != 4 {
             return Err(fault("expected an end mark of 5 items, found another record"));
         }
+        let content = record.wire.rest();
         let wire = &mut record.wire;
         let count = header::unsigned(wire, "a number of segments")?;
         let entries = take_entries(wire, offset, false)?;
@@ -342,7 +331,7 @@ impl Directory {
         for _ in 0..levels {
             directory.levels.push(take_blocks(wire, offset)?);
         }
-        let ext = take_ext(wire, offset)?;
+        let ext = take_ext(content, wire, offset)?;
         // A writer never leaves a level full, and writes the number of segments that the root leads to.
         let mut covered = Some(directory.entries.len() as u64);
         let mut full = directory.entries.len() as u64 >= FAN;
@@ -443,11 +432,11 @@ fn start(items: &mut ItemEncoder, kind: RecordKind, len: u64) -> Result<&mut Ite
     items.head(head::ARRAY, len)?.head(head::UNSIGNED, format::VERSION)
 }
 
-/// Writes a list of segments: their names, each once, and an entry for each of them.
 /// About how many bytes an entry takes: without a digest, and with one how many more.
 const ENTRY: usize = 24;
 const DIGEST: usize = 17;
 
+/// Writes a list of segments: their names, each once, and an entry for each of them.
 fn put_entries(items: &mut ItemEncoder, entries: &[Entry], digests: bool) -> Result<()> {
     let mut names: Vec<&str> = Vec::new();
     let mut numbers = Vec::with_capacity(entries.len());
@@ -510,6 +499,8 @@ fn take_entries(wire: &mut Wire<'_>, before: u64, digests: bool) -> Result<Vec<E
     }
     let len = array(wire)?;
     let mut entries = Vec::with_capacity(len);
+    // The names that the entries so far have used.
+    let mut used = 0;
     for _ in 0..len {
         if array(wire)? != 4 + usize::from(digests) {
             return Err(fault(if digests {
@@ -522,8 +513,14 @@ fn take_entries(wire: &mut Wire<'_>, before: u64, digests: bool) -> Result<Vec<E
         let name = match take_optional(wire, "the number of a name")? {
             None => None,
             Some(number) => {
-                let name = usize::try_from(number).ok().and_then(|number| names.get(number));
-                let what = || format!("there is no name {number} among {count} names");
+                let number = usize::try_from(number).unwrap_or(usize::MAX);
+                used += usize::from(number == used);
+                let name = names.get(number).filter(|_| number < used);
+                let what = || {
+                    format!(
+                        "expected one of the {used} names so far or the next one, found name {number} of {count}"
+                    )
+                };
                 Some(name.cloned().ok_or_else(|| fault(&what()))?)
             }
         };
@@ -531,6 +528,10 @@ fn take_entries(wire: &mut Wire<'_>, before: u64, digests: bool) -> Result<Vec<E
         let rows = Fact::Known(take_optional(wire, "a number of rows")?);
         let digest = if digests { Fact::Known(take_digest(wire)?) } else { Fact::Unknown };
         entries.push(Entry { offset, header_len, name, rows, digest });
+    }
+    let mut before = names.iter().enumerate();
+    if used != count || before.any(|(at, name)| names.iter().take(at).any(|other| other == name)) {
+        return Err(fault("expected each name once, and an entry for each"));
     }
     Ok(entries)
 }
@@ -576,8 +577,13 @@ fn take_blocks(wire: &mut Wire<'_>, before: u64) -> Result<Vec<BlockAt>> {
     (0..len).map(block).collect()
 }
 
-/// Reads the extensions, which are the last item of a record.
-fn take_ext(wire: &mut Wire<'_>, offset: u64) -> Result<Ext> {
+/// Reads the extensions, which are the last item of a record. Also checks the heads of all items in front of them, which are
+/// at the start of `content`: there is one encoding of a directory (`SPEC.md`, section 5).
+fn take_ext(content: &[u8], wire: &mut Wire<'_>, offset: u64) -> Result<Ext> {
+    let before = content.get(..content.len() - wire.rest().len()).unwrap_or_default();
+    if ext::longer_head(before).is_some() {
+        return Err(Error::data("directory: an item has a longer head than it needs").at(offset));
+    }
     let ext = Ext::parse(wire.rest());
     let ext = ext.map_err(|refused| Error::data(refused.what).at(offset))?;
     wire.pass(ext.bytes().len());

@@ -145,6 +145,21 @@ impl<O: Overflow + ?Sized, C> Sink<O, C> {
         mem::append_short(&mut self.buf, head, middle, short)
     }
 
+    /// Like [`mem::append_run`], for at most [`MAX_ROOM`] bytes. `None` if bytes are only counted; then
+    /// `next` was not called.
+    #[inline(always)]
+    pub fn put_run<const N: usize>(
+        &mut self,
+        initial: u8,
+        max: usize,
+        next: impl FnMut() -> Option<[u8; N]>,
+    ) -> Result<Option<usize>> {
+        if !self.has_room(max * (1 + N))? {
+            return Ok(None);
+        }
+        Ok(Some(mem::append_run(&mut self.buf, initial, max, next)))
+    }
+
     /// Like [`mem::append_shorts`], for at most [`MAX_ROOM`] bytes. `None` if bytes are only counted; then `next` was not
     /// called.
     #[inline(always)]
@@ -262,7 +277,7 @@ impl<C> Sink<Memory, C> {
     /// Takes the buffer out. If bytes were only counted, it is as it was when counting began.
     pub fn take_buffer(&mut self) -> Vec<u8> {
         let stash = self.over.take_stash();
-        stash.unwrap_or_else(|| std::mem::take(&mut self.buf))
+        stash.unwrap_or_else(|| mem::take(&mut self.buf))
     }
 }
 

@@ -22,7 +22,8 @@ use bytemuck::{AnyBitPattern, CheckedBitPattern, NoUninit, Pod};
 
 pub use any_vec::AnyVec;
 pub use append::{
-    MAX_SHORT, Short, append, append_first, append_short, append_shorts, append_words,
+    MAX_SHORT, Short, append, append_first, append_run, append_short, append_shorts, append_words,
+    take,
 };
 pub use arena::Arena;
 pub use huge::{LARGE, prefer_large_pages};

@@ -1,5 +1,7 @@
 //! serde's `Serializer` for [`Writer`].
 
+use std::any::TypeId;
+
 use serde::Serialize;
 use serde::ser::{self, SerializeSeq as _, Serializer as _};
 
@@ -20,7 +22,7 @@ use crate::serde_model::{Capture, PutWhole, blocks, stored_blocks};
 use crate::value::{self, Value};
 use crate::wire::apart::{BufferSink, Wanted};
 use crate::wire::encoded;
-use crate::wire::items::{self, ArrayHead};
+use crate::wire::items::{self, ArrayHead, Plain};
 use crate::wire::reader::{Reader, only_in_messages};
 use crate::wire::writer::Writer;
 use crate::wire::{head, strict, tag};
@@ -249,7 +251,27 @@ impl Writer<'_> {
         I::Item: Serialize,
     {
         let mut seq = Compound::begin(self, head::ARRAY, Some(len))?;
-        seq.run(|sink, max| sink.put_shorts(max, || Some(leaf(&iter.next()?)?.plain().short())))?;
+        let id = typeid::of::<I::Item>();
+        // The compiler knows the type, and drops all but one of these branches.
+        if id == TypeId::of::<f32>() || id == TypeId::of::<&'static f32>() {
+            seq.run(|sink, max| {
+                sink.put_run(head::SINGLE, max, || match leaf(&iter.next()?)?.plain() {
+                    Plain::Single(bits) => Some(bits.to_be_bytes()),
+                    _ => None,
+                })
+            })?;
+        } else if id == TypeId::of::<f64>() || id == TypeId::of::<&'static f64>() {
+            seq.run(|sink, max| {
+                sink.put_run(head::DOUBLE, max, || match leaf(&iter.next()?)?.plain() {
+                    Plain::Double(bits) => Some(bits.to_be_bytes()),
+                    _ => None,
+                })
+            })?;
+        } else {
+            seq.run(|sink, max| {
+                sink.put_shorts(max, || Some(leaf(&iter.next()?)?.plain().short()))
+            })?;
+        }
         // If the sink only counts, or if there are more elements than were announced, the rest is written here.
         for item in iter {
             seq.element(&item)?;

@@ -19,6 +19,7 @@ pub use crate::soft::SoftFail;
 use self::compound::{Compound, Sequence};
 use crate::error::{Error, Result};
 use crate::io::sink::{Memory, Stage};
+use crate::mem;
 use crate::wire::writer::{Context, Writer, WriterTo};
 
 /// Encodes a value into a new vector.
@@ -60,6 +61,7 @@ pub fn append_to<T: Serialize + ?Sized>(buffer: &mut Vec<u8>, value: &T) -> Resu
 ///
 /// # Errors
 /// The same errors as [`to_vec`].
+#[inline]
 pub fn append_to_with<T: Serialize + ?Sized>(
     buffer: &mut Vec<u8>,
     value: &T,
@@ -67,14 +69,8 @@ pub fn append_to_with<T: Serialize + ?Sized>(
 ) -> Result<()> {
     let mut out = Appending::new(buffer, options);
     value.serialize(out.to.writer())?;
-    if let Some(end) = out.measured()? {
-        value.serialize(out.to.writer())?;
-        let found = out.to.position();
-        if found != end {
-            return Err(Error::data(format!(
-                "the value changed between the two passes: it took {end} bytes first and {found} bytes then"
-            )));
-        }
+    if let Some(before) = out.to.overflow_mut().take_stash() {
+        out.write_measured(before, &|writer| value.serialize(writer))?;
     }
     out.is_done = true;
     Ok(())
@@ -90,24 +86,38 @@ struct Appending<'a> {
 }
 
 impl<'a> Appending<'a> {
+    #[inline]
     fn new(buffer: &'a mut Vec<u8>, options: EncodeOptions) -> Self {
         let start = buffer.len();
-        let to = WriterTo::to(std::mem::take(buffer), Memory::measuring(), options);
+        let to = WriterTo::to(mem::take(buffer), Memory::measuring(), options);
         Self { buffer, to, start, is_done: false }
     }
 
-    /// If the first pass has only counted, prepares the second pass, and returns the position at which that has to end.
-    fn measured(&mut self) -> Result<Option<u64>> {
-        let Some(mut buffer) = self.to.overflow_mut().take_stash() else { return Ok(None) };
+    /// The second pass, if the first one has only counted since the buffer was as it is here.
+    #[cold]
+    #[inline(never)]
+    fn write_measured(
+        &mut self,
+        mut buffer: Vec<u8>,
+        write: &dyn Fn(&mut Writer<'_>) -> Result<()>,
+    ) -> Result<()> {
         buffer.truncate(self.start);
         let end = self.to.position();
         let len = usize::try_from(end).unwrap_or(usize::MAX) - self.start;
         let has_room = buffer.try_reserve_exact(len).is_ok();
         self.to = WriterTo::to(buffer, Memory::growing(), self.to.context.options);
-        if has_room {
-            return Ok(Some(end));
+        if !has_room {
+            let what = format!("out of memory: cannot allocate {len} bytes to write");
+            return Err(Error::limit(what));
         }
-        Err(Error::limit(format!("out of memory: cannot allocate {len} bytes to write")))
+        write(self.to.writer())?;
+        let found = self.to.position();
+        if found == end {
+            return Ok(());
+        }
+        Err(Error::data(format!(
+            "the value changed between the two passes: it took {end} bytes first and {found} bytes then"
+        )))
     }
 }
 

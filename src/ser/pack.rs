@@ -179,8 +179,27 @@ impl Packing {
         Ok(self.push_here(number))
     }
 
-    /// Appends items as long as they are numbers of this type, up to the announced length. Returns the first other item.
+    /// Appends numbers as long as they have the type of this array, up to the announced length. Returns the first item of
+    /// another type.
+    #[inline]
     pub fn fill<I>(&mut self, encoder: &mut Writer<'_>, items: &mut I) -> Result<Option<I::Item>>
+    where
+        I: Iterator,
+        I::Item: Serialize,
+    {
+        match self.kind.size() {
+            1 => self.run::<I, 1>(encoder, items),
+            2 => self.run::<I, 2>(encoder, items),
+            4 => self.run::<I, 4>(encoder, items),
+            _ => self.run::<I, 8>(encoder, items),
+        }
+    }
+
+    fn run<I, const N: usize>(
+        &mut self,
+        encoder: &mut Writer<'_>,
+        items: &mut I,
+    ) -> Result<Option<I::Item>>
     where
         I: Iterator,
         I::Item: Serialize,
@@ -190,15 +209,15 @@ impl Packing {
             if let Place::Apart { started: true, wanted: false, .. } = self.place {
                 return Ok(self.count_on(items));
             }
-            let step = (self.len - self.count).min(WINDOW / kind.size());
+            let step = (self.len - self.count).min(WINDOW / N);
             let mut rest = None;
-            let filled = mem::append_words(&mut self.buf, kind.size(), step, || {
+            let filled = mem::append_words(&mut self.buf, step, || {
                 let item = items.next()?;
-                let word = number(&item).and_then(|number| number.word_of(kind));
-                if word.is_none() {
+                let bytes = number(&item).and_then(|number| number.bytes::<N>(kind));
+                if bytes.is_none() {
                     rest = Some(item);
                 }
-                word
+                bytes
             });
             self.count += filled;
             if filled < step {
@@ -260,10 +279,13 @@ macro_rules! numbers {
                 word
             }
 
-            /// The same, if the number has this type.
+            /// The little-endian bytes of the number, if it has this type. `N` is the size of the type.
             #[inline(always)]
-            fn word_of(self, kind: Kind) -> Option<[u8; 8]> {
-                (self.kind() == kind).then(|| self.word())
+            fn bytes<const N: usize>(self, kind: Kind) -> Option<[u8; N]> {
+                if self.kind() != kind {
+                    return None;
+                }
+                self.word().first_chunk().copied()
             }
         }
 
@@ -337,18 +359,30 @@ impl Kind {
         I: Iterator,
         I::Item: Serialize,
     {
-        let size = self.size();
-        let mut count = 0;
-        loop {
-            // The memory that is reserved follows the iterator's claim only up to a limit.
-            let wanted = items.size_hint().0.clamp(1, WINDOW / size);
-            let (room, step) = column.room(size, wanted);
-            let next = || number(&items.next()?)?.word_of(self);
-            let done = mem::append_words(room, size, step, next);
-            count += done;
-            if done < step {
-                return count;
-            }
+        match self.size() {
+            1 => extend::<I, 1>(column, items, self),
+            2 => extend::<I, 2>(column, items, self),
+            4 => extend::<I, 4>(column, items, self),
+            _ => extend::<I, 8>(column, items, self),
+        }
+    }
+}
+
+#[inline(always)]
+fn extend<I, const N: usize>(column: &mut Bytes, items: &mut I, kind: Kind) -> usize
+where
+    I: Iterator,
+    I::Item: Serialize,
+{
+    let mut count = 0;
+    loop {
+        // The memory that is reserved follows the iterator's claim only up to a limit.
+        let wanted = items.size_hint().0.clamp(1, WINDOW / N);
+        let (room, step) = column.room::<N>(wanted);
+        let done = mem::append_words(room, step, || number(&items.next()?)?.bytes::<N>(kind));
+        count += done;
+        if done < step {
+            return count;
         }
     }
 }

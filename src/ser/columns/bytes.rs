@@ -76,17 +76,16 @@ impl Bytes {
         }
     }
 
-    /// Returns the last piece, and the number of words that [`mem::append_words`] can append to it: at least one, and at most
+    /// Returns the last piece, and the number of words of `N` bytes that it has room for: at least one, and at most
     /// `wanted`.
     #[inline]
-    pub fn room(&mut self, size: usize, wanted: usize) -> (&mut Vec<u8>, usize) {
-        let behind = 8 - size;
-        let bytes = wanted.saturating_mul(size).saturating_add(behind);
+    pub fn room<const N: usize>(&mut self, wanted: usize) -> (&mut Vec<u8>, usize) {
+        let bytes = wanted.saturating_mul(N);
         let mut spare = self.last.capacity() - self.last.len();
         if spare < bytes {
-            spare = self.make_room(8, bytes);
+            spare = self.make_room(N, bytes);
         }
-        (&mut self.last, ((spare - behind) / size).min(wanted))
+        (&mut self.last, (spare / N).min(wanted))
     }
 
     /// Makes room for `wanted` bytes, or at least for `least`. Returns the number of bytes that there is room for.
