@@ -518,7 +518,7 @@ fn take_entries(wire: &mut Wire<'_>, before: u64, digests: bool) -> Result<Vec<E
                 let name = names.get(number).filter(|_| number < used);
                 let what = || {
                     format!(
-                        "expected one of the {used} names so far or the next one, found name {number} of {count}"
+                        "name {number} of {count} is used before those in front of it, or does not exist"
                     )
                 };
                 Some(name.cloned().ok_or_else(|| fault(&what()))?)
@@ -529,9 +529,9 @@ fn take_entries(wire: &mut Wire<'_>, before: u64, digests: bool) -> Result<Vec<E
         let digest = if digests { Fact::Known(take_digest(wire)?) } else { Fact::Unknown };
         entries.push(Entry { offset, header_len, name, rows, digest });
     }
-    let mut before = names.iter().enumerate();
-    if used != count || before.any(|(at, name)| names.iter().take(at).any(|other| other == name)) {
-        return Err(fault("expected each name once, and an entry for each"));
+    let is_repeated = |(at, name)| names.iter().take(at).any(|earlier| earlier == name);
+    if used != count || names.iter().enumerate().any(is_repeated) {
+        return Err(fault("expected each name once, in the order in which the entries use them"));
     }
     Ok(entries)
 }
@@ -708,6 +708,44 @@ mod tests {
         let count = |name: &[u8]| mark.windows(name.len()).filter(|part| *part == name).count();
         assert_eq!((count(b"first"), count(b"second")), (1, 1));
         directory.compare(record(&mark, 0), 1000).unwrap();
+    }
+
+    #[test]
+    fn there_is_one_way_to_state_names_and_numbers() {
+        // `zero` is how the number 0 is encoded.
+        let open = |names: &[&str], numbers: &[u64], zero: &[u8]| {
+            let mut items = ItemEncoder::new();
+            start(&mut items, RecordKind::End, 5).unwrap();
+            items.head(head::UNSIGNED, numbers.len() as u64).unwrap();
+            items.head(head::ARRAY, 2).unwrap().head(head::ARRAY, names.len() as u64).unwrap();
+            for name in names {
+                items.name(Some(name)).unwrap();
+            }
+            items.head(head::ARRAY, numbers.len() as u64).unwrap();
+            for (index, &number) in numbers.iter().enumerate() {
+                items.head(head::ARRAY, 4).unwrap();
+                items.head(head::UNSIGNED, 12 + 30 * index as u64).unwrap();
+                match number {
+                    0 => items.raw(zero).unwrap(),
+                    number => items.head(head::UNSIGNED, number).unwrap(),
+                };
+                items.head(head::UNSIGNED, 30).unwrap().raw(&[head::NULL]).unwrap();
+            }
+            items.head(head::ARRAY, 0).unwrap().raw(Ext::default().bytes()).unwrap();
+            let record = format::sealed(&items.into_bytes(), 1000).unwrap();
+            Directory::open(&record, 1000).map(drop).map_err(|error| error.to_string())
+        };
+        let refused = |names: &[&str], numbers: &[u64], zero: &[u8], what: &str| {
+            let error = open(names, numbers, zero).unwrap_err();
+            assert!(error.contains(what), "{error}");
+        };
+        open(&["a", "b"], &[0, 1, 0], &[0]).unwrap();
+        open(&[], &[], &[0]).unwrap();
+        refused(&["b", "a"], &[1, 0], &[0], "name 1 of 2 is used before");
+        refused(&["a"], &[0, 1], &[0], "name 1 of 1 is used before");
+        refused(&["a", "b"], &[0, 0], &[0], "each name once");
+        refused(&["a", "a"], &[0, 1], &[0], "each name once");
+        refused(&["a"], &[0], &[0x18, 0], "a longer head than it needs");
     }
 
     #[test]

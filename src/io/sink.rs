@@ -277,7 +277,7 @@ impl<C> Sink<Memory, C> {
     /// Takes the buffer out. If bytes were only counted, it is as it was when counting began.
     pub fn take_buffer(&mut self) -> Vec<u8> {
         let stash = self.over.take_stash();
-        stash.unwrap_or_else(|| mem::take(&mut self.buf))
+        stash.unwrap_or_else(|| mem::take_vec(&mut self.buf))
     }
 }
 

@@ -227,7 +227,7 @@ pub fn append_shorts(
 /// Each part goes through [`black_box`]. Otherwise two of them are loaded as one word of 16 bytes, and a processor waits until
 /// both are in the cache. For a message of three fields, that took as long as writing it.
 #[inline(always)]
-pub fn take(buf: &mut Vec<u8>) -> Vec<u8> {
+pub fn take_vec(buf: &mut Vec<u8>) -> Vec<u8> {
     let mut taken = ManuallyDrop::new(std::mem::take(buf));
     let (len, capacity) = (black_box(taken.len()), black_box(taken.capacity()));
     // SAFETY: these are the parts of a vector that nobody else has, and that is not dropped.

@@ -23,7 +23,7 @@ use bytemuck::{AnyBitPattern, CheckedBitPattern, NoUninit, Pod};
 pub use any_vec::AnyVec;
 pub use append::{
     MAX_SHORT, Short, append, append_first, append_run, append_short, append_shorts, append_words,
-    take,
+    take_vec,
 };
 pub use arena::Arena;
 pub use huge::{LARGE, prefer_large_pages};

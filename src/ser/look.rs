@@ -4,7 +4,7 @@ use std::any::TypeId;
 use std::fmt;
 
 use serde::Serialize;
-use serde::ser::{Impossible, Serializer};
+use serde::ser::Serializer;
 
 use super::pack::{Primitive, is_number};
 use crate::handoff::name;
@@ -103,8 +103,6 @@ impl serde::ser::Error for Seen {
     }
 }
 
-type Never = Impossible<Leaf, Seen>;
-
 macro_rules! leaves {
     ($($kind:ident $type:ty, $method:ident;)*) => {$(
         #[inline(always)]
@@ -117,12 +115,6 @@ macro_rules! leaves {
 impl Serializer for Look {
     type Ok = Leaf;
     type Error = Seen;
-    type SerializeTuple = Never;
-    type SerializeTupleStruct = Never;
-    type SerializeTupleVariant = Never;
-    type SerializeMap = Never;
-    type SerializeStruct = Never;
-    type SerializeStructVariant = Never;
 
     for_each_number!(leaves);
 
@@ -131,27 +123,8 @@ impl Serializer for Look {
         Ok(Leaf::Bool(value))
     }
 
-    refuse!(Seen::Other; bytes seq);
-
-    fn serialize_char(self, _: char) -> Result<Leaf, Seen> {
-        Err(Seen::Other)
-    }
-
-    fn serialize_str(self, _: &str) -> Result<Leaf, Seen> {
-        Err(Seen::Other)
-    }
-
-    fn serialize_none(self) -> Result<Leaf, Seen> {
-        Err(Seen::Other)
-    }
-
-    fn serialize_unit(self) -> Result<Leaf, Seen> {
-        Err(Seen::Other)
-    }
-
-    fn serialize_unit_struct(self, _: &'static str) -> Result<Leaf, Seen> {
-        Err(Seen::Other)
-    }
+    refuse!(Seen::Other; plain_scalars bytes seq map text);
+    refuse!(Seen::Record; unit_variant newtype_variant tuples_and_structs);
 
     fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<Leaf, Seen> {
         inside(value)
@@ -163,64 +136,6 @@ impl Serializer for Look {
         value: &T,
     ) -> Result<Leaf, Seen> {
         if name::is_ours(name) { Err(Seen::Other) } else { inside(value) }
-    }
-
-    fn serialize_map(self, _: Option<usize>) -> Result<Never, Seen> {
-        Err(Seen::Other)
-    }
-
-    fn collect_str<T: fmt::Display + ?Sized>(self, _: &T) -> Result<Leaf, Seen> {
-        Err(Seen::Other)
-    }
-
-    fn serialize_unit_variant(self, _: &str, _: u32, _: &str) -> Result<Leaf, Seen> {
-        Err(Seen::Record)
-    }
-
-    fn serialize_newtype_variant<T: Serialize + ?Sized>(
-        self,
-        _: &'static str,
-        _: u32,
-        _: &'static str,
-        _: &T,
-    ) -> Result<Leaf, Seen> {
-        Err(Seen::Record)
-    }
-
-    fn serialize_tuple(self, _: usize) -> Result<Never, Seen> {
-        Err(Seen::Record)
-    }
-
-    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Never, Seen> {
-        Err(Seen::Record)
-    }
-
-    fn serialize_tuple_variant(
-        self,
-        _: &'static str,
-        _: u32,
-        _: &'static str,
-        _: usize,
-    ) -> Result<Never, Seen> {
-        Err(Seen::Record)
-    }
-
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Never, Seen> {
-        Err(Seen::Record)
-    }
-
-    fn serialize_struct_variant(
-        self,
-        _: &'static str,
-        _: u32,
-        _: &'static str,
-        _: usize,
-    ) -> Result<Never, Seen> {
-        Err(Seen::Record)
-    }
-
-    fn is_human_readable(&self) -> bool {
-        false
     }
 }
 

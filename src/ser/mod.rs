@@ -89,7 +89,7 @@ impl<'a> Appending<'a> {
     #[inline]
     fn new(buffer: &'a mut Vec<u8>, options: EncodeOptions) -> Self {
         let start = buffer.len();
-        let to = WriterTo::to(mem::take(buffer), Memory::measuring(), options);
+        let to = WriterTo::to(mem::take_vec(buffer), Memory::measuring(), options);
         Self { buffer, to, start, is_done: false }
     }
 

@@ -24,10 +24,16 @@ macro_rules! refuse {
         refuse!(@@ $error; serialize_u128(u128));
     };
     (@ $error:expr, most_scalars) => {
+        refuse!(@ $error, plain_scalars);
+        refuse!(@ $error, unit_variant);
+    };
+    (@ $error:expr, plain_scalars) => {
         refuse!(@@ $error; serialize_char(char); serialize_str(&str);
             serialize_i128(i128); serialize_none(); serialize_unit();
-            serialize_unit_struct(&'static str);
-            serialize_unit_variant(&'static str, u32, &'static str));
+            serialize_unit_struct(&'static str));
+    };
+    (@ $error:expr, unit_variant) => {
+        refuse!(@@ $error; serialize_unit_variant(&'static str, u32, &'static str));
     };
     (@ $error:expr, numbers) => {
         $crate::serde_model::for_each_number!(refuse { $error });
@@ -58,6 +64,9 @@ macro_rules! refuse {
             Err($error)
         }
 
+        refuse!(@ $error, newtype_variant);
+    };
+    (@ $error:expr, newtype_variant) => {
         #[inline]
         fn serialize_newtype_variant<T: Serialize + ?Sized>(
             self,
@@ -87,10 +96,14 @@ macro_rules! refuse {
         }
     };
     (@ $error:expr, compounds) => {
+        refuse!(@ $error, tuples_and_structs);
+        refuse!(@ $error, map);
+        refuse!(@ $error, text);
+    };
+    (@ $error:expr, tuples_and_structs) => {
         type SerializeTuple = serde::ser::Impossible<Self::Ok, Self::Error>;
         type SerializeTupleStruct = serde::ser::Impossible<Self::Ok, Self::Error>;
         type SerializeTupleVariant = serde::ser::Impossible<Self::Ok, Self::Error>;
-        type SerializeMap = serde::ser::Impossible<Self::Ok, Self::Error>;
         type SerializeStruct = serde::ser::Impossible<Self::Ok, Self::Error>;
         type SerializeStructVariant = serde::ser::Impossible<Self::Ok, Self::Error>;
 
@@ -120,11 +133,6 @@ macro_rules! refuse {
         }
 
         #[inline]
-        fn serialize_map(self, _: Option<usize>) -> Result<Self::SerializeMap, Self::Error> {
-            Err($error)
-        }
-
-        #[inline]
         fn serialize_struct(
             self,
             _: &'static str,
@@ -143,7 +151,16 @@ macro_rules! refuse {
         ) -> Result<Self::SerializeStructVariant, Self::Error> {
             Err($error)
         }
+    };
+    (@ $error:expr, map) => {
+        type SerializeMap = serde::ser::Impossible<Self::Ok, Self::Error>;
 
+        #[inline]
+        fn serialize_map(self, _: Option<usize>) -> Result<Self::SerializeMap, Self::Error> {
+            Err($error)
+        }
+    };
+    (@ $error:expr, text) => {
         #[inline]
         fn collect_str<T: fmt::Display + ?Sized>(self, _: &T) -> Result<Self::Ok, Self::Error> {
             Err($error)

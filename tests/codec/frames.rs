@@ -53,10 +53,10 @@ proptest! {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     fn ours_reads_those_of_the_c_library(kind in kinds(), len in 20..60_000_usize, seed: u64, level in -3..20) {
         let chunk = bytes(kind, len, seed);
-        let frame = zstd::bulk::compress(&chunk, level).unwrap();
-        if frame.len() < len {
-            let got = decoded(Codec::Zstd, plain(), &chunk_of(&frame), len);
-            prop_assert!(got == Some(chunk));
+        let stored = chunk_of(&zstd::bulk::compress(&chunk, level).unwrap());
+        // One that is not shorter is stored as it is.
+        if stored.len() < len {
+            prop_assert!(decoded(Codec::Zstd, plain(), &stored, len) == Some(chunk));
         }
     }
 
@@ -64,9 +64,9 @@ proptest! {
     fn ours_reads_those_of_ruzstd(kind in kinds(), len in 20..if cfg!(miri) { 1000_usize } else { 60_000 }, seed: u64) {
         let chunk = bytes(kind, len, seed);
         let frame = without_checksum(compress_to_vec(&chunk[..], CompressionLevel::Fastest));
-        if frame.len() + 5 < len {
-            let got = decoded(Codec::Zstd, plain(), &chunk_of(&frame), len);
-            prop_assert!(got == Some(chunk));
+        let stored = chunk_of(&frame);
+        if stored.len() < len {
+            prop_assert!(decoded(Codec::Zstd, plain(), &stored, len) == Some(chunk));
         }
     }
 }

@@ -374,11 +374,14 @@ impl<'c, 'de> RowEntries<'c, 'de> {
     pub fn visit<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value> {
         // The value is made where it is returned, because a copy of it would wait until it is written.
         let mut value = visitor.visit_map(&mut self);
-        if value.is_err() || !self.has_taken_fields() {
-            let left = if value.is_ok() { self.close().err() } else { None };
-            if value.is_err() || left.is_some() {
-                value = Err(located(value.err().or(left).unwrap_or_else(no_key), self.at));
-            }
+        if value.is_ok()
+            && !self.has_taken_fields()
+            && let Err(error) = self.close()
+        {
+            value = Err(error);
+        }
+        if value.is_err() {
+            value = value.map_err(|error| located(error, self.at));
         }
         value
     }

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use super::builder::{
-    self, ColumnBuilder, EnumBuilder, ItemsBuilder, LengthsBuilder, StringsBuilder, TensorsBuilder,
-    TupleBuilder, ones,
+    ColumnBuilder, EnumBuilder, ItemsBuilder, LengthsBuilder, StringsBuilder, TensorsBuilder,
+    TupleBuilder, VariantForm, ones,
 };
 use super::bytes::Bytes;
 use super::dict::Dict;
@@ -304,7 +304,7 @@ fn elements_of_tuple(tuple: &TupleBuilder, rows: usize, dims: &[usize], to: Opti
 
 fn column_of_enums(writer: &mut Writer<'_>, columns: &EnumBuilder) -> Result<()> {
     let variants = &columns.variants;
-    let has_content = variants.iter().any(|variant| variant.form != builder::VariantForm::Unit);
+    let has_content = variants.iter().any(|variant| variant.form != VariantForm::Unit);
     kind(writer, "enum", 2 + u64::from(has_content))?;
     column_of_codes(writer, &columns.codes, variants.len())?;
     writer.enter(1)?;
@@ -314,7 +314,7 @@ fn column_of_enums(writer: &mut Writer<'_>, columns: &EnumBuilder) -> Result<()>
         writer.head(head::ARRAY, variants.len() as u64)?;
         for (variant, rows) in variants.iter().zip(columns.counts()) {
             match variant.form {
-                builder::VariantForm::Unit => writer.put([head::NULL])?,
+                VariantForm::Unit => writer.put([head::NULL])?,
                 _ => column(writer, &variant.node, rows)?,
             }
         }
