@@ -406,11 +406,9 @@ impl<'de, 'b> Reader<'de, 'b> {
         }
         match parsed {
             (Parsed::Head(head, len), _) => {
-                // Every head of indefinite length comes here.
-                if self.strict
-                    && let Some(error) = refused_in_metadata(head)
-                {
-                    return Err(error.at(at));
+                // Every head of indefinite length comes here. Tags are refused by those who know that they read one.
+                if self.strict && head.is_indefinite() && head.initial != head::BREAK {
+                    return Err(indefinite(head).at(at));
                 }
                 self.src.advance(len);
                 Ok(head)

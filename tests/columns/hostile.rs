@@ -172,6 +172,10 @@ fn big_endian_and_clamped_numbers() {
     let big_endian = tag(65, &bytes(&[1, 0, 0, 7]));
     refused_column(2, big_endian, "tag 65 is for big-endian or clamped numbers");
     refused_column(2, tag(68, &bytes(&[1, 7])), "tag 68 is for big-endian or clamped numbers");
+    // Every source says the same also where more than the tag is in memory, and in a tensor.
+    let long = tag(65, &bytes(&[0; 40]));
+    refused_column(20, long.clone(), "tag 65 is for big-endian or clamped numbers");
+    refused_column(5, tensor(&[5, 4], long), "tag 65 is for big-endian or clamped numbers");
 }
 
 #[test]
