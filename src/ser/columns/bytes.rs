@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 
 use crate::mem;
 
-/// The capacity of a piece. It is a multiple of the size of every number.
+/// The capacity of a piece, if it has no longer text. It is a multiple of the size of every number.
 pub const PIECE: usize = 64 << 10;
 /// The most pieces that a thread keeps. Together they are as large as the columns of one group can be.
 const MAX_KEPT: usize = super::MAX_BYTES / PIECE;
@@ -18,8 +18,8 @@ thread_local! {
     static KEPT: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Bytes in pieces of memory, so that they need not be copied when more bytes are added. A word that was added by one
-/// call is never split between two pieces.
+/// Bytes in pieces of memory, so that they need not be copied when more bytes are added. What was added by one call of
+/// [`Bytes::push`] or [`Bytes::push_slice`] is never split between two pieces.
 #[derive(Default)]
 pub struct Bytes {
     full: Vec<Vec<u8>>,
@@ -52,27 +52,16 @@ impl Bytes {
 
     #[cold]
     #[inline(never)]
-    fn push_slow(&mut self, word: &[u8]) {
-        self.make_room(word.len(), word.len());
-        self.last.extend_from_slice(word);
+    fn push_slow(&mut self, bytes: &[u8]) {
+        self.make_room(bytes.len(), bytes.len());
+        self.last.extend_from_slice(bytes);
     }
 
-    /// Appends bytes. They may be split between two pieces.
+    /// Appends bytes.
     #[inline(always)]
     pub fn push_slice(&mut self, bytes: &[u8]) {
         if !mem::append(&mut self.last, [], bytes) {
-            self.push_slice_slow(bytes);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn push_slice_slow(&mut self, mut bytes: &[u8]) {
-        while !bytes.is_empty() {
-            let spare = self.make_room(1, bytes.len());
-            let (now, later) = bytes.split_at(spare.min(bytes.len()));
-            self.last.extend_from_slice(now);
-            bytes = later;
+            self.push_slow(bytes);
         }
     }
 
@@ -98,16 +87,15 @@ impl Bytes {
             return self.last.capacity() - len;
         }
         let capacity = len.saturating_add(wanted).next_power_of_two().clamp(FIRST, PIECE);
-        if capacity < PIECE {
+        if len.saturating_add(least) > PIECE {
+            let piece = if least > PIECE { Vec::with_capacity(least) } else { take_piece() };
+            self.full.push(std::mem::replace(&mut self.last, piece));
+        } else if capacity < PIECE {
             self.last.reserve_exact(capacity - len);
         } else if self.last.capacity() < PIECE {
             let mut piece = take_piece();
             piece.extend_from_slice(&self.last);
             self.last = piece;
-        }
-        if self.last.capacity() - len < least {
-            let full = std::mem::replace(&mut self.last, take_piece());
-            self.full.push(full);
         }
         self.last.capacity() - self.last.len()
     }
@@ -211,7 +199,8 @@ fn take_piece() -> Vec<u8> {
 }
 
 fn keep_piece(mut piece: Vec<u8>) {
-    if piece.capacity() < PIECE {
+    // Those of long texts are larger.
+    if !(PIECE..2 * PIECE).contains(&piece.capacity()) {
         return;
     }
     piece.clear();

@@ -34,14 +34,17 @@ impl Dict {
         if rows + HEADS > most {
             return None;
         }
-        let all = strings.bytes.joined();
+        let mut pieces = strings.bytes.pieces();
+        let mut rest: &[u8] = &[];
         let mut known = DistinctRows::new();
         let mut dict = Self {
             codes: Bytes::default(),
             strings: StringsBuilder { is_text: strings.is_text, ..StringsBuilder::default() },
         };
-        let mut rest = &*all;
         strings.lengths.iter().try_for_each(|len| {
+            while rest.is_empty() && len > 0 {
+                rest = pieces.next()?;
+            }
             let string = rest.get(..len as usize)?;
             let (code, is_new) = known.code(string, rest);
             rest = rest.get(len as usize..)?;
