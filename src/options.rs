@@ -36,25 +36,25 @@ pub struct EncodeOptions {
     /// Whether the whole value is written as columns even if it has few elements, because it may be part of a table.
     pub(crate) tables: bool,
     /// The number of further levels at a value that is written as columns from few rows on: the whole value, or a field
-    /// that asks for columns. `None` means the whole value.
-    pub(crate) main_depth: Option<usize>,
-    pub(crate) max_depth: usize,
+    /// that asks for columns.
+    main_depth: u32,
+    max_depth: u32,
     /// Whether the value is the metadata of a segment, which says each thing in one way (`SPEC.md`, section 5.3).
     pub(crate) metadata: bool,
 }
 
 impl Default for EncodeOptions {
     fn default() -> Self {
-        let max_depth = Limits::DEFAULT_DEPTH;
         let columns = ColumnChoice::None;
-        Self {
+        let begun = Self {
             typed_arrays: false,
             columns,
             tables: false,
-            main_depth: None,
-            max_depth,
+            main_depth: 0,
+            max_depth: 0,
             metadata: false,
-        }
+        };
+        begun.with_max_depth(Limits::DEFAULT_DEPTH)
     }
 }
 
@@ -121,15 +121,34 @@ impl EncodeOptions {
     #[must_use]
     pub(crate) fn of_part(self) -> Self {
         // No sequence starts where nothing more may be nested.
-        Self { tables: false, main_depth: Some(0), ..self }
+        Self { tables: false, main_depth: 0, ..self }
+    }
+
+    /// For a value with so many further levels, in which sequences of records are columns.
+    pub(crate) fn with_columns_at(self, depth: usize) -> Self {
+        Self { columns: ColumnChoice::All, main_depth: u32_of(depth), ..self }
+    }
+
+    pub(crate) fn main_depth(&self) -> usize {
+        self.main_depth as usize
+    }
+
+    pub(crate) fn max_depth(&self) -> usize {
+        self.max_depth as usize
     }
 
     /// The deepest nesting of arrays, maps and tags that is written. 128 by default.
     #[must_use]
     pub fn with_max_depth(mut self, levels: usize) -> Self {
-        self.max_depth = levels;
+        self.max_depth = u32_of(levels);
+        self.main_depth = self.max_depth;
         self
     }
+}
+
+/// No stack holds more levels.
+fn u32_of(levels: usize) -> u32 {
+    u32::try_from(levels).unwrap_or(u32::MAX)
 }
 
 /// Options for reading values.

@@ -17,7 +17,7 @@ use crate::io::input::Input;
 use crate::io::packed::Precompressed;
 use crate::io::source::reserve;
 use crate::meta::TensorMeta;
-use crate::options::{ColumnChoice, Limits};
+use crate::options::Limits;
 use crate::serde_model::{Capture, PutWhole, blocks, stored_blocks};
 use crate::value::{self, Value};
 use crate::wire::apart::{BufferSink, Wanted};
@@ -131,8 +131,7 @@ impl Writer<'_> {
     /// Writes a value in which sequences of records are columns.
     fn with_columns<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
         let before = self.context.options;
-        self.context.options.columns = ColumnChoice::All;
-        self.context.options.main_depth = Some(self.context.depth);
+        self.context.options = before.with_columns_at(self.context.depth);
         let result = value.serialize(&mut *self);
         self.context.options = before;
         result

@@ -20,7 +20,7 @@ use crate::wire::tag;
 /// # Errors
 /// If the value's `Serialize` fails, or the value is nested too deeply.
 pub fn to_value<T: Serialize + ?Sized>(value: &T) -> Result<Value> {
-    value.serialize(ValueSerializer { depth: EncodeOptions::default().max_depth, somes: 0 })
+    value.serialize(ValueSerializer { depth: EncodeOptions::default().max_depth(), somes: 0 })
 }
 
 /// Reads a tensor that serde has buffered. Its content is the struct that other formats see.

@@ -28,12 +28,12 @@ pub struct Context {
 
 impl Context {
     pub fn new(options: EncodeOptions) -> Self {
-        Self { options, depth: options.max_depth, some_at: u64::MAX, some_count: 0 }
+        Self { options, depth: options.max_depth(), some_at: u64::MAX, some_count: 0 }
     }
 
     /// Whether no array or map was begun that is not complete.
     pub fn at_top(&self) -> bool {
-        self.depth == self.options.max_depth
+        self.depth == self.options.max_depth()
     }
 }
 
@@ -111,7 +111,7 @@ impl Writer<'_> {
 
     #[cold]
     pub fn too_deep(&self) -> Error {
-        let max = self.context.options.max_depth;
+        let max = self.context.options.max_depth();
         Error::limit(format!("the value is nested deeper than {max} levels"))
     }
 
@@ -120,7 +120,7 @@ impl Writer<'_> {
     #[inline(always)]
     pub fn leave(&mut self, levels: usize) -> Result<()> {
         let depth = self.context.depth + levels;
-        if depth == self.context.options.max_depth {
+        if depth == self.context.options.max_depth() {
             // If this fails, the depth stays, so that `Serializer::begin` rejects further values.
             self.flush()?;
         }
@@ -135,7 +135,7 @@ impl Writer<'_> {
         if self.context.some_at == at {
             self.context.some_count += 1;
             // Each `Some` uses stack, although nothing is written yet.
-            if self.context.some_count > self.context.options.max_depth {
+            if self.context.some_count > self.context.options.max_depth() {
                 return Err(self.too_deep());
             }
         } else {

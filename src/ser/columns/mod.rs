@@ -70,9 +70,9 @@ fn is_chosen(writer: &mut Writer<'_>) -> bool {
 /// each column has a path.
 #[inline(always)]
 fn is_wanted(writer: &Writer<'_>) -> bool {
-    let EncodeOptions { main_depth, max_depth, tables, columns, .. } = writer.context.options;
-    writer.context.depth == main_depth.unwrap_or(max_depth)
-        || tables && columns == ColumnChoice::All
+    let options = &writer.context.options;
+    writer.context.depth == options.main_depth()
+        || options.tables && options.columns == ColumnChoice::All
 }
 
 #[inline(never)]
