@@ -237,20 +237,38 @@ impl Elements {
 
     /// Converts the elements to another type. It is an error if a conversion is not exact.
     pub fn cast<A: Element>(self) -> Result<Vec<A>> {
-        fn each_of<B: Element, A: Element>(values: &[B]) -> Result<Vec<A>> {
-            let cast = |&value: &B| {
-                let number = value.to_number();
-                A::from_number(number).ok_or_else(|| does_not_fit(number, &A::DTYPE))
-            };
-            values.iter().map(cast).collect()
-        }
         let elements = match A::from_elements(self) {
             Ok(values) => return Ok(values),
             Err(elements) => elements,
         };
-        each!(&elements, values => each_of(values), (dtype, _bytes) => {
-            Err(Error::data(format!("{dtype} elements do not convert to {}", A::DTYPE)))
-        })
+        let mut values = Vec::with_capacity(elements.len());
+        // Read by code that does not know `A`, and so is not compiled for each of them.
+        let mut numbers = [Number::Unsigned(0); 128];
+        loop {
+            let Some(some) = elements.numbers(values.len(), &mut numbers) else {
+                let (from, to) = (elements.dtype(), A::DTYPE);
+                return Err(Error::data(format!("{from} elements do not convert to {to}")));
+            };
+            if some.is_empty() {
+                return Ok(values);
+            }
+            for &number in some {
+                let value = A::from_number(number);
+                values.push(value.ok_or_else(|| does_not_fit(number, &A::DTYPE))?);
+            }
+        }
+    }
+
+    /// Writes the numbers from element `from` on to `out`. Returns those that there are, and `None` if the elements are no
+    /// numbers.
+    fn numbers<'o>(&self, from: usize, out: &'o mut [Number]) -> Option<&'o [Number]> {
+        fn of<'o, A: Element>(values: &[A], from: usize, out: &'o mut [Number]) -> &'o [Number] {
+            let values = values.get(from..).unwrap_or_default();
+            let count = values.len().min(out.len());
+            out.iter_mut().zip(values).for_each(|(to, value)| *to = value.to_number());
+            out.get(..count).unwrap_or_default()
+        }
+        each!(self, values => Some(of(values, from, out)), (_dtype, _bytes) => None)
     }
 
     /// Changes elements of this shape from column-major to row-major order. It is an error if the dtype is packed or

@@ -41,6 +41,13 @@ pub fn in_parallel<I: Send>(
             }
         }
     };
+    on_threads(threads, &run);
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    failed.map_or(Ok(()), |(_, error)| Err(error))
+}
+
+/// Runs the same on several threads. Starting them is compiled once, and not for each work.
+fn on_threads(threads: usize, run: &(dyn Fn() + Sync)) {
     thread::scope(|scope| {
         let _ = (1..threads).try_for_each(|_| {
             // If no thread can be started, this one does all the work.
@@ -51,8 +58,6 @@ pub fn in_parallel<I: Send>(
         });
         run();
     });
-    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
-    failed.map_or(Ok(()), |(_, error)| Err(error))
 }
 
 /// Memory that the threads of one piece of work use one after the other, so that it is allocated once for each thread.
