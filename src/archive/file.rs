@@ -78,7 +78,7 @@ pub(super) struct Last {
 
 impl Last {
     /// Reads the last bytes of a source. Also returns its length.
-    pub fn of<S: ReadAt + ?Sized>(source: &S) -> Result<(Self, u64)> {
+    pub fn of(source: &dyn ReadAt) -> Result<(Self, u64)> {
         if let Some(contents) = source.contents() {
             return Ok((Self::default(), contents.len() as u64));
         }
@@ -133,7 +133,7 @@ pub(super) struct Opened {
 
 impl Opened {
     /// Finds the last end mark.
-    pub fn committed<S: ReadAt + ?Sized>(source: &S) -> Result<Self> {
+    pub fn committed(source: &dyn ReadAt) -> Result<Self> {
         let (last, len) = Last::of(source)?;
         if let Some(opened) = Self::ended(source, last, len)? {
             return Ok(opened);
@@ -152,7 +152,7 @@ impl Opened {
     /// Reads the end mark at the end of a source of `len` bytes. `None` if the source does not end with one.
     ///
     /// The magic bytes are checked only if they are at hand. Otherwise they are read with the first header.
-    pub fn ended<S: ReadAt + ?Sized>(source: &S, last: Last, len: u64) -> Result<Option<Self>> {
+    pub fn ended(source: &dyn ReadAt, last: Last, len: u64) -> Result<Option<Self>> {
         let end = source.contents().unwrap_or(&last.bytes);
         let Some((directory, mark)) = scan::read_end_in(source, end, len)? else {
             return Ok(None);
@@ -166,7 +166,7 @@ impl Opened {
     }
 
     /// Like [`committed`](Self::committed) if nothing follows the last end mark. Otherwise scans for all segments.
-    pub fn torn<S: ReadAt + ?Sized>(source: &S) -> Result<Self> {
+    pub fn torn(source: &dyn ReadAt) -> Result<Self> {
         let (last, len) = Last::of(source)?;
         if let Some(opened) = Self::ended(source, last, len)? {
             return Ok(opened);
@@ -203,7 +203,7 @@ impl Archive<File> {
     }
 
     /// Opens an archive file. `look` is [`Opened::committed`] or [`Opened::torn`].
-    pub(super) fn open_as(path: &Path, look: fn(&File) -> Result<Opened>) -> Result<Self> {
+    pub(super) fn open_as(path: &Path, look: fn(&dyn ReadAt) -> Result<Opened>) -> Result<Self> {
         let (file, _) = open_file(path)?;
         let opened = look(&file).map_err(|error| error.in_file(path))?;
         Ok(Self::opened(file, opened))

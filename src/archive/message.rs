@@ -12,11 +12,11 @@ const MAX_HEADS: usize = 1000;
 
 /// Whether one well-formed CBOR item can start with the first `known` bytes of the source and have `len` bytes.
 /// Skips the contents of strings.
-pub fn may_be_message<S: ReadAt + ?Sized>(source: &S, known: u64, len: u64) -> bool {
+pub fn may_be_message(source: &dyn ReadAt, known: u64, len: u64) -> bool {
     is_well_formed(source, known, len).unwrap_or(false)
 }
 
-fn is_well_formed<S: ReadAt + ?Sized>(source: &S, known: u64, len: u64) -> Option<bool> {
+fn is_well_formed(source: &dyn ReadAt, known: u64, len: u64) -> Option<bool> {
     let mut at = 0u64;
     // The number of items to come at each level of nesting; `None` if a break ends the level.
     let mut levels = vec![Some(1u64)];

@@ -61,6 +61,7 @@ pub use crate::segment::options::{Compression, SaveOptions};
 
 use crate::error::Result;
 use crate::options::DecodeOptions;
+use crate::segment::walk::ToSave;
 
 /// Saves a value as an archive file at `path`. A file that is already there is replaced.
 ///
@@ -90,8 +91,13 @@ pub fn save_with<T: Serialize + ?Sized>(
     value: &T,
     options: SaveOptions,
 ) -> Result<()> {
+    save_value(path.as_ref(), &value, options)
+}
+
+/// Does not know the type of the value, so that it is compiled once.
+fn save_value(path: &Path, value: &dyn ToSave, options: SaveOptions) -> Result<()> {
     let mut out = OArchive::create(path, options)?;
-    out.save(value)?;
+    out.segment(None, value)?;
     out.finish().map(drop)
 }
 

@@ -46,8 +46,8 @@ pub enum Compare {
 ///
 /// `each` is called for every complete segment. If it returns an error, the scan stops and reports it as
 /// the fault.
-pub fn scan<S: ReadAt + ?Sized>(
-    source: &S,
+pub fn scan(
+    source: &dyn ReadAt,
     len: u64,
     compare: Compare,
     mut each: impl FnMut(&Loaded) -> Result<()>,
@@ -82,9 +82,9 @@ pub fn is_fault(error: &Error) -> bool {
 }
 
 impl Scan {
-    fn step<S: ReadAt + ?Sized>(
+    fn step(
         &mut self,
-        source: &S,
+        source: &dyn ReadAt,
         len: u64,
         compare: Compare,
         each: &mut impl FnMut(&Loaded) -> Result<()>,
@@ -117,7 +117,7 @@ impl Scan {
     }
 
     /// Reads the blocks that the last segment has filled. If one is not there or wrong, it and those after it are missing.
-    fn blocks<S: ReadAt + ?Sized>(&mut self, source: &S, len: u64) -> Result<()> {
+    fn blocks(&mut self, source: &dyn ReadAt, len: u64) -> Result<()> {
         let mut fault = None;
         while let Some((level, mut block)) = self.directory.take_full() {
             if fault.is_none() {
@@ -143,7 +143,7 @@ impl Scan {
     }
 
     /// Reads the end mark at `end`, with its tail.
-    fn end_mark<S: ReadAt + ?Sized>(&mut self, source: &S, len: u64) -> Result<()> {
+    fn end_mark(&mut self, source: &dyn ReadAt, len: u64) -> Result<()> {
         let at = self.end;
         let record = source::record(source, at, len, directory::MAX_RECORD)?;
         // The segments before it determine it.
@@ -186,9 +186,9 @@ impl Scan {
 
     /// The first intact tail after `end` whose end mark is at `earliest` or later. If there is one, the
     /// archive is damaged and not torn.
-    pub fn tail_behind<S: ReadAt + ?Sized>(
+    pub fn tail_behind(
         &self,
-        source: &S,
+        source: &dyn ReadAt,
         len: u64,
         earliest: u64,
     ) -> Result<Option<Tail>> {
@@ -209,8 +209,8 @@ impl Scan {
 }
 
 /// Compares the block at `offset` with what is expected. Returns where it is.
-fn same_block<S: ReadAt + ?Sized>(
-    source: &S,
+fn same_block(
+    source: &dyn ReadAt,
     len: u64,
     expected: &DirectoryBlock,
     level: usize,
@@ -226,7 +226,7 @@ fn same_block<S: ReadAt + ?Sized>(
 }
 
 /// Adds what neither a scan nor an end mark says of segments that end before `len`. A segment that is damaged has no digest.
-pub fn complete<S: ReadAt + ?Sized>(source: &S, len: u64, entries: &mut [Entry]) -> Result<()> {
+pub fn complete(source: &dyn ReadAt, len: u64, entries: &mut [Entry]) -> Result<()> {
     for entry in entries.iter_mut().filter(|entry| entry.digest == Fact::Unknown) {
         let loaded = Loaded::read(source, entry.offset, len, Limits::default());
         match loaded.and_then(|loaded| loaded.full_entry(source)) {
@@ -239,7 +239,7 @@ pub fn complete<S: ReadAt + ?Sized>(source: &S, len: u64, entries: &mut [Entry])
 }
 
 /// Verifies the auxiliary record at `at`, which means nothing to this version. Returns its length.
-fn auxiliary<S: ReadAt + ?Sized>(source: &S, at: u64, len: u64) -> Result<u64> {
+fn auxiliary(source: &dyn ReadAt, at: u64, len: u64) -> Result<u64> {
     let record = source::record(source, at, len, format::MAX_AUXILIARY)?;
     format::check_auxiliary(&record, at)?;
     Ok(record.len() as u64)
@@ -256,7 +256,7 @@ pub struct Committed {
 }
 
 /// Reads the end mark at the end of the archive. `None` if the archive does not end with one.
-pub fn finished<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Option<Committed>> {
+pub fn finished(source: &dyn ReadAt, len: u64) -> Result<Option<Committed>> {
     let end = read_end(source, len)?;
     Ok(end.map(|(directory, mark)| Committed { directory, mark, end: len }))
 }
@@ -270,7 +270,7 @@ pub fn finished<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Option<Commi
 /// - [`Category::Torn`] if there is no end mark.
 /// - [`Category::Damaged`] if the scan stops at damage and an intact tail follows it. The earlier state is not
 ///   returned then, because it would hide what was committed later.
-pub fn last_commit<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Committed> {
+pub fn last_commit(source: &dyn ReadAt, len: u64) -> Result<Committed> {
     if let Some(committed) = finished(source, len)? {
         return Ok(committed);
     }
@@ -278,7 +278,7 @@ pub fn last_commit<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Committed
 }
 
 /// Like [`last_commit`], for a source that does not end with an end mark.
-pub fn last_before<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Committed> {
+pub fn last_before(source: &dyn ReadAt, len: u64) -> Result<Committed> {
     match search(source, len) {
         // During the scan, a writer may have undone a value and written another one. Committed bytes do not change, so
         // a second scan shows whether the archive is really at fault.
@@ -291,7 +291,7 @@ pub fn last_before<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Committed
 const MAX_SEARCH: u64 = 16 << 30;
 
 /// Finds the last end mark, which does not end at `len`.
-fn search<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Committed> {
+fn search(source: &dyn ReadAt, len: u64) -> Result<Committed> {
     let mut scan = scan(source, len, Compare::Headers, |_| Ok(()))?;
     if scan.damaged_tail {
         let fault = scan.fault.take().unwrap_or_else(|| torn(&scan, len));
@@ -323,16 +323,16 @@ fn search<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Committed> {
 }
 
 /// Checks that the input starts with the magic bytes of an archive.
-pub fn check_magic<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<()> {
+pub fn check_magic(source: &dyn ReadAt, len: u64) -> Result<()> {
     check_magic_of(source, len, len)
 }
 
 /// Like [`check_magic`], for a stream that starts with these bytes.
 pub fn check_magic_of_stream(start: &[u8]) -> Result<()> {
-    check_magic_of(start, start.len() as u64, message::LONGEST)
+    check_magic_of(&start, start.len() as u64, message::LONGEST)
 }
 
-fn check_magic_of<S: ReadAt + ?Sized>(source: &S, known: u64, len: u64) -> Result<()> {
+fn check_magic_of(source: &dyn ReadAt, known: u64, len: u64) -> Result<()> {
     let start = source::bytes(source, 0, known.min(MAGIC.len() as u64))?;
     if *start == MAGIC {
         return Ok(());
@@ -355,7 +355,7 @@ fn check_magic_of<S: ReadAt + ?Sized>(source: &S, known: u64, len: u64) -> Resul
 ///
 /// # Errors
 /// If it has another version, even if it is not complete: what a later version wrote is not unfinished.
-fn kind<S: ReadAt + ?Sized>(source: &S, at: u64, len: u64) -> Result<RecordKind> {
+fn kind(source: &dyn ReadAt, at: u64, len: u64) -> Result<RecordKind> {
     let start = source::bytes(source, at, (len - at).min(32))?;
     format::known_version(&start, at)?;
     Ok(RecordKind::of(&start).unwrap_or(RecordKind::Segment))
@@ -366,7 +366,7 @@ fn kind<S: ReadAt + ?Sized>(source: &S, at: u64, len: u64) -> Result<RecordKind>
 ///
 /// # Errors
 /// If reading fails, or the end mark has an extension that this version does not know and must not ignore.
-pub fn read_end<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Option<(Directory, u64)>> {
+pub fn read_end(source: &dyn ReadAt, len: u64) -> Result<Option<(Directory, u64)>> {
     // Most end marks are shorter than this, so that one read gets all of it.
     const NEAR: u64 = 512;
 
@@ -376,11 +376,7 @@ pub fn read_end<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Option<(Dire
 }
 
 /// Like [`read_end`]. `end` are the last bytes of these `len` bytes.
-pub fn read_end_in<S: ReadAt + ?Sized>(
-    source: &S,
-    end: &[u8],
-    len: u64,
-) -> Result<Option<(Directory, u64)>> {
+pub fn read_end_in(source: &dyn ReadAt, end: &[u8], len: u64) -> Result<Option<(Directory, u64)>> {
     let Some(tail_at) = len.checked_sub(TAIL as u64) else { return Ok(None) };
     let tail = end.last_chunk().and_then(|tail| format::open_tail(tail, tail_at));
     let Some((mark_at, mark_len)) = tail else { return Ok(None) };
@@ -417,11 +413,7 @@ pub fn read_end_in<S: ReadAt + ?Sized>(
 }
 
 /// Reads bytes. `None` if the file became shorter: a writer may have cut off an unfinished value.
-fn still_there<S: ReadAt + ?Sized>(
-    source: &S,
-    offset: u64,
-    len: u64,
-) -> Result<Option<Cow<'_, [u8]>>> {
+fn still_there(source: &dyn ReadAt, offset: u64, len: u64) -> Result<Option<Cow<'_, [u8]>>> {
     match source::bytes(source, offset, len) {
         Err(error) if error.category() == Category::Eof => Ok(None),
         found => found.map(Some),
@@ -442,8 +434,8 @@ pub struct Tail {
 
 /// Finds the first intact tail in `part` whose end mark is at `earliest` or later. Reads `window` bytes
 /// at a time.
-fn find_tail<S: ReadAt + ?Sized>(
-    source: &S,
+fn find_tail(
+    source: &dyn ReadAt,
     part: Range<u64>,
     earliest: u64,
     window: u64,
@@ -491,7 +483,7 @@ mod tests {
     const WINDOW: u64 = 1000;
 
     fn find(bytes: &[u8], from: usize, earliest: u64) -> Option<Tail> {
-        find_tail(bytes, from as u64..bytes.len() as u64, earliest, WINDOW).unwrap()
+        find_tail(&bytes, from as u64..bytes.len() as u64, earliest, WINDOW).unwrap()
     }
 
     /// A tail at `position`, directly after an end mark.

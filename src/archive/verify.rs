@@ -17,7 +17,7 @@ pub fn verify<S: ReadAt + ?Sized>(
     mut progress: impl FnMut(u64, u64),
 ) -> Result<()> {
     let mut segments = 0u64;
-    let scan = scan(source, len, Compare::Everything, |segment| {
+    let scan = scan(&source, len, Compare::Everything, |segment| {
         let number = segments;
         segments += 1;
         let mut verify = || {

@@ -20,7 +20,7 @@ use crate::segment::buffers::no_such;
 use crate::segment::format::{self, SegmentLayout};
 use crate::segment::header::{self, HeaderContent};
 use crate::segment::options::SaveOptions;
-use crate::segment::walk::{Output, Plan};
+use crate::segment::walk::{Output, Plan, ToSave};
 
 /// Writes values one after the other into an archive, over any [`io::Write`]. The counterpart of
 /// [`IArchive`](crate::IArchive).
@@ -145,7 +145,7 @@ impl<W: Write> OArchive<W> {
     /// [`create`](OArchive::create) or opened by [`append`](OArchive::append) is cut back to the previous value instead,
     /// and more can be saved.
     pub fn save<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<&mut Self> {
-        self.segment(None, value)
+        self.segment(None, &value)
     }
 
     /// Saves a value under a name of at most 1,024 bytes. Names need not be unique.
@@ -154,7 +154,7 @@ impl<W: Write> OArchive<W> {
     /// The same errors as [`save`](Self::save), and if the name is too long.
     pub fn save_as<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<&mut Self> {
         check_name(name)?;
-        self.segment(Some(name), value)
+        self.segment(Some(name), &value)
     }
 
     /// Saves parts without decoding the value: their metadata and buffers become a segment, with the same
@@ -186,11 +186,7 @@ impl<W: Write> OArchive<W> {
         self.whole_segment(&content, |out| Ok(parts.emit(out)?.bytes()))
     }
 
-    fn segment<T: Serialize + ?Sized>(
-        &mut self,
-        name: Option<&str>,
-        value: &T,
-    ) -> Result<&mut Self> {
+    pub(super) fn segment(&mut self, name: Option<&str>, value: &dyn ToSave) -> Result<&mut Self> {
         self.check()?;
         let options = self.options.clone();
         let mut plan = Plan::keeping(value, &options)?;

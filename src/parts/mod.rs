@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::io::chunks::Hashes;
 use crate::options::DecodeOptions;
 use crate::segment::options::SaveOptions;
-use crate::segment::walk::{Output, Plan};
+use crate::segment::walk::{Output, Plan, ToSave};
 use info::DecodedMetadata;
 
 /// Splits a value into metadata and buffers. The tensors are copied into the buffers; [`Split`] sends them
@@ -52,16 +52,20 @@ pub fn to_parts<T: Serialize + ?Sized>(value: &T) -> Result<Parts> {
 // By value, like `save_with`.
 #[allow(clippy::needless_pass_by_value)]
 pub fn to_parts_with<T: Serialize + ?Sized>(value: &T, options: SaveOptions) -> Result<Parts> {
+    parts_of(&value, &options)
+}
+
+fn parts_of(value: &dyn ToSave, options: &SaveOptions) -> Result<Parts> {
     options.check()?;
-    let plan = Plan::new(value, &options)?;
+    let plan = Plan::new(value, options)?;
     let alignment = usize::try_from(options.alignment).unwrap_or(1);
     let mut copies = Copies { alignment, buffers: Vec::with_capacity(plan.lengths.len()) };
     let hashes = if plan.lengths.is_empty() {
         Hashes::default()
     } else {
-        plan.emit(value, &options, options.checksums, &mut copies)?
+        plan.emit(value, options, options.checksums, &mut copies)?
     };
-    Ok(Parts::trusted(split::info(&plan, &options, &hashes)?, copies.buffers))
+    Ok(Parts::trusted(split::info(&plan, options, &hashes)?, copies.buffers))
 }
 
 /// Decodes a value from received parts. The value is owned, or has arrays, strings and byte strings that

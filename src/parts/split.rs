@@ -94,9 +94,9 @@ impl<'a, T: Serialize + ?Sized> Split<'a, T> {
     /// The same errors as [`new`](Self::new), and if the alignment is not a power of two from 8 to 65,536.
     pub fn with_options(value: &'a T, options: SaveOptions) -> Result<Self> {
         options.check()?;
-        let plan = Plan::new(value, &options)?;
+        let plan = Plan::new(&value, &options)?;
         let hashes = if options.checksums && !plan.lengths.is_empty() {
-            plan.emit(value, &options, true, &mut Nowhere)?
+            plan.emit(&value, &options, true, &mut Nowhere)?
         } else {
             Hashes::default()
         };
@@ -156,7 +156,7 @@ impl<'a, T: Serialize + ?Sized> Split<'a, T> {
         if self.plan.lengths.is_empty() {
             return Ok(());
         }
-        self.plan.emit(self.value, &self.options, false, out).map(drop)
+        self.plan.emit(&self.value, &self.options, false, out).map(drop)
     }
 }
 

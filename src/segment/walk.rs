@@ -33,7 +33,7 @@ use crate::tensor::TensorInfo;
 use crate::wire::apart::{BufferSink, Target, Wanted};
 use crate::wire::strict::strict;
 use crate::wire::tensor::ItemPayload;
-use crate::wire::writer::WriterTo;
+use crate::wire::writer::{Writer, WriterTo};
 
 /// The result of the first pass: the metadata, and the lengths of the buffers.
 pub struct Plan {
@@ -85,18 +85,29 @@ const MAX_RESTARTS: usize = 8;
 /// written as columns. Each time, sequences inside those that were columns can become columns.
 const MAX_LAYOUTS: usize = 8;
 
+/// A value that is saved, whose type is not known here. So its type is compiled for a writer, and not for all that saving does.
+pub trait ToSave {
+    fn write(&self, writer: &mut Writer<'_>) -> Result<()>;
+}
+
+impl<T: Serialize + ?Sized> ToSave for &T {
+    fn write(&self, writer: &mut Writer<'_>) -> Result<()> {
+        self.serialize(writer)
+    }
+}
+
 impl Plan {
     /// Runs the first pass. Payloads that are compressed already are decompressed.
-    pub fn new<T: Serialize + ?Sized>(value: &T, options: &SaveOptions) -> Result<Self> {
+    pub fn new(value: &dyn ToSave, options: &SaveOptions) -> Result<Self> {
         Self::of(value, options, false)
     }
 
     /// Runs the first pass. Payloads that are compressed already stay compressed, unless the options say otherwise.
-    pub fn keeping<T: Serialize + ?Sized>(value: &T, options: &SaveOptions) -> Result<Self> {
+    pub fn keeping(value: &dyn ToSave, options: &SaveOptions) -> Result<Self> {
         Self::of(value, options, options.keeps_compressed())
     }
 
-    fn of<T: Serialize + ?Sized>(value: &T, options: &SaveOptions, keeps: bool) -> Result<Self> {
+    fn of(value: &dyn ToSave, options: &SaveOptions, keeps: bool) -> Result<Self> {
         let mut mixed = HashSet::new();
         let mut answers = Vec::new();
         let mut rows = HashSet::new();
@@ -166,11 +177,7 @@ impl Plan {
     }
 
     /// Compresses the buffers for which the options ask. This is a pass of its own, after the first one.
-    pub fn compress<T: Serialize + ?Sized>(
-        &mut self,
-        value: &T,
-        options: &SaveOptions,
-    ) -> Result<()> {
+    pub fn compress(&mut self, value: &dyn ToSave, options: &SaveOptions) -> Result<()> {
         if self.lengths.is_empty() || !options.compresses() && self.again.is_empty() {
             return Ok(());
         }
@@ -240,9 +247,9 @@ impl Plan {
     }
 
     /// Runs the second pass, which writes the buffers to `out`. Returns their checksums if `checksums` is set.
-    pub fn emit<T: Serialize + ?Sized>(
+    pub fn emit(
         &self,
-        value: &T,
+        value: &dyn ToSave,
         options: &SaveOptions,
         checksums: bool,
         out: &mut dyn Output,
@@ -251,9 +258,9 @@ impl Plan {
     }
 
     /// `copies` says whether the buffers that are compressed already are written, too.
-    fn run<T: Serialize + ?Sized>(
+    fn run(
         &self,
-        value: &T,
+        value: &dyn ToSave,
         options: &SaveOptions,
         checksums: bool,
         copies: bool,
@@ -300,8 +307,8 @@ fn unfinished() -> Error {
 
 /// Runs the encoder. Returns the metadata, unless it was compared with `expected`, and whether something in it has an
 /// indefinite length.
-fn walk<T: Serialize + ?Sized>(
-    value: &T,
+fn walk(
+    value: &dyn ToSave,
     expected: Option<&[u8]>,
     columns: ColumnChoice,
     apart: &mut dyn BufferSink,
@@ -315,7 +322,7 @@ fn walk<T: Serialize + ?Sized>(
     let options = options.with_choice_of_columns(columns).with_tables(true);
     let options = options.for_metadata();
     let mut encoder = WriterTo::to(buf, receiver, options);
-    let mut result = value.serialize(encoder.writer());
+    let mut result = value.write(encoder.writer());
     if result.is_ok() {
         result = encoder.writer().end();
     }
