@@ -61,7 +61,7 @@ pub use crate::segment::options::{Compression, SaveOptions};
 
 use crate::error::Result;
 use crate::options::DecodeOptions;
-use crate::segment::walk::ToSave;
+use crate::wire::writer::ToWrite;
 
 /// Saves a value as an archive file at `path`. A file that is already there is replaced.
 ///
@@ -94,8 +94,8 @@ pub fn save_with<T: Serialize + ?Sized>(
     save_value(path.as_ref(), &value, options)
 }
 
-/// Does not know the type of the value, so that it is compiled once.
-fn save_value(path: &Path, value: &dyn ToSave, options: SaveOptions) -> Result<()> {
+/// Saves a value of any type. This function is compiled once, and not for each type.
+fn save_value(path: &Path, value: &dyn ToWrite, options: SaveOptions) -> Result<()> {
     let mut out = OArchive::create(path, options)?;
     out.segment(None, value)?;
     out.finish().map(drop)

@@ -20,7 +20,8 @@ use crate::segment::buffers::no_such;
 use crate::segment::format::{self, SegmentLayout};
 use crate::segment::header::{self, HeaderContent};
 use crate::segment::options::SaveOptions;
-use crate::segment::walk::{Output, Plan, ToSave};
+use crate::segment::walk::{Output, Plan};
+use crate::wire::writer::ToWrite;
 
 /// Writes values one after the other into an archive, over any [`io::Write`]. The counterpart of
 /// [`IArchive`](crate::IArchive).
@@ -186,7 +187,7 @@ impl<W: Write> OArchive<W> {
         self.whole_segment(&content, |out| Ok(parts.emit(out)?.bytes()))
     }
 
-    pub(super) fn segment(&mut self, name: Option<&str>, value: &dyn ToSave) -> Result<&mut Self> {
+    pub(super) fn segment(&mut self, name: Option<&str>, value: &dyn ToWrite) -> Result<&mut Self> {
         self.check()?;
         let options = self.options.clone();
         let mut plan = Plan::keeping(value, &options)?;

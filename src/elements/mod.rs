@@ -241,7 +241,7 @@ impl Elements {
             Ok(values) => return Ok(values),
             Err(elements) => elements,
         };
-        let mut values = Vec::with_capacity(elements.len());
+        let mut values = Vec::new();
         // Read by code that does not know `A`, and so is not compiled for each of them.
         let mut numbers = [Number::Unsigned(0); 128];
         loop {
@@ -252,6 +252,8 @@ impl Elements {
             if some.is_empty() {
                 return Ok(values);
             }
+            // Not before it is known that the elements are numbers.
+            values.reserve_exact(elements.len() - values.len());
             for &number in some {
                 let value = A::from_number(number);
                 values.push(value.ok_or_else(|| does_not_fit(number, &A::DTYPE))?);

@@ -17,7 +17,8 @@ use crate::error::Result;
 use crate::io::chunks::Hashes;
 use crate::options::DecodeOptions;
 use crate::segment::options::SaveOptions;
-use crate::segment::walk::{Output, Plan, ToSave};
+use crate::segment::walk::{Output, Plan};
+use crate::wire::writer::ToWrite;
 use info::DecodedMetadata;
 
 /// Splits a value into metadata and buffers. The tensors are copied into the buffers; [`Split`] sends them
@@ -55,7 +56,7 @@ pub fn to_parts_with<T: Serialize + ?Sized>(value: &T, options: SaveOptions) -> 
     parts_of(&value, &options)
 }
 
-fn parts_of(value: &dyn ToSave, options: &SaveOptions) -> Result<Parts> {
+fn parts_of(value: &dyn ToWrite, options: &SaveOptions) -> Result<Parts> {
     options.check()?;
     let plan = Plan::new(value, options)?;
     let alignment = usize::try_from(options.alignment).unwrap_or(1);

@@ -9,8 +9,6 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 
-use serde::Serialize;
-
 use super::buffers::chunk_memory;
 use super::compress::{Chunks, Compressed, Compressor, Method};
 use super::format::Check;
@@ -33,7 +31,7 @@ use crate::tensor::TensorInfo;
 use crate::wire::apart::{BufferSink, Target, Wanted};
 use crate::wire::strict::strict;
 use crate::wire::tensor::ItemPayload;
-use crate::wire::writer::{Writer, WriterTo};
+use crate::wire::writer::{ToWrite, WriterTo};
 
 /// The result of the first pass: the metadata, and the lengths of the buffers.
 pub struct Plan {
@@ -85,29 +83,18 @@ const MAX_RESTARTS: usize = 8;
 /// written as columns. Each time, sequences inside those that were columns can become columns.
 const MAX_LAYOUTS: usize = 8;
 
-/// A value that is saved, whose type is not known here. So its type is compiled for a writer, and not for all that saving does.
-pub trait ToSave {
-    fn write(&self, writer: &mut Writer<'_>) -> Result<()>;
-}
-
-impl<T: Serialize + ?Sized> ToSave for &T {
-    fn write(&self, writer: &mut Writer<'_>) -> Result<()> {
-        self.serialize(writer)
-    }
-}
-
 impl Plan {
     /// Runs the first pass. Payloads that are compressed already are decompressed.
-    pub fn new(value: &dyn ToSave, options: &SaveOptions) -> Result<Self> {
+    pub fn new(value: &dyn ToWrite, options: &SaveOptions) -> Result<Self> {
         Self::of(value, options, false)
     }
 
     /// Runs the first pass. Payloads that are compressed already stay compressed, unless the options say otherwise.
-    pub fn keeping(value: &dyn ToSave, options: &SaveOptions) -> Result<Self> {
+    pub fn keeping(value: &dyn ToWrite, options: &SaveOptions) -> Result<Self> {
         Self::of(value, options, options.keeps_compressed())
     }
 
-    fn of(value: &dyn ToSave, options: &SaveOptions, keeps: bool) -> Result<Self> {
+    fn of(value: &dyn ToWrite, options: &SaveOptions, keeps: bool) -> Result<Self> {
         let mut mixed = HashSet::new();
         let mut answers = Vec::new();
         let mut rows = HashSet::new();
@@ -177,7 +164,7 @@ impl Plan {
     }
 
     /// Compresses the buffers for which the options ask. This is a pass of its own, after the first one.
-    pub fn compress(&mut self, value: &dyn ToSave, options: &SaveOptions) -> Result<()> {
+    pub fn compress(&mut self, value: &dyn ToWrite, options: &SaveOptions) -> Result<()> {
         if self.lengths.is_empty() || !options.compresses() && self.again.is_empty() {
             return Ok(());
         }
@@ -249,7 +236,7 @@ impl Plan {
     /// Runs the second pass, which writes the buffers to `out`. Returns their checksums if `checksums` is set.
     pub fn emit(
         &self,
-        value: &dyn ToSave,
+        value: &dyn ToWrite,
         options: &SaveOptions,
         checksums: bool,
         out: &mut dyn Output,
@@ -260,7 +247,7 @@ impl Plan {
     /// `copies` says whether the buffers that are compressed already are written, too.
     fn run(
         &self,
-        value: &dyn ToSave,
+        value: &dyn ToWrite,
         options: &SaveOptions,
         checksums: bool,
         copies: bool,
@@ -308,7 +295,7 @@ fn unfinished() -> Error {
 /// Runs the encoder. Returns the metadata, unless it was compared with `expected`, and whether something in it has an
 /// indefinite length.
 fn walk(
-    value: &dyn ToSave,
+    value: &dyn ToWrite,
     expected: Option<&[u8]>,
     columns: ColumnChoice,
     apart: &mut dyn BufferSink,

@@ -407,8 +407,10 @@ impl<'de, 'b> Reader<'de, 'b> {
         match parsed {
             (Parsed::Head(head, len), _) => {
                 // Every head of indefinite length comes here. Tags are refused by those who know that they read one.
-                if self.strict && head.is_indefinite() && head.initial != head::BREAK {
-                    return Err(indefinite(head).at(at));
+                if self.strict
+                    && let Some(error) = without_length(head)
+                {
+                    return Err(error.at(at));
                 }
                 self.src.advance(len);
                 Ok(head)
@@ -715,9 +717,13 @@ pub fn only_in_messages(tag: u64) -> Error {
 pub fn refused_in_metadata(head: Head) -> Option<Error> {
     match head.major() {
         head::TAG => tag::is_only_in_messages(head.arg).then(|| only_in_messages(head.arg)),
-        _ if head.initial == head::BREAK => None,
-        _ => head.is_indefinite().then(|| indefinite(head)),
+        _ => without_length(head),
     }
+}
+
+/// The error for a string, array or map of indefinite length. A break has the same additional information, but no length.
+fn without_length(head: Head) -> Option<Error> {
+    (head.is_indefinite() && head.initial != head::BREAK).then(|| indefinite(head))
 }
 
 #[cold]

@@ -2,6 +2,8 @@
 
 use std::any::TypeId;
 
+use serde::Serialize;
+
 use super::apart::{BufferSink, Target};
 use super::{head, tag};
 use crate::error::{Error, Result};
@@ -11,6 +13,17 @@ use crate::options::EncodeOptions;
 /// Writes items to any destination. serde's `Serializer` for it is in [`crate::ser`]. There is one type for all destinations,
 /// so that the type of a user is compiled once.
 pub type Writer<'o> = Sink<dyn Target + 'o, Context>;
+
+/// A value whose type is not known here. What only passes it on is then compiled once, and not for each type.
+pub trait ToWrite {
+    fn write(&self, writer: &mut Writer<'_>) -> Result<()>;
+}
+
+impl<T: Serialize + ?Sized> ToWrite for &T {
+    fn write(&self, writer: &mut Writer<'_>) -> Result<()> {
+        self.serialize(writer)
+    }
+}
 
 /// A writer to this destination.
 pub type WriterTo<O> = Sink<O, Context>;

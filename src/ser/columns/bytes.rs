@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 
 use crate::mem;
 
-/// The capacity of a piece, if it has no longer text. It is a multiple of the size of every number.
+/// The capacity of a piece. It is a multiple of the size of every number. A text that is longer has a piece of its own length.
 pub const PIECE: usize = 64 << 10;
 /// The most pieces that a thread keeps. Together they are as large as the columns of one group can be.
 const MAX_KEPT: usize = super::MAX_BYTES / PIECE;
@@ -199,7 +199,7 @@ fn take_piece() -> Vec<u8> {
 }
 
 fn keep_piece(mut piece: Vec<u8>) {
-    // Those of long texts are larger.
+    // A piece of a long text is larger, and is not kept.
     if !(PIECE..2 * PIECE).contains(&piece.capacity()) {
         return;
     }

@@ -18,25 +18,20 @@ use crate::options::EncodeOptions;
 use crate::ser::look::{Leaf, is_text, leaf};
 use crate::ser::pack::Primitive;
 use crate::serde_model::blocks;
-use crate::wire::writer::{Writer, WriterTo};
+use crate::wire::writer::{ToWrite, WriterTo};
 
 /// A column that is nested in more columns than this becomes a column of items. Without this limit, a recursive type
 /// would make columns without end.
 const MAX_LEVELS: u32 = 20;
 
-/// A value of any type, for code that is compiled once and not for each type.
-pub trait Put {
+/// A value that can be a row of columns, too.
+pub trait Put: ToWrite {
     fn fill(&self, fill: RowSerializer<'_, '_>) -> Result<()>;
-    fn write(&self, writer: &mut Writer<'_>) -> Result<()>;
 }
 
 impl<T: Serialize + ?Sized> Put for &T {
     fn fill(&self, fill: RowSerializer<'_, '_>) -> Result<()> {
         self.serialize(fill)
-    }
-
-    fn write(&self, writer: &mut Writer<'_>) -> Result<()> {
-        self.serialize(writer)
     }
 }
 

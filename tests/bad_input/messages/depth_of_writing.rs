@@ -13,7 +13,7 @@ use tenarc::ser::EncodeOptions;
 use tenarc::value::{Numbers, RawValue};
 use tenarc::{Tensor, Value};
 
-use super::support::{Nest, is_well_formed, on_small_stack};
+use super::support::{Nest, is_well_formed, on_small_stack, on_stack};
 
 /// What a level is written as.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -205,16 +205,15 @@ fn what_is_written_within_a_limit_is_read_within_it() {
 // 22
 #[test]
 fn what_is_written_within_the_default_limit_is_read_within_it() {
-    let act = || {
+    // Without optimisation, frames take the whole stack that a test has.
+    on_stack(4 << 20, || {
         leaves(&mut |name, leaf| {
             // Notation and raw values are read as well.
             for outer in 124..130 {
                 leaf.check(name, outer, &mut [128].into_iter());
             }
         });
-    };
-    // Without optimisation, frames take the whole stack that a test has.
-    std::thread::Builder::new().stack_size(4 << 20).spawn(act).unwrap().join().unwrap();
+    });
 }
 
 // 22

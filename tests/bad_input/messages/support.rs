@@ -251,9 +251,11 @@ pub fn quickly<R>(act: impl FnOnce() -> R) -> R {
 
 /// Runs on a stack as small as threads of servers have. Without optimisation, frames take more.
 pub fn on_small_stack<R: Send + 'static>(act: impl FnOnce() -> R + Send + 'static) -> R {
-    let thread = std::thread::Builder::new()
-        .stack_size(if cfg!(debug_assertions) { 640 } else { 512 } << 10)
-        .spawn(act)
-        .unwrap();
+    on_stack(if cfg!(debug_assertions) { 640 } else { 512 } << 10, act)
+}
+
+/// Runs on a stack of so many bytes.
+pub fn on_stack<R: Send + 'static>(bytes: usize, act: impl FnOnce() -> R + Send + 'static) -> R {
+    let thread = std::thread::Builder::new().stack_size(bytes).spawn(act).unwrap();
     thread.join().unwrap()
 }
