@@ -8,7 +8,7 @@ use super::bulk::{self, Fill};
 use super::columns::{
     PlainArray, RowElements, RowEntries, RowName, RowVariant, ShownText, check_rank, not_read,
 };
-use super::receive::{Given, Receiver, received};
+use super::receive::{Receiver, received};
 use super::whole::WholeTensor;
 use crate::budget::{Budget, Room};
 use crate::dtype::DType;
@@ -317,13 +317,14 @@ impl<'de> ValueDecoder<'de, '_> {
             let Some(vec) = elements.into_any_vec() else {
                 return Err(Error::data("expected a vector of numbers").at(at));
             };
-            return to.receive(Given::Vec(vec));
+            to.vec(vec);
+            return Ok(());
         }
         let (unclosed, narrowing) = (item.unclosed(), item.kind.into());
         self.lend_budget(|de, budget| {
             let (meta, bytes) = de.wire.payload_bytes(item)?;
             let numbers = RowElements::of_numbers(&meta.dtype, narrowing, bytes, at, budget);
-            let given = numbers.and_then(|numbers| to.receive(Given::Elements(numbers)));
+            let given = numbers.and_then(|numbers| numbers.give(to));
             given.map_err(|error| error.at(at))
         })?;
         self.wire.close(unclosed)
@@ -349,7 +350,7 @@ impl<'de> ValueDecoder<'de, '_> {
             let bytes = de.wire.string(head)?;
             let numbers =
                 RowElements::of_numbers(&DType::U8, Narrowing::Nearest, bytes, at, budget);
-            let given = numbers.and_then(|numbers| to.receive(Given::Elements(numbers)));
+            let given = numbers.and_then(|numbers| numbers.give(to));
             given.map_err(|error| error.at(at))
         })
     }
@@ -433,7 +434,7 @@ impl<'de> ValueDecoder<'de, '_> {
         let unclosed = item.unclosed();
         self.lend_budget(|de, budget| {
             let (meta, bytes) = de.wire.payload_bytes(item)?;
-            to.receive(Given::Entries(RowEntries::of_tensor(&meta, bytes, at, budget)?))
+            RowEntries::of_tensor(&meta, bytes, at, budget)?.give(to)
         })?;
         self.wire.close(unclosed)
     }
@@ -659,7 +660,7 @@ impl<'de> ValueDecoder<'de, '_> {
                 match item.kind {
                     Kind::Tensor => self.give_map(item, at, to),
                     Kind::Numbers => self.give_numbers(item, at, fill, to),
-                    Kind::Bytes => to.receive(Given::Bytes(self.wire.payload_bytes(item)?.1)),
+                    Kind::Bytes => to.bytes(self.wire.payload_bytes(item)?.1),
                 }
             }
             tag::ROW_MAJOR | tag::COLUMN_MAJOR | tag::TENSOR | tag::COMPLEX => {

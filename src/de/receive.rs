@@ -10,18 +10,18 @@ use crate::error::{Error, Result};
 use crate::io::source::SourceBytes;
 use crate::mem::AnyVec;
 
-/// What a visitor is given.
-pub enum Given<'c, 'de> {
-    Elements(RowElements<'c, 'de>),
-    Entries(RowEntries<'c, 'de>),
-    Bytes(SourceBytes<'de, 'c>),
-    /// The value that the visitor would make.
-    Vec(AnyVec),
-}
-
 /// A visitor, and the value that it has made. So code that does not depend on the type of the value is compiled once.
 pub trait Receiver<'de> {
-    fn receive(&mut self, given: Given<'_, 'de>) -> Result<()>;
+    /// Receives a sequence. Who gives it checks that all elements were taken: see [`RowElements::give`].
+    fn elements(&mut self, elements: &mut RowElements<'_, 'de>) -> Result<()>;
+
+    /// Receives a map. Who gives it checks that all entries were taken: see [`RowEntries::give`].
+    fn entries(&mut self, entries: &mut RowEntries<'_, 'de>) -> Result<()>;
+
+    fn bytes(&mut self, bytes: SourceBytes<'de, '_>) -> Result<()>;
+
+    /// Receives the value that the visitor would make.
+    fn vec(&mut self, vec: AnyVec);
 
     fn expected(&self) -> &dyn Expected;
 }
@@ -32,15 +32,26 @@ struct Receive<V, T> {
 }
 
 impl<'de, V: Visitor<'de>> Receiver<'de> for Receive<V, V::Value> {
-    fn receive(&mut self, given: Given<'_, 'de>) -> Result<()> {
-        let Some(visitor) = self.visitor.take() else { return Ok(()) };
-        self.value = match given {
-            Given::Elements(elements) => Some(elements.visit(visitor)?),
-            Given::Entries(entries) => Some(entries.visit(visitor)?),
-            Given::Bytes(bytes) => Some(visit_bytes(bytes, visitor)?),
-            Given::Vec(vec) => vec.into(),
-        };
+    fn elements(&mut self, elements: &mut RowElements<'_, 'de>) -> Result<()> {
+        let visitor = self.visitor.take().ok_or_else(no_value)?;
+        self.value = Some(visitor.visit_seq(elements)?);
         Ok(())
+    }
+
+    fn entries(&mut self, entries: &mut RowEntries<'_, 'de>) -> Result<()> {
+        let visitor = self.visitor.take().ok_or_else(no_value)?;
+        self.value = Some(visitor.visit_map(entries)?);
+        Ok(())
+    }
+
+    fn bytes(&mut self, bytes: SourceBytes<'de, '_>) -> Result<()> {
+        let visitor = self.visitor.take().ok_or_else(no_value)?;
+        self.value = Some(visit_bytes(bytes, visitor)?);
+        Ok(())
+    }
+
+    fn vec(&mut self, vec: AnyVec) {
+        self.value = vec.into();
     }
 
     fn expected(&self) -> &dyn Expected {

@@ -3,6 +3,7 @@
 //! It provides a window: the next bytes that are available without I/O. Heads are parsed from the
 //! window. Payloads are borrowed, copied from the window, or read directly into their destination.
 
+use std::rc::Rc;
 use std::{fmt, io};
 
 use crate::error::{Error, Result};
@@ -83,13 +84,22 @@ impl<'de, 'b> Input<'de, 'b> {
         Self::of(Window::lent(metadata), base, InputKind::Metadata(buffers))
     }
 
-    /// Items that were taken from a document, where they are at offset `base`.
-    pub fn items(items: &'b SourceBytes<'de, '_>, base: u64) -> Self {
-        let window = match items {
-            SourceBytes::Borrowed(bytes) => Window::lent(bytes),
-            other => Window::copied(other.as_slice()),
-        };
-        Self::of(window, base, InputKind::Items)
+    /// Items of a document, where they are at offset `base`.
+    pub fn items(items: &'de [u8], base: u64) -> Self {
+        Self::of(Window::lent(items), base, InputKind::Items)
+    }
+
+    /// Like [`items`](Self::items), for items that cannot be borrowed: those from `start` on.
+    pub fn kept_items(items: Rc<Vec<u8>>, start: usize, base: u64) -> Self {
+        Self::of(Window::kept(items, start), base, InputKind::Items)
+    }
+
+    /// Like [`items`](Self::items), for items that were captured.
+    pub fn items_of(items: SourceBytes<'de, 'static>, base: u64) -> Self {
+        match items {
+            SourceBytes::Borrowed(bytes) | SourceBytes::Copied(bytes) => Self::items(bytes, base),
+            SourceBytes::Owned(bytes) => Self::kept_items(Rc::new(bytes), 0, base),
+        }
     }
 
     /// A message from a reader.

@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
+use std::rc::Rc;
 use std::slice;
 
 /// A source that has some of its next bytes in a buffer.
@@ -13,7 +14,8 @@ pub trait Buffered {
     fn leave(&mut self, n: usize);
 }
 
-/// The next bytes. They are in a slice that lives for `'de`, in one that lives for `'b`, or in the buffer of a source.
+/// The next bytes. They are in a slice that lives for `'de`, in one that lives for `'b`, in a shared
+/// vector, or in the buffer of a source.
 ///
 /// Reading them takes no branch on where they are. Bytes that were passed stay in the buffer of the source until [`with`]
 /// uses it. So who drops the window has to tell the source how far it has come.
@@ -27,6 +29,8 @@ pub struct Window<'de, 'b, S: Buffered + ?Sized> {
     is_lent: bool,
     /// Whose buffer it is. Nobody else uses the source as long as the window lives.
     source: Option<NonNull<S>>,
+    /// Whose bytes they are, if it is this vector.
+    _kept: Option<Rc<Vec<u8>>>,
     lives: PhantomData<(&'de [u8], &'b [u8], &'b mut S)>,
 }
 
@@ -38,10 +42,13 @@ impl<'de, 'b, S: Buffered + ?Sized> Window<'de, 'b, S> {
         Self { is_lent: true, ..unsafe { Self::new(bytes, None) } }
     }
 
-    /// Bytes that are only there for a while.
-    pub fn copied(bytes: &'b [u8]) -> Self {
-        // SAFETY: the slice lives for `'b`.
-        unsafe { Self::new(bytes, None) }
+    /// The bytes of a shared vector, from `start` on.
+    pub fn kept(bytes: Rc<Vec<u8>>, start: usize) -> Self {
+        let part = bytes.get(start..).unwrap_or_default();
+        // SAFETY: the window keeps the vector, and nobody changes a vector that is shared: who wants to is given it only if it
+        // has no other owner.
+        let window = unsafe { Self::new(part, None) };
+        Self { _kept: Some(bytes), ..window }
     }
 
     /// The bytes that a source has in its buffer.
@@ -53,17 +60,25 @@ impl<'de, 'b, S: Buffered + ?Sized> Window<'de, 'b, S> {
 
     /// # Safety
     ///
-    /// The bytes must live for `'de` or `'b`, or be those that the source has buffered.
+    /// The bytes must live for `'de` or `'b`, be in a vector that the window keeps, or be those that the source has buffered.
     #[inline]
     unsafe fn new(bytes: &[u8], source: Option<NonNull<S>>) -> Self {
         let start = NonNull::from(bytes).cast();
-        Self { start, len: bytes.len(), first: start, is_lent: false, source, lives: PhantomData }
+        Self {
+            start,
+            len: bytes.len(),
+            first: start,
+            is_lent: false,
+            source,
+            _kept: None,
+            lives: PhantomData,
+        }
     }
 
     #[inline(always)]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: `start` and `len` are those of a slice, or of the end of one: `pass` only makes it shorter. The slice lives
-        // for `'de` or `'b`, or the source has buffered it. Then it is as if the source were still borrowed: it was given
+        // for `'de` or `'b`, or is in the vector that is kept, or the source has buffered it. Then it is as if the source were still borrowed: it was given
         // away for `'b`, and only `with` uses it, which takes the window anew afterwards.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
@@ -186,9 +201,12 @@ mod tests {
         assert_eq!(window.take(usize::MAX, 1), None);
         window.pass(9);
         assert_eq!((window.len(), window.with(|_| ())), (0, None));
-        let window = Window::<Fours>::copied(&bytes);
-        assert_eq!((window.bytes(), window.lent_bytes()), (&bytes[..], None));
-        assert_eq!((window.whole(), window.lent_whole()), (&bytes[..], None));
+        let shared = Rc::new(bytes.to_vec());
+        let window = Window::<Fours>::kept(shared.clone(), 1);
+        drop(shared);
+        assert_eq!((window.bytes(), window.lent_bytes()), (&bytes[1..], None));
+        assert_eq!((window.whole(), window.lent_whole()), (&bytes[1..], None));
+        assert!(Window::<Fours>::kept(Rc::default(), 1).bytes().is_empty());
     }
 
     #[test]

@@ -294,7 +294,7 @@ fn named<'m>(
             let items = wire.capture()?;
             check_items(items.as_slice(), base)?;
             let (levels, allowance) = (wire.levels_left(), wire.allowance());
-            let mut inside = Reader::inside(Input::items(&items, base), levels, &allowance);
+            let mut inside = Reader::inside(Input::items_of(items, base), levels, &allowance);
             let all_tensors = tensors_in(&mut inside)?;
             ColumnType { all_tensors, ..ColumnType::other("rows") }
         }

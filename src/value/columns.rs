@@ -4,7 +4,6 @@ use super::{Value, read};
 use crate::budget::Budget;
 use crate::elements::Elements;
 use crate::error::Result;
-use crate::io::input::Input;
 use crate::meta::{Order, TensorMeta};
 use crate::tensor::DynTensor;
 use crate::wire::columns::{Column, ColumnKind, Structs};
@@ -144,8 +143,8 @@ fn row_of(column: &mut Column<'_>, row: usize, allowance: &Budget) -> Result<Val
         }
         ColumnKind::Items(items) => {
             let levels = items.levels;
-            let (item, base) = items.at(row);
-            let mut wire = Reader::inside(Input::items(&item, base), levels, allowance);
+            let (input, base) = items.input(row);
+            let mut wire = Reader::inside(input, levels, allowance);
             let value = read(&mut wire)?;
             allowance.take_over(&wire.allowance());
             let taken = usize::try_from(wire.offset() - base).unwrap_or(usize::MAX);

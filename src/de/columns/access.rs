@@ -9,6 +9,7 @@ use super::row::{Row, shown};
 use super::{NOWHERE, located};
 use crate::budget::{self, Budget, MapRoom, Room};
 use crate::de::access::key_text;
+use crate::de::receive::Receiver;
 use crate::error::{Error, Result};
 use crate::serde_model::invalid;
 use crate::wire::columns::{Column, ColumnKind, Field, Maps, Structs};
@@ -117,6 +118,12 @@ impl<'c, 'de> RowElements<'c, 'de> {
             value = Err(self.fault(value.err()));
         }
         value
+    }
+
+    /// Like [`visit`](Self::visit), for a visitor whose type is not known here.
+    pub fn give(mut self, to: &mut dyn Receiver<'de>) -> Result<()> {
+        let given = to.elements(&mut self);
+        if given.is_ok() && self.is_at_end() { Ok(()) } else { Err(self.fault(given.err())) }
     }
 
     #[inline]
@@ -384,6 +391,12 @@ impl<'c, 'de> RowEntries<'c, 'de> {
             value = value.map_err(|error| located(error, self.at));
         }
         value
+    }
+
+    /// Like [`visit`](Self::visit), for a visitor whose type is not known here.
+    pub fn give(mut self, to: &mut dyn Receiver<'de>) -> Result<()> {
+        let given = to.entries(&mut self).and_then(|()| self.close());
+        given.map_err(|error| located(error, self.at))
     }
 
     /// Whether this is a struct of which all fields were taken.

@@ -24,10 +24,9 @@ pub(in crate::de) use self::name::{RowName, ShownText};
 pub(crate) use self::place::ColumnOfGroups;
 pub(in crate::de) use self::tensors::{PlainArray, check_rank};
 use super::ValueDecoder;
-use super::receive::{Given, Receiver, received};
+use super::receive::{Receiver, received};
 use crate::budget::Budget;
 use crate::error::{Error, Result};
-use crate::io::input::Input;
 use crate::wire::columns::{Column, EncodedRows, WantedFields};
 use crate::wire::reader::{Left, Reader};
 
@@ -64,7 +63,7 @@ impl<'de> ValueDecoder<'de, '_> {
         let all = WantedRows { rows: 0..u64::MAX, before: 0, fields: WantedFields::All };
         let mut groups = Groups::new(&mut self.wire, &mut left, &allowance, all);
         let elements = RowElements::of_several(&mut groups, &allowance)?;
-        let given = to.receive(Given::Elements(elements));
+        let given = elements.give(to);
         // The reader resumes after the visitor even if the visitor failed, because the caller may continue after an
         // error.
         let given = given.and_then(|()| groups.close());
@@ -202,37 +201,34 @@ impl<'de> MoreRows<'de> for Groups<'_, 'de, '_> {
     }
 }
 
-/// Reads the item of a row with the decoder.
-fn with_item<'de, T>(
-    items: &mut EncodedRows<'de>,
-    row: usize,
-    allowance: &Budget,
-    read: impl FnOnce(&mut ValueDecoder<'de, '_>) -> Result<T>,
-) -> Result<T> {
-    let (mut read, mut value) = (Some(read), None);
-    in_item(items, row, allowance, &mut |decoder| {
-        if let Some(read) = read.take() {
-            value = Some(read(decoder)?);
-        }
-        Ok(())
-    })?;
-    value.ok_or_else(|| Error::data("an item was not read"))
+/// The item of a row, and its decoder.
+struct RowItem<'de, 'b> {
+    decoder: ValueDecoder<'de, 'b>,
+    base: u64,
 }
 
-fn in_item<'de>(
-    items: &mut EncodedRows<'de>,
-    row: usize,
-    allowance: &Budget,
-    read: &mut dyn FnMut(&mut ValueDecoder<'de, '_>) -> Result<()>,
-) -> Result<()> {
-    let levels = items.levels;
-    let (item, base) = items.at(row);
-    let mut decoder =
-        ValueDecoder::of(Reader::inside(Input::items(&item, base), levels, allowance));
-    let result = read(&mut decoder);
-    let (end, after) = decoder.into_parts();
-    allowance.take_over(&after);
-    result.map_err(|error| error.at(base))?;
-    items.took(row, usize::try_from(end - base).unwrap_or(usize::MAX));
-    Ok(())
+impl<'de> RowItem<'de, '_> {
+    #[inline(never)]
+    fn of(items: &mut EncodedRows<'de>, row: usize, allowance: &Budget) -> Self {
+        let levels = items.levels;
+        let (input, base) = items.input(row);
+        Self { decoder: ValueDecoder::of(Reader::inside(input, levels, allowance)), base }
+    }
+
+    /// Ends the item. Returns its offset.
+    #[inline(never)]
+    fn end(
+        self,
+        items: &mut EncodedRows<'de>,
+        row: usize,
+        allowance: &Budget,
+        is_read: bool,
+    ) -> u64 {
+        let (end, after) = self.decoder.into_parts();
+        allowance.take_over(&after);
+        if is_read {
+            items.took(row, usize::try_from(end - self.base).unwrap_or(usize::MAX));
+        }
+        self.base
+    }
 }

@@ -12,9 +12,8 @@ use super::access::{EntryKey, RowElements, RowEntries, RowVariant};
 use super::name::{RowName, ShownText};
 use super::tensors::Presented;
 use super::vectors::{vec_of_rows, vec_of_tensor};
-use super::{located, with_item};
+use super::{RowItem, located};
 use crate::budget::{Budget, MapRoom, Room};
-use crate::de::ValueDecoder;
 use crate::de::bulk::{self, Fill};
 use crate::de::items::{encoded, visit_bytes};
 use crate::de::whole::WholeTensor;
@@ -35,7 +34,11 @@ use crate::wire::number::Numeric;
 macro_rules! or_item {
     ($row:ident, $de:ident => $read:expr) => {
         if let Some((items, number, allowance)) = $row.items() {
-            return with_item(items, number, allowance, |$de: &mut ValueDecoder<'de, '_>| $read);
+            let mut item = RowItem::of(items, number, allowance);
+            let $de = &mut item.decoder;
+            let value = $read;
+            let at = item.end(items, number, allowance, value.is_ok());
+            return value.map_err(|error| error.at(at));
         }
     };
 }
@@ -229,7 +232,10 @@ impl<'c, 'de> Row<'c, 'de> {
     pub(super) fn unit(self, expected: &dyn de::Expected) -> Result<()> {
         let mut row = self.inner();
         if let Some((items, number, allowance)) = row.items() {
-            return with_item(items, number, allowance, |de| de.unit(expected));
+            let mut item = RowItem::of(items, number, allowance);
+            let value = item.decoder.unit(expected);
+            let at = item.end(items, number, allowance, value.is_ok());
+            return value.map_err(|error| error.at(at));
         }
         let is_unit = match &mut row.column.kind {
             ColumnKind::Unit | ColumnKind::Optional(_) => true,

@@ -513,6 +513,18 @@ impl<'de> EncodedRows<'de> {
         (self.data.part(start..self.data.len()), self.base + start as u64)
     }
 
+    /// The input of the item of a row, and the offset of this item.
+    pub fn input<'b>(&mut self, row: usize) -> (Input<'de, 'b>, u64) {
+        let (_, base) = self.at(row);
+        let input = match &self.data {
+            ColumnData::Borrowed(bytes) => {
+                Input::items(bytes.get(self.start..).unwrap_or_default(), base)
+            }
+            ColumnData::Owned(bytes) => Input::kept_items(bytes.clone(), self.start, base),
+        };
+        (input, base)
+    }
+
     /// Returns the item of a row.
     pub fn item(&mut self, row: usize) -> &[u8] {
         self.at(row);
