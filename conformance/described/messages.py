@@ -28,6 +28,8 @@ def values(files: Files) -> None:
     files.message("bignums", bignums, said, "Bignums of up to 128 bits.", "")
     zeros = array(tag(2, data(bytes(20) + b"\5")), tag(3, data(b"\0\5")), tag(2, data(b"")))
     files.message("bignums-zeros", zeros, [5, -6, 0], "Leading zeros of big integers are ignored.", "")
+    files.refused("bignum-tagged", tag(2, tag(4711, data(b"\5"))), "A bignum with a tag in front of its bytes.", "tensor-tags")
+    files.refused("bignum-type", array(tag(2, tag(TTYP, array(text("date"), array(), data(b"\5"))))), "A bignum with a type in place of its bytes.", "tensor-tags")
     floats = array(f32(1.5), f64(1.5), f32(-0.0), f64(0.1), f16("3c00"))
     said = [v_f32(1.5), v_f64(1.5), v_f32(-0.0), v_f64(0.1), {"f16": "3c00"}]
     files.message("floats", floats, said, "Floats of 16, 32 and 64 bits, none narrowed.", "accept")

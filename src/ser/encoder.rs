@@ -1,6 +1,7 @@
 //! serde's `Serializer` for [`Writer`].
 
 use std::any::TypeId;
+use std::borrow::Cow;
 
 use serde::Serialize;
 use serde::ser::{self, SerializeSeq as _, Serializer as _};
@@ -119,13 +120,19 @@ impl Writer<'_> {
         if encoded::holds_reference(item) {
             return Err(reserved());
         }
-        if strict::is_strict(item, self.context.depth) {
-            return self.put_slice(item);
-        }
-        if encoded::is_deeper(item, self.context.depth) {
+        let item = if strict::is_strict(item, self.context.depth) {
+            Cow::Borrowed(item)
+        } else if encoded::is_deeper(item, self.context.depth) {
             return Err(self.too_deep());
+        } else {
+            Cow::Owned(strict::strict(item)?)
+        };
+        if encoded::holds_checked_tag(&item) {
+            // What is saved can be loaded.
+            let limits = Limits::default().with_max_depth(self.context.depth);
+            value::read(&mut Reader::new(Input::slice(&item), limits))?;
         }
-        self.put_slice(&strict::strict(item)?)
+        self.put_slice(&item)
     }
 
     /// Writes a value in which sequences of records are columns.
@@ -145,7 +152,9 @@ impl Writer<'_> {
             tag::SOME => self.mark_some()?,
             tag::BUFFER => return Err(reserved()),
             _ if self.context.options.metadata => match number {
-                tag::COLUMNS => return self.meant(number, value),
+                tag::COLUMNS | tag::BIGNUM | tag::NEGATIVE_BIGNUM => {
+                    return self.meant(number, value);
+                }
                 _ if tag::is_array(number) => return self.meant(number, value),
                 _ if tag::is_only_in_messages(number) => return Err(only_in_messages(number)),
                 _ => {}
@@ -159,8 +168,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Writes what a tag of tensors, packed sequences or columns means around this content. In metadata, there is one
-    /// way to write it.
+    /// Writes what a tag of tensors, packed sequences, columns or bignums means around this content. In metadata, there is
+    /// one way to write it.
     #[cold]
     #[inline(never)]
     fn meant<T: Serialize + ?Sized>(&mut self, tag: u64, content: &T) -> Result<()> {

@@ -229,18 +229,22 @@ fn read_tagged(wire: &mut Reader<'_, '_>, tag: u64, at: u64) -> Result<Value> {
             Ok(inner)
         }
         tag::COLUMNS => columns::read_columns(wire).map_err(|error| error.at(at)),
+        tag::BIGNUM | tag::NEGATIVE_BIGNUM => {
+            wire.enter()?;
+            wire.charge(size_of::<Value>() as u64)?;
+            let head = wire.bignum_head()?;
+            let value = Value::Tag(tag, Box::new(Value::Bytes(owned_bytes(wire, head)?)));
+            wire.leave();
+            // A bignum that fits becomes an integer.
+            Ok(value.number().and_then(Numeric::as_int).map_or(value, Value::Integer))
+        }
         _ => {
             wire.check_tag(tag)?;
             wire.enter()?;
             wire.charge(size_of::<Value>() as u64)?;
             let inner = read(wire)?;
             wire.leave();
-            let value = Value::Tag(tag, Box::new(inner));
-            // A bignum that fits becomes an integer.
-            match value.number().and_then(Numeric::as_int) {
-                Some(integer) => Ok(Value::Integer(integer)),
-                None => Ok(value),
-            }
+            Ok(Value::Tag(tag, Box::new(inner)))
         }
     }
 }

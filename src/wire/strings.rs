@@ -158,8 +158,8 @@ impl<'de> Reader<'de, '_> {
         }
     }
 
-    /// The content of a bignum. Its tag, which is `tag`, was read.
-    pub fn bignum(&mut self, tag: u64) -> Result<Numeric> {
+    /// The head of the content of a bignum, which has to be a byte string: there are no tags between the two.
+    pub fn bignum_head(&mut self) -> Result<Head> {
         let at = self.offset();
         let head = self.head()?;
         if head.major() != head::BYTES {
@@ -168,6 +168,13 @@ impl<'de> Reader<'de, '_> {
                 Error::data(format!("expected the bytes of a bignum, found {found}")).at(at)
             );
         }
+        Ok(head)
+    }
+
+    /// The content of a bignum. Its tag, which is `tag`, was read.
+    pub fn bignum(&mut self, tag: u64) -> Result<Numeric> {
+        let at = self.offset();
+        let head = self.bignum_head()?;
         let bytes = self.string(head)?;
         let bytes = bytes.as_slice();
         let zeros = bytes.iter().take_while(|&&byte| byte == 0).count();

@@ -473,6 +473,8 @@ fn tags_of_tensors_are_saved_as_what_they_mean() {
         tagged(76, Value::Null),
         tagged(68, Value::Text("a".into())),
         tagged(40, Value::Null),
+        tagged(2, Value::Null),
+        tagged(3, tagged(4711, bytes(&[5]))),
         tensor(40, Value::Text("a".into())),
         tagged(85, bytes(&[0; 3])),
         tagged(u32::from_be_bytes(*b"TCOL").into(), Value::Null),
@@ -485,7 +487,11 @@ fn tags_of_tensors_are_saved_as_what_they_mean() {
             assert!(!error.to_string().is_empty(), "{value:?}");
             tenarc::parts::to_parts(&value).unwrap_err();
             // A message is nobody's but the reader's.
-            tenarc::to_vec(&value).unwrap();
+            let message = tenarc::to_vec(&value).unwrap();
+            let raw = RawValue::from_bytes(&message).unwrap();
+            let mut out = OArchive::new(Vec::new()).unwrap();
+            let error = out.save(&(1, raw)).unwrap_err();
+            assert!(!error.to_string().is_empty(), "{value:?}");
         }
     }
 }

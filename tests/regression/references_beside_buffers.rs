@@ -14,7 +14,7 @@ struct Record<'a> {
 
 #[test]
 fn are_read_from_a_stream_as_from_a_file() {
-    for shared in [&b"\xd8\x19\x01"[..], b"\xd8\x1d\x01", b"\xd8\x19\xc3\x60"] {
+    for shared in [&b"\xd8\x19\x01"[..], b"\xd8\x1d\x01", b"\xd8\x19\xc3\x40"] {
         let weight = Tensor(Array1::zeros(1 << 12));
         let shared = RawValue::from_bytes(shared).unwrap();
         let mut out = OArchive::new(Vec::new()).unwrap();

@@ -72,8 +72,10 @@ fn bignums_are_never_reckoned_with() {
     assert_eq!(accepts::<u64>(&zeros), 0);
     // In chunks, and of anything but bytes.
     assert_eq!(accepts::<u64>(&unhex("c25f4101404102ff")), 258);
-    for digits in ["c201", "c26161", "c28101", "c2f6", "c3c24101"] {
+    let in_a_type = "c2da54545950836464617465805fff";
+    for digits in ["c201", "c26161", "c28101", "c2f6", "c3c24101", "c2d912674105", in_a_type] {
         refuses::<u64>(&unhex(digits), Data);
+        refuses::<Value>(&unhex(digits), Data);
         is_well_formed(&unhex(digits));
     }
 }
