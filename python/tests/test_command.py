@@ -14,7 +14,7 @@ import pytest
 import tenarc
 
 ROOT = Path(__file__).resolve().parents[2]
-FIXTURES = ROOT / "convert/tests/fixtures/torch"
+FIXTURES = ROOT / "crates/convert/tests/fixtures/torch"
 
 
 def converted(command: Path, name: str, directory: Path) -> Any:

@@ -26,7 +26,7 @@ pub const DTYPES: [DType; 12] = [
 ];
 
 pub fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../convert/tests/fixtures/arrow")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/convert/tests/fixtures/arrow")
 }
 
 pub fn fixture(name: &str) -> Vec<u8> {
