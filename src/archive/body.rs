@@ -467,8 +467,9 @@ mod tests {
     use crate::archive::{IArchive, OArchive};
     use crate::io::chunks::ChunkLen;
     use crate::segment::ext::Ext;
-    use crate::segment::format::{Check, ItemEncoder};
+    use crate::segment::format::Check;
     use crate::segment::header::HeaderContent;
+    use crate::segment::items::ItemEncoder;
     use crate::segment::packed::PackedBuffers;
     use crate::wire::{head, tag};
 

@@ -2,15 +2,10 @@
 
 use std::fmt;
 
-use super::directory::Fact;
-use super::file::Archive;
-use super::segment::Segment;
-use crate::error::{Error, Result};
-use crate::io::at::ReadAt;
+use crate::error::Result;
 use crate::io::checksum::Identity;
-use crate::segment::format::{self, Check, ItemEncoder};
+use crate::segment::format::{self, Check};
 use crate::segment::header::HeaderContent;
-use crate::wire::head;
 
 /// The digest of a segment or an archive: 16 bytes that name its content.
 ///
@@ -59,7 +54,7 @@ impl Digest {
         Ok(Some(Self::of(&[&unnamed.before_metadata()?, content.metadata, &hashes])))
     }
 
-    fn of(pieces: &[&[u8]]) -> Self {
+    pub(super) fn of(pieces: &[&[u8]]) -> Self {
         let mut hasher = Identity::new(0);
         for piece in pieces {
             hasher.update(piece);
@@ -78,49 +73,4 @@ impl fmt::Debug for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Digest({self})")
     }
-}
-
-impl<S: ReadAt + ?Sized> Segment<'_, S> {
-    /// The digest of the value. It does not depend on the name of the segment or its place in the archive.
-    ///
-    /// The checksums are read, but not the tensors: damage in a tensor is found by [`verify`](Archive::verify).
-    ///
-    /// # Errors
-    /// If the value has tensors in buffers and was saved without checksums, or the segment is torn or damaged.
-    pub fn digest(&self) -> Result<Digest> {
-        self.loaded.digest(self.source)?.ok_or_else(|| no_digest(self.offset()))
-    }
-}
-
-impl<S: ReadAt> Archive<S> {
-    /// The digest of all values and their names, in order.
-    ///
-    /// It does not depend on how often the archive was appended to. Most digests of values are read from the directory. For the
-    /// latest ones, at most 63, their headers and checksums are read, but not their tensors.
-    ///
-    /// # Errors
-    /// If a value has tensors in buffers and was saved without checksums, or the archive is torn or damaged.
-    pub fn digest(&self) -> Result<Digest> {
-        if let Some(error) = self.torn() {
-            return Err(error.again());
-        }
-        let mut items = ItemEncoder::new();
-        items.head(head::ARRAY, self.len())?;
-        for entry in self.entries() {
-            let entry = entry?;
-            let digest = match entry.digest {
-                Fact::Known(Some(digest)) => digest,
-                // If the directory has none, the segment has one only if its writer could not compute it.
-                Fact::Known(None) | Fact::Unknown => self.at(&entry)?.digest()?,
-            };
-            items.head(head::ARRAY, 2)?.name(entry.name())?;
-            items.head(head::BYTES, 16)?.raw(&digest.0)?;
-        }
-        Ok(Digest::of(&[&items.into_bytes()]))
-    }
-}
-
-#[cold]
-fn no_digest(offset: u64) -> Error {
-    Error::data("a segment without checksums has no digest").at(offset)
 }

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use super::digest::Digest;
 use crate::error::{Error, Result};
 use crate::segment::ext::{self, Ext};
-use crate::segment::format::{self, ItemEncoder, Record, RecordKind};
+use crate::segment::format::{self, Record, RecordKind};
 use crate::segment::header::{self, Header};
+use crate::segment::items::{ItemEncoder, unsigned};
 use crate::wire::head;
 use crate::wire::reader::Reader;
 
@@ -152,7 +153,7 @@ impl DirectoryBlock {
         }
         let content = opened.wire.rest();
         let wire = &mut opened.wire;
-        let found = header::unsigned(wire, "a level")?;
+        let found = unsigned(wire, "a level")?;
         if found != level as u64 {
             let what = format!("expected a block of level {level}, found level {found}");
             return Err(fault(&what));
@@ -320,7 +321,7 @@ impl Directory {
         }
         let content = record.wire.rest();
         let wire = &mut record.wire;
-        let count = header::unsigned(wire, "a number of segments")?;
+        let count = unsigned(wire, "a number of segments")?;
         let entries = take_entries(wire, offset, false)?;
         let levels = array(wire)?;
         if levels > MAX_LEVELS {
@@ -524,7 +525,7 @@ fn take_entries(wire: &mut Wire<'_>, before: u64, digests: bool) -> Result<Vec<E
                 Some(name.cloned().ok_or_else(|| fault(&what()))?)
             }
         };
-        let header_len = header::unsigned(wire, "the length of a header")?;
+        let header_len = unsigned(wire, "the length of a header")?;
         let rows = Fact::Known(take_optional(wire, "a number of rows")?);
         let digest = if digests { Fact::Known(take_digest(wire)?) } else { Fact::Unknown };
         entries.push(Entry { offset, header_len, name, rows, digest });
@@ -549,7 +550,7 @@ fn unless_null<T>(
 }
 
 fn take_optional(wire: &mut Wire<'_>, what: &str) -> Result<Option<u64>> {
-    unless_null(wire, |wire| header::unsigned(wire, what))
+    unless_null(wire, |wire| unsigned(wire, what))
 }
 
 fn take_digest(wire: &mut Wire<'_>) -> Result<Option<Digest>> {
@@ -572,7 +573,7 @@ fn take_blocks(wire: &mut Wire<'_>, before: u64) -> Result<Vec<BlockAt>> {
             return Err(Error::data("expected the offset and length of a block").at(before));
         }
         let offset = earlier(wire, before)?;
-        Ok(BlockAt { offset, len: header::unsigned(wire, "the length of a block")? })
+        Ok(BlockAt { offset, len: unsigned(wire, "the length of a block")? })
     };
     (0..len).map(block).collect()
 }
@@ -595,7 +596,7 @@ fn take_ext(content: &[u8], wire: &mut Wire<'_>, offset: u64) -> Result<Ext> {
 
 /// Reads an offset, which must be before the record that contains it: so no cycle is possible.
 fn earlier(wire: &mut Wire<'_>, before: u64) -> Result<u64> {
-    let offset = header::unsigned(wire, "an offset")?;
+    let offset = unsigned(wire, "an offset")?;
     if offset < before && offset >= format::MAGIC.len() as u64 {
         return Ok(offset);
     }

@@ -8,9 +8,11 @@ use std::sync::{Arc, OnceLock};
 
 use serde::de::{Deserialize, DeserializeOwned};
 
-use super::directory::{self, BlockAt, Directory, DirectoryBlock, Entry, EntryPlace, span};
+use super::digest::Digest;
+use super::directory::{self, BlockAt, Directory, DirectoryBlock, Entry, EntryPlace, Fact, span};
 use super::loaded::Loaded;
-use super::scan::{self, Committed, Compare};
+use super::opened::{Last, Opened, SegmentIndex};
+use super::scan;
 use super::segment::Segment;
 use super::source;
 use super::table::Table;
@@ -20,7 +22,9 @@ use crate::mem::Arena;
 use crate::near::Nearest;
 use crate::options::DecodeOptions;
 use crate::segment::format::MAGIC;
+use crate::segment::items::ItemEncoder;
 use crate::tensor::{FromTensor, Slices, TensorInfo};
+use crate::wire::head;
 
 /// An archive that can be read at any position: a [file](crate::open), a [`Map`](crate::Map), bytes in
 /// memory, or anything else that implements [`ReadAt`].
@@ -67,121 +71,6 @@ pub struct Archive<S> {
     sole: OnceLock<Arc<Loaded>>,
     /// Memory for small tensors that views need and that are not aligned in the archive.
     arena: Arena,
-}
-
-/// The last bytes of an archive. Empty if the archive is in memory.
-#[derive(Default)]
-pub(super) struct Last {
-    start: u64,
-    bytes: Vec<u8>,
-}
-
-impl Last {
-    /// Reads the last bytes of a source. Also returns its length.
-    pub fn of(source: &dyn ReadAt) -> Result<(Self, u64)> {
-        if let Some(contents) = source.contents() {
-            return Ok((Self::default(), contents.len() as u64));
-        }
-        let mut bytes = Vec::new();
-        let len = source.read_last(&mut bytes).map_err(Error::io)?;
-        Ok((Self { start: len.saturating_sub(bytes.len() as u64), bytes }, len))
-    }
-
-    /// These bytes of the archive, if they are among the last ones.
-    fn get(&self, offset: u64, len: u64) -> Option<&[u8]> {
-        let start = usize::try_from(offset.checked_sub(self.start)?).ok()?;
-        self.bytes.get(start..start.checked_add(usize::try_from(len).ok()?)?)
-    }
-}
-
-/// Where the segments are.
-enum SegmentIndex {
-    /// The directory, and the offset of the end mark that it was read from.
-    Tree(Directory, u64),
-    /// The segments that a scan of a torn archive found.
-    List(List),
-}
-
-/// The segments of a torn archive.
-struct List {
-    complete: Vec<Entry>,
-    /// The last segment, if the end of the input cut it off.
-    cut: Option<Entry>,
-    /// What is wrong with the archive.
-    error: Error,
-}
-
-impl List {
-    fn len(&self) -> u64 {
-        self.complete.len() as u64 + u64::from(self.cut.is_some())
-    }
-
-    fn get(&self, index: u64) -> Option<&Entry> {
-        let index = usize::try_from(index).ok()?;
-        self.complete.iter().chain(&self.cut).nth(index)
-    }
-}
-
-/// What is known about an archive after opening it.
-pub(super) struct Opened {
-    /// The length of the archive in bytes; see the field of [`Archive`].
-    pub len: u64,
-    unfinished: u64,
-    index: SegmentIndex,
-    last: Last,
-}
-
-impl Opened {
-    /// Finds the last end mark.
-    pub fn committed(source: &dyn ReadAt) -> Result<Self> {
-        let (last, len) = Last::of(source)?;
-        if let Some(opened) = Self::ended(source, last, len)? {
-            return Ok(opened);
-        }
-        let Committed { directory, mark, end } = scan::last_before(source, len)?;
-        let (index, last) = (SegmentIndex::Tree(directory, mark), Last::default());
-        Ok(Self { len: end, unfinished: len - end, index, last })
-    }
-
-    /// What an end mark says.
-    pub fn of(directory: Directory, mark: u64, len: u64) -> Self {
-        let (index, last) = (SegmentIndex::Tree(directory, mark), Last::default());
-        Self { len, unfinished: 0, index, last }
-    }
-
-    /// Reads the end mark at the end of a source of `len` bytes. `None` if the source does not end with one.
-    ///
-    /// The magic bytes are checked only if they are at hand. Otherwise they are read with the first header.
-    pub fn ended(source: &dyn ReadAt, last: Last, len: u64) -> Result<Option<Self>> {
-        let end = source.contents().unwrap_or(&last.bytes);
-        let Some((directory, mark)) = scan::read_end_in(source, end, len)? else {
-            return Ok(None);
-        };
-        match last.get(0, MAGIC.len() as u64) {
-            Some(magic) => scan::check_magic_of_stream(magic)?,
-            None if source.contents().is_some() => scan::check_magic(source, len)?,
-            None => {}
-        }
-        Ok(Some(Self { last, ..Self::of(directory, mark, len) }))
-    }
-
-    /// Like [`committed`](Self::committed) if nothing follows the last end mark. Otherwise scans for all segments.
-    pub fn torn(source: &dyn ReadAt) -> Result<Self> {
-        let (last, len) = Last::of(source)?;
-        if let Some(opened) = Self::ended(source, last, len)? {
-            return Ok(opened);
-        }
-        let mut complete = Vec::new();
-        let scan = scan::scan(source, len, Compare::Headers, |segment| {
-            complete.push(segment.full_entry(source)?);
-            Ok(())
-        })?;
-        let cut = scan.cut.as_ref().map(Loaded::entry);
-        let unfinished = len - scan.vouched.unwrap_or(MAGIC.len() as u64);
-        let error = scan::torn(&scan, len);
-        let (index, last) = (SegmentIndex::List(List { complete, cut, error }), Last::default());
-        Ok(Self { len, unfinished, index, last })
-    }
 }
 
 impl<S> fmt::Debug for Archive<S> {
@@ -688,6 +577,32 @@ impl<S: ReadAt> Archive<S> {
     /// The same errors as [`verify`](Self::verify).
     pub fn verify_with(&self, progress: impl FnMut(u64, u64)) -> Result<()> {
         super::verify::verify(&self.source, self.len, self.options, progress)
+    }
+
+    /// The digest of all values and their names, in order.
+    ///
+    /// It does not depend on how often the archive was appended to. Most digests of values are read from the directory. For the
+    /// latest ones, at most 63, their headers and checksums are read, but not their tensors.
+    ///
+    /// # Errors
+    /// If a value has tensors in buffers and was saved without checksums, or the archive is torn or damaged.
+    pub fn digest(&self) -> Result<Digest> {
+        if let Some(error) = self.torn() {
+            return Err(error.again());
+        }
+        let mut items = ItemEncoder::new();
+        items.head(head::ARRAY, self.len())?;
+        for entry in self.entries() {
+            let entry = entry?;
+            let digest = match entry.digest {
+                Fact::Known(Some(digest)) => digest,
+                // If the directory has none, the segment has one only if its writer could not compute it.
+                Fact::Known(None) | Fact::Unknown => self.at(&entry)?.digest()?,
+            };
+            items.head(head::ARRAY, 2)?.name(entry.name())?;
+            items.head(head::BYTES, 16)?.raw(&digest.to_bytes())?;
+        }
+        Ok(Digest::of(&[&items.into_bytes()]))
     }
 
     /// Like [`verify`](Self::verify), which checks what is stored, but also decodes every value without a type: texts, rows

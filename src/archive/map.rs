@@ -7,7 +7,8 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 
-use super::file::{Archive, Last, Opened};
+use super::file::Archive;
+use super::opened::{Last, Opened};
 use super::segment::Segment;
 use super::source;
 use crate::error::{Error, Result};

@@ -16,6 +16,7 @@ mod loaded;
 mod map;
 mod mend;
 mod message;
+mod opened;
 mod positioned;
 mod ranges;
 mod recover;
@@ -37,7 +38,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use file::Opened;
+use opened::Opened;
 
 pub use digest::Digest;
 pub use directory::Entry;

@@ -6,9 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::directory::Entry;
-use super::file::{Archive, Opened};
+use super::file::Archive;
 use super::loaded::Loaded;
 use super::mend::{Lost, Mended, damaged_chunks, mend};
+use super::opened::Opened;
 use super::salvage::{Salvage, Salvaged};
 use super::scan::{self, Committed, Compare, Scan, scan};
 use super::segment::Segment;

@@ -18,7 +18,7 @@ use crate::io::chunks::Hashes;
 use crate::io::input::Input;
 use crate::options::{DecodeOptions, Limits};
 use crate::segment::buffers::{chunk_of, no_such};
-use crate::segment::format::ItemEncoder;
+use crate::segment::items::ItemEncoder;
 use crate::segment::packed::{Packed, PackedBuffers};
 use crate::segment::path;
 use crate::segment::walk::Output;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde::de::{Deserialize, DeserializeOwned};
 
+use super::digest::Digest;
 use super::loaded::Loaded;
 use super::positioned::FileBuffers;
 use super::ranges::Ranges;
@@ -279,6 +280,16 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         let bytes = ranges.runs(&part)?;
         let (meta, bytes) = part.cut(bytes);
         T::from_tensor(RawTensor::of_bytes(meta, &bytes))
+    }
+
+    /// The digest of the value. It does not depend on the name of the segment or its place in the archive.
+    ///
+    /// The checksums are read, but not the tensors: damage in a tensor is found by [`verify`](Archive::verify).
+    ///
+    /// # Errors
+    /// If the value has tensors in buffers and was saved without checksums, or the segment is torn or damaged.
+    pub fn digest(&self) -> Result<Digest> {
+        self.loaded.digest(self.source)?.ok_or_else(|| no_digest(self.offset()))
     }
 
     /// Verifies the checksums of the tensors, numbers and byte strings in the value at `path`, without keeping them.
@@ -641,4 +652,9 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         let mut buffers = MemoryBuffers { header, content: &content, share, arena, seen };
         read(metadata, base, &mut buffers)
     }
+}
+
+#[cold]
+fn no_digest(offset: u64) -> Error {
+    Error::data("a segment without checksums has no digest").at(offset)
 }

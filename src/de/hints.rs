@@ -3,8 +3,9 @@
 use serde::de::{self, Unexpected, Visitor};
 
 use super::columns::ShownText;
-use super::items::{visit_bytes, visit_unit_variant};
+use super::items::visit_unit_variant;
 use super::receive::received;
+use super::visit::visit_bytes;
 use super::{ValueDecoder, bulk, runs};
 use crate::budget::Room;
 use crate::dtype::DType;

@@ -9,6 +9,7 @@ use super::columns::{
     PlainArray, RowElements, RowEntries, RowName, RowVariant, ShownText, check_rank, not_read,
 };
 use super::receive::{Receiver, received};
+use super::visit::{show, visit_bytes};
 use super::whole::WholeTensor;
 use crate::budget::{Budget, Room};
 use crate::dtype::DType;
@@ -16,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::handoff::{self, Held, Slot};
 use crate::io::input::Input;
 use crate::io::source::SourceBytes;
-use crate::meta::{CompactMeta, TensorMeta};
+use crate::meta::CompactMeta;
 use crate::serde_model::{Narrowing, invalid, keeps_any_key, wrong_number};
 use crate::value;
 use crate::wire::encoded;
@@ -696,35 +697,6 @@ pub(super) fn visit_unit_variant<'de, V: Visitor<'de>>(
 ) -> Result<V::Value> {
     let budget = Budget::unlimited();
     RowVariant::unit(RowName::new(name, &budget)).visit(visitor)
-}
-
-/// Passes a byte string to a visitor.
-#[inline(always)]
-pub(super) fn visit_bytes<'de, V: Visitor<'de>>(
-    bytes: SourceBytes<'de, '_>,
-    visitor: V,
-) -> Result<V::Value> {
-    match bytes {
-        SourceBytes::Borrowed(bytes) => visitor.visit_borrowed_bytes(bytes),
-        SourceBytes::Copied(bytes) => visitor.visit_bytes(bytes),
-        SourceBytes::Owned(bytes) => visitor.visit_byte_buf(bytes),
-    }
-}
-
-/// Passes the bytes of a tensor to this crate's own visitor.
-#[inline]
-pub(super) fn show<'de, V: Visitor<'de>>(
-    meta: TensorMeta,
-    stated: bool,
-    held: Held,
-    bytes: SourceBytes<'de, '_>,
-    visitor: V,
-) -> Result<V::Value> {
-    handoff::offer(Slot::Incoming { meta, stated, held }, || match bytes {
-        SourceBytes::Borrowed(bytes) => visitor.visit_borrowed_bytes(bytes),
-        SourceBytes::Copied(bytes) => visitor.visit_bytes(bytes),
-        SourceBytes::Owned(bytes) => visitor.visit_bytes(&bytes),
-    })
 }
 
 /// Tensors of at most this many bytes are read through the reader's buffer.

@@ -10,6 +10,7 @@ mod items;
 mod receive;
 mod runs;
 mod stream;
+mod visit;
 mod whole;
 
 use std::io;

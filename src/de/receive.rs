@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{Expected, Visitor};
 
 use super::columns::{RowElements, RowEntries};
-use super::items::visit_bytes;
+use super::visit::visit_bytes;
 use crate::error::{Error, Result};
 use crate::io::source::SourceBytes;
 use crate::mem::AnyVec;
@@ -24,6 +24,22 @@ pub trait Receiver<'de> {
     fn vec(&mut self, vec: AnyVec);
 
     fn expected(&self) -> &dyn Expected;
+}
+
+impl<'de> RowElements<'_, 'de> {
+    /// Like `visit`, for a visitor whose type is not known here.
+    pub fn give(mut self, to: &mut dyn Receiver<'de>) -> Result<()> {
+        let given = to.elements(&mut self);
+        if given.is_ok() && self.is_at_end() { Ok(()) } else { Err(self.fault(given.err())) }
+    }
+}
+
+impl<'de> RowEntries<'_, 'de> {
+    /// Like `visit`, for a visitor whose type is not known here.
+    pub fn give(mut self, to: &mut dyn Receiver<'de>) -> Result<()> {
+        let given = to.entries(&mut self).and_then(|()| self.close());
+        given.map_err(|error| self.here(error))
+    }
 }
 
 struct Receive<V, T> {

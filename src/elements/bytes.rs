@@ -1,6 +1,10 @@
 //! Conversions between elements and little-endian bytes.
 
-use super::Element;
+use std::borrow::Cow;
+
+use super::element::{Element, Sealed as _};
+use super::{Elements, each, with_type};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::mem;
 
@@ -22,11 +26,6 @@ pub fn copied<A: Element>(bytes: &[u8]) -> Result<Vec<A>> {
         mem::checked::copied(&swapped)
     };
     values.ok_or_else(|| not_elements::<A>(bytes))
-}
-
-/// Converts bit patterns, in the byte order of this machine, to elements.
-pub fn from_bits<A: Element>(bits: Vec<A::Bits>) -> Result<Vec<A>> {
-    mem::checked::values(bits).map_err(|bits| not_elements::<A>(bytemuck::cast_slice(&bits)))
 }
 
 #[cold]
@@ -70,4 +69,57 @@ fn not_viewable<A: Element>(bytes: &[u8]) -> Error {
         A::DTYPE,
         align_of::<A>()
     ))
+}
+
+impl Elements {
+    /// The bytes in memory, if they are little-endian.
+    pub fn as_le_bytes(&self) -> Option<&[u8]> {
+        fn of<A: Element>(values: &[A]) -> Option<&[u8]> {
+            le_bytes(values)
+        }
+        each!(self, values => of(values), (_dtype, bytes) => Some(bytes))
+    }
+
+    pub fn to_le_bytes(&self) -> Vec<u8> {
+        self.le_bytes().into_owned()
+    }
+
+    pub fn le_bytes(&self) -> Cow<'_, [u8]> {
+        fn of<A: Element>(values: &[A]) -> Cow<'_, [u8]> {
+            if let Some(bytes) = le_bytes(values) {
+                return Cow::Borrowed(bytes);
+            }
+            let mut bytes = mem::bytes_of(values).to_vec();
+            mem::swap_words(&mut bytes, A::DTYPE.word());
+            Cow::Owned(bytes)
+        }
+        each!(self, values => of(values), (_dtype, bytes) => Cow::Borrowed(bytes))
+    }
+
+    pub fn copied_from_le(dtype: &DType, bytes: &[u8]) -> Result<Self> {
+        with_type!(
+            dtype,
+            A => copied::<A>(bytes).map(A::into_elements),
+            _ => Ok(Self::Raw(dtype.clone(), bytes.to_vec()))
+        )
+    }
+
+    /// Like [`Elements::copied_from_le`], but keeps the vector if it can be used as it is.
+    pub fn from_le_bytes(dtype: &DType, bytes: Vec<u8>) -> Result<Self> {
+        match dtype {
+            DType::U8 => Ok(Self::U8(bytes)),
+            _ => with_type!(
+                dtype,
+                A => copied::<A>(&bytes).map(A::into_elements),
+                _ => Ok(Self::Raw(dtype.clone(), bytes))
+            ),
+        }
+    }
+
+    /// Converts bit patterns, in the byte order of this machine, to elements.
+    pub fn from_bits<A: Element>(bits: Vec<A::Bits>) -> Result<Self> {
+        let values = mem::checked::values(bits);
+        let values = values.map_err(|bits| not_elements::<A>(bytemuck::cast_slice(&bits)))?;
+        Ok(A::into_elements(values))
+    }
 }

@@ -7,14 +7,11 @@ mod plain;
 mod rounding;
 mod show;
 
-use std::borrow::Cow;
-
 use num_complex::Complex;
 
-use bytes::from_bits;
 pub use bytes::{copied, le_bytes, viewed};
+use element::Convert as _;
 pub use element::Element;
-use element::{Convert as _, Sealed as _};
 use rounding::{nearest_bf16, nearest_f16};
 pub use show::{FirstOf, show_bytes_of_tensor, show_tensor};
 
@@ -106,55 +103,6 @@ impl Elements {
 
     pub fn byte_len(&self) -> usize {
         each!(self, values => size_of_val(values.as_slice()), (_dtype, bytes) => bytes.len())
-    }
-
-    /// The bytes in memory, if they are little-endian.
-    pub fn as_le_bytes(&self) -> Option<&[u8]> {
-        fn of<A: Element>(values: &[A]) -> Option<&[u8]> {
-            le_bytes(values)
-        }
-        each!(self, values => of(values), (_dtype, bytes) => Some(bytes))
-    }
-
-    pub fn to_le_bytes(&self) -> Vec<u8> {
-        self.le_bytes().into_owned()
-    }
-
-    pub fn le_bytes(&self) -> Cow<'_, [u8]> {
-        fn of<A: Element>(values: &[A]) -> Cow<'_, [u8]> {
-            if let Some(bytes) = le_bytes(values) {
-                return Cow::Borrowed(bytes);
-            }
-            let mut bytes = mem::bytes_of(values).to_vec();
-            mem::swap_words(&mut bytes, A::DTYPE.word());
-            Cow::Owned(bytes)
-        }
-        each!(self, values => of(values), (_dtype, bytes) => Cow::Borrowed(bytes))
-    }
-
-    pub fn copied_from_le(dtype: &DType, bytes: &[u8]) -> Result<Self> {
-        with_type!(
-            dtype,
-            A => copied::<A>(bytes).map(A::into_elements),
-            _ => Ok(Self::Raw(dtype.clone(), bytes.to_vec()))
-        )
-    }
-
-    /// Like [`Elements::copied_from_le`], but keeps the vector if it can be used as it is.
-    pub fn from_le_bytes(dtype: &DType, bytes: Vec<u8>) -> Result<Self> {
-        match dtype {
-            DType::U8 => Ok(Self::U8(bytes)),
-            _ => with_type!(
-                dtype,
-                A => copied::<A>(&bytes).map(A::into_elements),
-                _ => Ok(Self::Raw(dtype.clone(), bytes))
-            ),
-        }
-    }
-
-    /// Converts bit patterns, in the byte order of this machine, to elements.
-    pub fn from_bits<A: Element>(bits: Vec<A::Bits>) -> Result<Self> {
-        from_bits(bits).map(A::into_elements)
     }
 
     /// The size of the largest number that [`holding`](Self::holding) makes, in bytes.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::format::{ItemEncoder, head_len};
+use super::items::{ItemEncoder, head_len};
 use crate::error::{Category, Error, Result};
 use crate::io::input::Input;
 use crate::options::Limits;

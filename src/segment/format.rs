@@ -6,11 +6,11 @@ use crate::error::{Error, Result};
 use crate::io::checksum;
 use crate::io::chunks::ChunkLen;
 use crate::io::input::Input;
-use crate::io::sink::{Memory, Sink};
 use crate::options::Limits;
 use crate::wire::head::{self, Head, Parsed};
 use crate::wire::reader::Reader;
 
+use super::items::{ItemEncoder, head_len, unsigned};
 use super::packed::{Packed, PackedBuffers};
 
 pub use crate::magic::MAGIC;
@@ -124,54 +124,6 @@ impl RecordKind {
 
     fn of_tag(tag: u64) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.tag() == tag)
-    }
-}
-
-/// The length of the head of a byte string with `len` bytes of content.
-pub fn head_len(len: u64) -> u64 {
-    match len {
-        0..24 => 1,
-        24..=0xff => 2,
-        0x100..=0xffff => 3,
-        0x1_0000..=0xffff_ffff => 5,
-        _ => 9,
-    }
-}
-
-/// Encodes small items into memory.
-pub struct ItemEncoder(Sink<Memory>);
-
-impl ItemEncoder {
-    pub fn new() -> Self {
-        Self::with_capacity(0)
-    }
-
-    /// With memory for about so many bytes.
-    pub fn with_capacity(bytes: usize) -> Self {
-        Self(Sink::new(Vec::with_capacity(64 + bytes), Memory::growing()))
-    }
-
-    pub fn head(&mut self, major: u8, arg: u64) -> Result<&mut Self> {
-        self.0.head(major, arg)?;
-        Ok(self)
-    }
-
-    /// Writes a text, or null for `None`.
-    pub fn name(&mut self, name: Option<&str>) -> Result<&mut Self> {
-        match name {
-            Some(name) => self.0.text(name)?,
-            None => self.0.put([head::NULL])?,
-        }
-        Ok(self)
-    }
-
-    pub fn raw(&mut self, bytes: &[u8]) -> Result<&mut Self> {
-        self.0.put_slice(bytes)?;
-        Ok(self)
-    }
-
-    pub fn into_bytes(self) -> Vec<u8> {
-        self.0.into_parts().0
     }
 }
 
@@ -320,7 +272,7 @@ pub fn check_auxiliary(record: &[u8], offset: u64) -> Result<()> {
     if opened.kind != RecordKind::Auxiliary || opened.fields != 2 {
         return Err(fault("expected an auxiliary record of 3 items"));
     }
-    let kind = super::header::unsigned(&mut opened.wire, "the kind of an auxiliary record")
+    let kind = unsigned(&mut opened.wire, "the kind of an auxiliary record")
         .map_err(|error| error.moved_by(offset))?;
     if opened.wire.offset() != START + head_len(kind) {
         return Err(fault("auxiliary record: its bytes are not the one encoding of its kind"));

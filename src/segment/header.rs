@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::ext::{self, Ext};
-use super::format::{self, BufferPlace, Check, ItemEncoder, Record, RecordKind, SegmentLayout};
+use super::format::{self, BufferPlace, Check, Record, RecordKind, SegmentLayout};
+use super::items::{ItemEncoder, head_len, unsigned};
 use super::packed::{self, PackedBuffers};
 use crate::error::{Error, Result};
 use crate::io::checksum;
@@ -152,12 +153,12 @@ impl Header {
             let there = rest.get(end..).unwrap_or_default();
             let at = wire.offset() + end as u64;
             match head::definite(there) {
-                Some((head::UNSIGNED, len, head_len)) => {
-                    if head_len as u64 != format::head_len(len) {
+                Some((head::UNSIGNED, len, found)) => {
+                    if found as u64 != head_len(len) {
                         return Err(longer_head().at(at));
                     }
                     lengths.push(len);
-                    end += head_len;
+                    end += found;
                 }
                 Some((head::ARRAY, ..)) => {
                     let found = packed::parse(there, chunk_len).map_err(|refused| {
@@ -369,14 +370,4 @@ fn check(wire: &mut Reader<'_, '_>, at: u64) -> Result<Check> {
 /// Reads the name of a segment: a text, or null for none.
 pub fn name(wire: &mut Reader<'_, '_>) -> Result<Option<Arc<str>>> {
     optional_text(wire, format::MAX_NAME).map(|name| name.map(Arc::from))
-}
-
-pub fn unsigned(wire: &mut Reader<'_, '_>, what: &str) -> Result<u64> {
-    let at = wire.offset();
-    let found = wire.head()?;
-    if found.major() == head::UNSIGNED {
-        return Ok(found.arg);
-    }
-    let found = head::name(found.initial);
-    Err(Error::data(format!("expected {what}, found {found}")).at(at))
 }

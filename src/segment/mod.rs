@@ -12,6 +12,7 @@ mod form;
 pub mod format;
 pub mod header;
 pub mod held;
+pub mod items;
 pub mod locate;
 pub mod options;
 pub mod packed;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::format::{ItemEncoder, head_len};
+use super::items::{ItemEncoder, head_len};
 use crate::error::Result;
 use crate::io::chunks::ChunkLen;
 pub use crate::io::packed::{Coding, Packed};

@@ -620,8 +620,8 @@ mod tests {
     use crate::io::chunks::ChunkLen;
     use crate::options::DecodeOptions;
     use crate::parts::PartsInfo;
-    use crate::segment::format::ItemEncoder;
     use crate::segment::header::HeaderContent;
+    use crate::segment::items::ItemEncoder;
     use crate::segment::packed::PackedBuffers;
 
     #[test]

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde::ser;
 
 use super::columns::{self, Columns};
-use super::delegate::{elements, fields};
+use super::delegate::{elements, fields, unpaired};
 use super::look::{self, Leaf, is_record, leaf};
 use super::pack::Packing;
 use crate::error::{Error, Result};
@@ -187,11 +187,6 @@ fn locate(error: Error, variant: Option<&'static str>) -> Error {
         Some(variant) => error.in_field(variant),
         None => error,
     }
-}
-
-#[cold]
-pub(super) fn unpaired() -> Error {
-    Error::data("a map needs a value for each key, and a key for each value")
 }
 
 elements! {

@@ -9,6 +9,8 @@
 //!
 //! The macros implement the traits with these methods.
 
+use crate::error::Error;
+
 /// The traits for elements. `[..]` are the generic parameters of the type.
 macro_rules! elements {
     (
@@ -74,3 +76,9 @@ macro_rules! fields {
 
 pub(super) use elements;
 pub(super) use fields;
+
+/// The error of a map whose keys and values do not come in pairs.
+#[cold]
+pub fn unpaired() -> Error {
+    Error::data("a map needs a value for each key, and a key for each value")
+}

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Serialize;
 use serde::ser::Serializer;
 
-use super::pack::{Primitive, is_number};
+use super::kind::{Primitive, is_number};
 use crate::handoff::name;
 use crate::serde_model::{for_each_number, refuse};
 use crate::wire::items::Plain;

@@ -4,6 +4,7 @@ mod columns;
 mod compound;
 mod delegate;
 mod encoder;
+mod kind;
 mod look;
 mod pack;
 mod stored;

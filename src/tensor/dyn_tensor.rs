@@ -219,3 +219,14 @@ impl FromTensor<'_> for DynTensor {
         tensor.into_dyn()
     }
 }
+
+impl RawTensor<'_, '_> {
+    /// Returns the whole tensor, whatever its dtype is.
+    ///
+    /// # Errors
+    /// If a bit pattern is not a valid element, such as 2 for a bool.
+    pub fn into_dyn(self) -> Result<DynTensor> {
+        let meta = self.meta.clone();
+        DynTensor::from_parts(meta, self.into_elements()?)
+    }
+}

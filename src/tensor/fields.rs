@@ -12,7 +12,7 @@ use serde::de::{
 };
 
 use super::raw_tensor::{Data, different_kinds};
-use super::{FromTensor, Order, RawTensor, TensorMeta};
+use super::{FromTensor, Order, RawTensor, TensorMeta, visit};
 use crate::dtype::DType;
 use crate::elements::Elements;
 use crate::error::Result;
@@ -186,7 +186,7 @@ impl FromTensor<'_> for Listed {
 impl<'de> serde::Deserialize<'de> for Listed {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         if !deserializer.is_human_readable() {
-            return super::deserialize(deserializer);
+            return visit::deserialize(deserializer, false);
         }
         match deserializer.deserialize_any(DataSeed)? {
             FieldData::Numbers(numbers) => Ok(Self::Plain(numbers)),

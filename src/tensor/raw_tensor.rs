@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{DynTensor, Order, TensorMeta};
+use super::{Order, TensorMeta};
 use crate::dtype::DType;
 use crate::elements::{self, Element, Elements};
 use crate::error::{Error, Result};
@@ -162,19 +162,10 @@ impl<'de> RawTensor<'de, '_> {
         }
     }
 
-    /// Returns the whole tensor, whatever its dtype is.
-    ///
-    /// # Errors
-    /// If a bit pattern is not a valid element, such as 2 for a bool.
-    pub fn into_dyn(self) -> Result<DynTensor> {
-        let meta = self.meta.clone();
-        DynTensor::from_parts(meta, self.into_elements()?)
-    }
-
     /// Returns the tensor in row-major order. The elements are only moved if they are in another order.
     ///
     /// # Errors
-    /// The same errors as [`DynTensor::into_row_major`].
+    /// The same errors as [`DynTensor::into_row_major`](super::DynTensor::into_row_major).
     pub fn into_row_major(mut self) -> Result<Self> {
         if self.meta.order == Order::F {
             let (meta, stated, cast) = (self.meta.clone(), self.stated, self.cast);

@@ -1,6 +1,7 @@
 //! Values from sequences that were written as columns.
 
-use super::{Value, read};
+use super::Value;
+use super::read::read;
 use crate::budget::Budget;
 use crate::elements::Elements;
 use crate::error::Result;

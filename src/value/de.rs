@@ -1,11 +1,13 @@
 //! Deserializes any type from a [`Value`].
 
 mod access;
+mod node;
 mod within;
 
-use serde::de::{self, Deserialize, Unexpected, Visitor};
+use serde::de::{self, Deserialize, Visitor};
 
 use self::access::{NodeElements, NodeEntries, NodeVariant, TensorAsMap};
+use self::node::Node;
 use self::within::Within;
 use super::{Value, offer};
 use crate::dtype::DType;
@@ -14,12 +16,10 @@ use crate::error::{Error, Result};
 use crate::handoff::{self, Held, Slot, name};
 use crate::meta::{Order, TensorMeta};
 use crate::serde_model::{
-    Collect, Narrowing, invalid, keeps_any_key, one_more, visit_collected, visit_numbers,
-    wrong_number,
+    Collect, Narrowing, keeps_any_key, one_more, visit_collected, visit_numbers, wrong_number,
 };
 use crate::shape::Shape;
 use crate::tensor::takes_elements;
-use crate::wire::number::Numeric;
 use crate::wire::tag;
 
 /// Converts a [`Value`] to another type. Strings and tensors are moved, not copied.
@@ -30,20 +30,7 @@ pub fn from_value<'de, T: Deserialize<'de>>(value: Value) -> Result<T> {
     T::deserialize(value)
 }
 
-/// The deserializer: an owned value, whose content is moved, or a borrowed one.
-pub enum Node<'de> {
-    Owned(Value),
-    Borrowed(&'de Value),
-}
-
 impl<'de> Node<'de> {
-    fn value(&self) -> &Value {
-        match self {
-            Self::Owned(value) => value,
-            Self::Borrowed(value) => value,
-        }
-    }
-
     fn option<V: Visitor<'de>>(self, somes: u32, visitor: V) -> Result<V::Value> {
         match self.value() {
             Value::Null | Value::Simple(23) => visitor.visit_none(),
@@ -70,54 +57,6 @@ impl<'de> Node<'de> {
             name::RAW => offer::offer_to_encode(self.value(), || visitor.visit_unit()),
             _ => visitor.visit_newtype_struct(Within { node: self, somes }),
         }
-    }
-
-    /// Removes the tags around the value, except those of bignums. Other tags do not change what is deserialized.
-    fn untagged(mut self) -> Result<Self> {
-        loop {
-            match self.value() {
-                Value::Tag(tag @ (tag::STRING_REFERENCE | tag::SHARED_REFERENCE), _) => {
-                    let what = format!("tag {tag} refers to another value, which is not supported");
-                    return Err(Error::data(what));
-                }
-                Value::Tag(tag::BIGNUM | tag::NEGATIVE_BIGNUM, _) => return Ok(self),
-                Value::Tag(..) => {}
-                _ => return Ok(self),
-            }
-            self = self.inside();
-        }
-    }
-
-    /// The content of a tag. Any other value is returned unchanged.
-    fn inside(self) -> Self {
-        match self {
-            Self::Owned(Value::Tag(_, inner)) => Self::Owned(*inner),
-            Self::Borrowed(Value::Tag(_, inner)) => Self::Borrowed(inner),
-            other => other,
-        }
-    }
-
-    fn wrong(&self, expected: &dyn de::Expected) -> Error {
-        let found = match self.value() {
-            Value::Null => "null",
-            Value::Bool(value) => return invalid(Unexpected::Bool(*value), expected),
-            Value::Bytes(_) => "byte string",
-            Value::Text(text) => return invalid(Unexpected::Str(text), expected),
-            Value::Array(_) => "array",
-            Value::Map(_) => "map",
-            Value::Simple(_) => "simple value",
-            Value::Numbers(_) => "typed array",
-            Value::Tensor(_) => "tensor",
-            number => match number.number() {
-                Some(number) => return wrong_number(number, expected),
-                None => "tagged value",
-            },
-        };
-        invalid(Unexpected::Other(found), expected)
-    }
-
-    fn number(&self, expected: &dyn de::Expected) -> Result<Numeric> {
-        self.value().number().ok_or_else(|| self.wrong(expected))
     }
 
     fn seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {

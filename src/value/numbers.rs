@@ -5,16 +5,16 @@ use std::sync::OnceLock;
 
 use serde::ser::{Serialize, Serializer};
 
-use super::{Value, to_value};
+use super::Value;
 use crate::dtype::DType;
 use crate::elements::{Element, Elements};
-use crate::tensor::{DynTensor, OneByOne, serialize_numbers};
+use crate::tensor::{DynTensor, serialize_numbers};
 
 /// The numbers of a typed array without a shape (RFC 8746, section 2). A [`Value`](crate::Value) can contain them.
 pub struct Numbers {
     pub(super) elements: Elements,
     /// Each number as a value of its own, once somebody has asked for one.
-    values: OnceLock<Vec<Value>>,
+    pub(super) values: OnceLock<Vec<Value>>,
 }
 
 impl Clone for Numbers {
@@ -42,19 +42,6 @@ impl fmt::Debug for Numbers {
 impl Numbers {
     pub(super) fn new(elements: Elements) -> Self {
         Self { elements, values: OnceLock::new() }
-    }
-
-    /// The numbers as the array that they stand for.
-    pub(super) fn values(&self) -> &Vec<Value> {
-        self.values.get_or_init(|| match to_value(&OneByOne(&self.elements)) {
-            Ok(Value::Array(values)) => values,
-            _ => Vec::new(),
-        })
-    }
-
-    pub(super) fn into_values(self) -> Vec<Value> {
-        self.values();
-        self.values.into_inner().unwrap_or_default()
     }
 
     /// The type of the numbers.

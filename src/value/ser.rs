@@ -11,7 +11,7 @@ use crate::io::input::Input;
 use crate::meta::TensorMeta;
 use crate::options::{EncodeOptions, Limits};
 use crate::serde_model::{Capture, blocks, one_more};
-use crate::tensor::{DynTensor, Tensor};
+use crate::tensor::{DynTensor, OneByOne, Tensor};
 use crate::wire::reader::Reader;
 use crate::wire::tag;
 
@@ -21,6 +21,21 @@ use crate::wire::tag;
 /// If the value's `Serialize` fails, or the value is nested too deeply.
 pub fn to_value<T: Serialize + ?Sized>(value: &T) -> Result<Value> {
     value.serialize(ValueSerializer { depth: EncodeOptions::default().max_depth(), somes: 0 })
+}
+
+impl Numbers {
+    /// The numbers as the array that they stand for.
+    pub(super) fn values(&self) -> &Vec<Value> {
+        self.values.get_or_init(|| match to_value(&OneByOne(&self.elements)) {
+            Ok(Value::Array(values)) => values,
+            _ => Vec::new(),
+        })
+    }
+
+    pub(super) fn into_values(self) -> Vec<Value> {
+        self.values();
+        self.values.into_inner().unwrap_or_default()
+    }
 }
 
 /// Reads a tensor that serde has buffered. Its content is the struct that other formats see.

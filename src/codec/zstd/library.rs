@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{MAX_WINDOW, Problem};
+use super::frame::{MAX_WINDOW, Problem};
 
 /// Compresses with a level.
 pub struct Encoder {

@@ -3,10 +3,10 @@
 //! It takes the first match that a table of hashes shows, as zstd's fastest levels do.
 
 use super::entropy;
+use super::frame::{Block, Head, MAX_WINDOW};
 use super::huffman::{Counts, Lengths};
 use super::literals::{self, MAX_BLOCK};
 use super::sequences::{self, Sequence, distance_of};
-use super::{Block, Head, MAX_WINDOW};
 
 const TABLE_BITS: u32 = 15;
 /// The number of bytes that are hashed. It is also the length of the shortest match, except for repeated distances.

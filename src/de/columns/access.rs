@@ -4,12 +4,11 @@ use std::ops::Range;
 
 use serde::de::{self, Deserialize, DeserializeSeed, Unexpected, Visitor};
 
-use super::name::{RowName, ShownText};
-use super::row::{Row, shown};
-use super::{NOWHERE, located};
+use super::name::RowName;
+use super::row::{NOWHERE, Row, located};
+use super::shown::{ShownText, shown};
 use crate::budget::{self, Budget, MapRoom, Room};
 use crate::de::access::key_text;
-use crate::de::receive::Receiver;
 use crate::error::{Error, Result};
 use crate::serde_model::invalid;
 use crate::wire::columns::{Column, ColumnKind, Field, Maps, Structs};
@@ -120,14 +119,8 @@ impl<'c, 'de> RowElements<'c, 'de> {
         value
     }
 
-    /// Like [`visit`](Self::visit), for a visitor whose type is not known here.
-    pub fn give(mut self, to: &mut dyn Receiver<'de>) -> Result<()> {
-        let given = to.elements(&mut self);
-        if given.is_ok() && self.is_at_end() { Ok(()) } else { Err(self.fault(given.err())) }
-    }
-
     #[inline]
-    fn is_at_end(&self) -> bool {
+    pub(in crate::de) fn is_at_end(&self) -> bool {
         match &self.source {
             ElementSource::List(_, rows) => rows.is_empty(),
             ElementSource::Several(several) => several.rows.is_empty(),
@@ -142,7 +135,7 @@ impl<'c, 'de> RowElements<'c, 'de> {
     /// sequence fails before it asks for an element. That of a type with aliases asks for too few.
     #[cold]
     #[inline(never)]
-    fn fault(&self, error: Option<Error>) -> Error {
+    pub(in crate::de) fn fault(&self, error: Option<Error>) -> Error {
         if let ElementSource::Struct(structs, _) = &self.source
             && (error.is_none() || self.index == 0)
         {
@@ -388,15 +381,15 @@ impl<'c, 'de> RowEntries<'c, 'de> {
             value = Err(error);
         }
         if value.is_err() {
-            value = value.map_err(|error| located(error, self.at));
+            value = value.map_err(|error| self.here(error));
         }
         value
     }
 
-    /// Like [`visit`](Self::visit), for a visitor whose type is not known here.
-    pub fn give(mut self, to: &mut dyn Receiver<'de>) -> Result<()> {
-        let given = to.entries(&mut self).and_then(|()| self.close());
-        given.map_err(|error| located(error, self.at))
+    /// Adds the place of the entries to an error.
+    #[cold]
+    pub(in crate::de) fn here(&self, error: Error) -> Error {
+        located(error, self.at)
     }
 
     /// Whether this is a struct of which all fields were taken.
@@ -407,7 +400,7 @@ impl<'c, 'de> RowEntries<'c, 'de> {
 
     #[cold]
     #[inline(never)]
-    fn close(&self) -> Result<()> {
+    pub(in crate::de) fn close(&self) -> Result<()> {
         let keys = match &self.others {
             Others::Nothing => self.fields.len() - self.next,
             _ => self.left(),

@@ -6,10 +6,13 @@
 //! sequence in front.
 
 mod access;
+mod decode;
 mod in_row;
+mod item;
 mod name;
 mod place;
 mod row;
+mod shown;
 mod tensors;
 mod vectors;
 
@@ -20,24 +23,16 @@ use serde::de::Visitor;
 pub(crate) use self::access::RowElements;
 use self::access::{MoreRows, all_taken};
 pub(in crate::de) use self::access::{RowEntries, RowVariant, not_read};
-pub(in crate::de) use self::name::{RowName, ShownText};
+pub(in crate::de) use self::name::RowName;
 pub(crate) use self::place::ColumnOfGroups;
+pub(in crate::de) use self::shown::ShownText;
 pub(in crate::de) use self::tensors::{PlainArray, check_rank};
 use super::ValueDecoder;
 use super::receive::{Receiver, received};
 use crate::budget::Budget;
 use crate::error::{Error, Result};
-use crate::wire::columns::{Column, EncodedRows, WantedFields};
+use crate::wire::columns::{Column, WantedFields};
 use crate::wire::reader::{Left, Reader};
-
-/// The offset of what is not in the input.
-pub(crate) const NOWHERE: u64 = u64::MAX;
-
-/// Adds an offset to an error, unless it is [`NOWHERE`].
-#[cold]
-fn located(error: Error, at: u64) -> Error {
-    if at == NOWHERE { error } else { error.at(at) }
-}
 
 impl<'de> ValueDecoder<'de, '_> {
     /// Reads columns as a sequence of rows. Their tag was read.
@@ -198,37 +193,5 @@ impl<'de> MoreRows<'de> for Groups<'_, 'de, '_> {
 
     fn in_row(&self, row: usize, error: Error) -> Error {
         self.in_row(self.first.saturating_add(row as u64), error)
-    }
-}
-
-/// The item of a row, and its decoder.
-struct RowItem<'de, 'b> {
-    decoder: ValueDecoder<'de, 'b>,
-    base: u64,
-}
-
-impl<'de> RowItem<'de, '_> {
-    #[inline(never)]
-    fn of(items: &mut EncodedRows<'de>, row: usize, allowance: &Budget) -> Self {
-        let levels = items.levels;
-        let (input, base) = items.input(row);
-        Self { decoder: ValueDecoder::of(Reader::inside(input, levels, allowance)), base }
-    }
-
-    /// Ends the item. Returns its offset.
-    #[inline(never)]
-    fn end(
-        self,
-        items: &mut EncodedRows<'de>,
-        row: usize,
-        allowance: &Budget,
-        is_read: bool,
-    ) -> u64 {
-        let (end, after) = self.decoder.into_parts();
-        allowance.take_over(&after);
-        if is_read {
-            items.took(row, usize::try_from(end - self.base).unwrap_or(usize::MAX));
-        }
-        self.base
     }
 }

@@ -2,47 +2,14 @@
 
 use serde::de::{self, Visitor};
 
-use super::NOWHERE;
 use super::access::RowVariant;
-use super::row::Row;
+use super::row::{NOWHERE, Row};
+use super::shown::ShownText;
 use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::handoff::name;
 use crate::serde_model::keeps_any_key;
 use crate::wire::columns::{Column, ColumnKind, Offsets, RowLengths, TextData};
-use crate::wire::strings::Text;
-
-/// The text of a name.
-#[derive(Clone, Copy)]
-pub enum ShownText<'de, 's> {
-    Borrowed(&'de str),
-    Copied(&'s str),
-}
-
-impl<'de, 's> ShownText<'de, 's> {
-    pub fn of(text: &'s Text<'de, '_>) -> Self {
-        match text {
-            Text::Borrowed(text) => Self::Borrowed(text),
-            other => Self::Copied(other.as_str()),
-        }
-    }
-
-    #[inline(always)]
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::Borrowed(text) => text,
-            Self::Copied(text) => text,
-        }
-    }
-
-    #[inline(always)]
-    pub fn visit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        match self {
-            Self::Borrowed(text) => visitor.visit_borrowed_str(text),
-            Self::Copied(text) => visitor.visit_str(text),
-        }
-    }
-}
 
 /// A name. It is in the data once, and copied for each row.
 #[derive(Clone, Copy)]

@@ -10,7 +10,7 @@ use serde::de::{self, Deserialize, SeqAccess, Unexpected, Visitor};
 
 use super::access::{RowElements, RowEntries};
 use crate::budget::{Budget, Room};
-use crate::de::items::show;
+use crate::de::visit::show;
 use crate::dtype::DType;
 use crate::elements::Elements;
 use crate::error::{Error, Result};

@@ -2,7 +2,10 @@
 
 use super::bytes::Bytes;
 use crate::meta::TensorMeta;
-use crate::ser::pack::Kind;
+use crate::ser::kind::Kind;
+
+/// Longer tensors are not copied into columns.
+pub const SMALL_TENSOR: usize = 16 << 10;
 
 /// The values of a column, and of the columns in it. The first value decides the kind.
 #[derive(Default)]

@@ -5,10 +5,12 @@ use std::cell::{Cell, RefCell};
 
 use crate::mem;
 
+/// A group of rows ends when this many bytes are collected.
+pub const MAX_BYTES: usize = 16 << 20;
 /// The capacity of a piece. It is a multiple of the size of every number. A text that is longer has a piece of its own length.
 pub const PIECE: usize = 64 << 10;
 /// The most pieces that a thread keeps. Together they are as large as the columns of one group can be.
-const MAX_KEPT: usize = super::MAX_BYTES / PIECE;
+const MAX_KEPT: usize = MAX_BYTES / PIECE;
 /// The capacity that a column gets first.
 const FIRST: usize = 256;
 

@@ -8,12 +8,11 @@ use super::builder::{
 };
 use super::bytes::Bytes;
 use super::dict::Dict;
-use super::inconsistent;
 use super::narrow::{converted, narrowed};
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::meta::{Order, TensorMeta};
-use crate::ser::pack::Kind;
+use crate::ser::kind::Kind;
 use crate::shape::Shape;
 use crate::wire::apart::BufferSink;
 use crate::wire::columns::{NumberType, Uniform, cast};
@@ -371,6 +370,12 @@ fn packed(bits: [u8; 8]) -> u8 {
     // products meet in one place, so there is no carry.
     let [.., byte] = u64::from_le_bytes(bits).wrapping_mul(0x0102_0408_1020_4080).to_le_bytes();
     byte
+}
+
+/// The error for columns that have different numbers of rows.
+#[cold]
+pub fn inconsistent() -> Error {
+    Error::data("a value's `Serialize` went on after an error, or left a value out")
 }
 
 #[cfg(test)]

@@ -4,21 +4,26 @@
 //! `compounds` has what it returns for lists, maps, tuples and structs.
 
 mod compounds;
+mod row;
 mod serializer;
 
 use serde::Serialize;
 
-use self::serializer::RowSerializer;
-use super::builder::{ColumnBuilder, ItemsBuilder, NumbersBuilder, StringsBuilder, TensorsBuilder};
+use self::row::RowSerializer;
+use super::builder::{
+    ColumnBuilder, ItemsBuilder, NumbersBuilder, SMALL_TENSOR, StringsBuilder, TensorsBuilder,
+};
 use super::bytes::Bytes;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::io::sink::Memory;
 use crate::meta::{Order, TensorMeta};
 use crate::options::EncodeOptions;
+use crate::ser::kind::Primitive;
 use crate::ser::look::{Leaf, is_text, leaf};
-use crate::ser::pack::Primitive;
 use crate::serde_model::blocks;
 use crate::wire::writer::{ToWrite, WriterTo};
+
+pub use self::row::At;
 
 /// A column that is nested in more columns than this becomes a column of items. Without this limit, a recursive type
 /// would make columns without end.
@@ -87,15 +92,6 @@ impl ColumnBuilder {
         }
     }
 
-    /// Notes that the column got a value that does not fit into it. The value is added again after [`ColumnBuilder::settle`].
-    #[cold]
-    #[inline(never)]
-    fn misfit(&mut self) -> Error {
-        let node = std::mem::take(self);
-        *self = Self::Misfit(Box::new(node));
-        does_not_fit()
-    }
-
     #[inline(always)]
     fn strings(&mut self, is_text: bool, bytes: &[u8]) -> Result<()> {
         match (self, u32::try_from(bytes.len())) {
@@ -154,7 +150,7 @@ impl ColumnBuilder {
         }
         match self {
             Self::Tensors(tensors)
-                if tensors.meta == *meta && tensors.len == len && len <= super::SMALL_TENSOR =>
+                if tensors.meta == *meta && tensors.len == len && len <= SMALL_TENSOR =>
             {
                 let bytes = &mut tensors.bytes;
                 blocks(len, payload, &mut |block| {
@@ -188,36 +184,4 @@ impl ItemsBuilder {
         self.ends.push(self.bytes.len());
         Ok(())
     }
-}
-
-#[cold]
-fn does_not_fit() -> Error {
-    Error::data("a value does not fit into its column")
-}
-
-/// The level of a column, and the options for items.
-#[derive(Clone, Copy)]
-pub struct At<'o> {
-    pub level: u32,
-    pub options: &'o EncodeOptions,
-}
-
-impl At<'_> {
-    #[inline(always)]
-    fn below(mut self) -> Self {
-        self.level += 1;
-        self
-    }
-}
-
-/// Whether two names are equal. Mostly they are the same constant.
-#[inline(always)]
-fn is_same(one: &'static str, other: &'static str) -> bool {
-    std::ptr::eq(one, other) || is_equal(one, other)
-}
-
-#[cold]
-#[inline(never)]
-fn is_equal(one: &str, other: &str) -> bool {
-    one == other
 }

@@ -15,7 +15,9 @@ mod place;
 
 use serde::Serialize;
 
-use self::builder::ColumnBuilder;
+use self::builder::{ColumnBuilder, SMALL_TENSOR};
+use self::bytes::MAX_BYTES;
+use self::emit::inconsistent;
 use self::fill::{At, Put};
 use self::place::{Placed, Prediction};
 use crate::error::{Error, Result};
@@ -35,8 +37,6 @@ const MIN_ROWS: usize = 16;
 const MIN_INNER_ROWS: usize = 128;
 /// The most rows in a group (`SPEC.md`, section 7).
 const MAX_ROWS: usize = 1 << 16;
-/// A group ends when this many bytes are collected.
-const MAX_BYTES: usize = 16 << 20;
 /// If the first row takes more bytes than this, the rows are not written as columns, because columns would
 /// save nothing.
 const LARGE_ROW: usize = 64 << 10;
@@ -47,8 +47,6 @@ const ROOM: usize = 1 << 10;
 /// If the tensors of columns must be listed, a sequence of fewer rows than this, or of an unknown number, is written as
 /// rows if the rows have tensors. The whole value is an exception.
 const FEW_ROWS: usize = 256;
-/// Longer tensors are not copied into columns.
-const SMALL_TENSOR: usize = 16 << 10;
 
 /// Whether a sequence of this length, which is written next, may be written as columns.
 #[inline(always)]
@@ -375,10 +373,4 @@ fn head_of_group(
         writer.container(head::ARRAY, (after == GroupHead::One).then_some(2))?;
     }
     writer.head(head::UNSIGNED, rows as u64)
-}
-
-/// The error for columns that have different numbers of rows.
-#[cold]
-fn inconsistent() -> Error {
-    Error::data("a value's `Serialize` went on after an error, or left a value out")
 }

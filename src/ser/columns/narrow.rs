@@ -1,7 +1,7 @@
 //! Finds the narrowest type for the integers of a column (`SPEC.md`, section 7).
 
 use super::bytes::Bytes;
-use crate::ser::pack::Kind;
+use crate::ser::kind::Kind;
 
 macro_rules! narrowed {
     ($($wide:ident $type:ty: $($kind:ident $narrow:ty),*;)*) => {

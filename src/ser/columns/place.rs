@@ -11,7 +11,7 @@ use super::bytes::Bytes;
 use super::dict::Dict;
 use super::narrow::narrowed;
 use crate::mem::Short;
-use crate::ser::pack::Kind;
+use crate::ser::kind::Kind;
 
 /// Smaller columns are not placed in the output.
 pub const MIN_BYTES: usize = 1 << 20;

@@ -2,7 +2,7 @@
 
 use serde::de::{self, Deserialize, DeserializeSeed, IntoDeserializer, Unexpected, Visitor};
 
-use super::Node;
+use super::node::Node;
 use crate::error::{Error, Result};
 use crate::serde_model::invalid;
 use crate::tensor::DynTensor;

@@ -2,7 +2,7 @@
 
 use serde::de::{self, Visitor};
 
-use super::Node;
+use super::node::Node;
 use crate::error::{Error, Result};
 use crate::value::Value;
 

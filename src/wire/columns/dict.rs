@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use super::blocks::{BytesOrNumbers, check_rows};
+use super::codes::Codes;
 use super::heads::wrong;
 use super::range::RowRange;
-use super::{Column, ColumnData, ColumnKind, NumberType, RowLengths, WantedFields};
+use super::{Column, ColumnKind, NumberType, RowLengths, WantedFields};
 use crate::error::{Error, Result};
 use crate::wire::head;
 use crate::wire::reader::Reader;
@@ -14,49 +15,6 @@ use crate::wire::reader::Reader;
 const NARROW: usize = 1 << 8;
 /// The most rows that codes can tell apart.
 const WIDE: usize = 1 << 16;
-
-/// A number for each row, of the type u8 or u16.
-pub struct Codes<'de> {
-    data: ColumnData<'de>,
-    is_wide: bool,
-}
-
-impl Codes<'_> {
-    #[inline]
-    pub fn get(&self, row: usize) -> usize {
-        let bytes = self.data.as_slice();
-        if self.is_wide {
-            let code = bytes.get(row * 2..).and_then(<[u8]>::first_chunk);
-            code.copied().map_or(0, u16::from_le_bytes).into()
-        } else {
-            bytes.get(row).copied().unwrap_or_default().into()
-        }
-    }
-
-    /// The greatest code of these rows, or 0.
-    fn greatest(&self, rows: Range<usize>) -> usize {
-        let bytes = self.data.as_slice();
-        // `Iterator::max` would compare one code at a time.
-        if self.is_wide {
-            let (codes, _) =
-                bytes.get(rows.start * 2..rows.end * 2).unwrap_or_default().as_chunks();
-            codes.iter().map(|code| u16::from_le_bytes(*code)).fold(0, u16::max).into()
-        } else {
-            bytes.get(rows).unwrap_or_default().iter().copied().fold(0, u8::max).into()
-        }
-    }
-
-    /// The codes, if they are bytes.
-    pub fn bytes(&self) -> Option<&[u8]> {
-        (!self.is_wide).then(|| self.data.as_slice())
-    }
-
-    /// Keeps only the codes of these rows.
-    pub fn part(self, rows: Range<usize>) -> Self {
-        let size = if self.is_wide { 2 } else { 1 };
-        Self { data: self.data.cut(rows.start * size..rows.end * size), ..self }
-    }
-}
 
 /// The distinct rows, and for each row which of them it is.
 pub struct DictColumn<'de> {

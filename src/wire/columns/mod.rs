@@ -8,6 +8,7 @@
 //! when it is asked, and then moves over the rows in between.
 
 mod blocks;
+mod codes;
 mod data;
 mod dict;
 mod heads;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::dict::Codes;
+use super::codes::Codes;
 use super::{Column, ColumnData};
 use crate::dtype::DType;
 use crate::error::Result;

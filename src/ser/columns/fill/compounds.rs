@@ -3,15 +3,15 @@
 use serde::Serialize;
 use serde::ser;
 
-use super::{At, Put, does_not_fit, is_same};
+use super::Put;
+use super::row::{At, does_not_fit, is_same};
 use crate::error::{Error, Result};
 use crate::ser::columns::builder::{
     ColumnBuilder, FieldBuilder, ListBuilder, MapBuilder, OptionalBuilder, StructBuilder,
     TupleBuilder,
 };
 use crate::ser::columns::bytes::Bytes;
-use crate::ser::compound::unpaired;
-use crate::ser::delegate::{elements, fields};
+use crate::ser::delegate::{elements, fields, unpaired};
 use crate::ser::look::{Leaf, leaf};
 use crate::value;
 

@@ -4,23 +4,17 @@ use serde::Serialize;
 use serde::ser::Serializer;
 
 use super::compounds::{ListSerializer, MapSerializer, StructSerializer, TupleSerializer};
-use super::{At, does_not_fit, is_same};
+use super::row::{RowSerializer, does_not_fit, is_same};
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
 use crate::ser::columns::builder::{ColumnBuilder, EnumBuilder, VariantBuilder, VariantForm};
 use crate::ser::columns::bytes::Bytes;
+use crate::ser::kind::{Primitive, is_number};
 use crate::ser::look::is_bool;
-use crate::ser::pack::{Primitive, is_number};
 use crate::serde_model::for_each_number;
 
 /// An enum whose variants have higher indices than this does not become a column.
 const MAX_VARIANTS: usize = 4096;
-
-/// Adds one value to a column that is not [`ColumnBuilder::Items`] or [`ColumnBuilder::Present`].
-pub struct RowSerializer<'a, 'o> {
-    pub node: &'a mut ColumnBuilder,
-    pub at: At<'o>,
-}
 
 macro_rules! numbers {
     ($($kind:ident $type:ty, $method:ident;)*) => {$(
