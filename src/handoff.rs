@@ -9,7 +9,7 @@
 
 use crate::elements::Elements;
 use crate::error::Error;
-use crate::io::packed::Precompressed;
+use crate::io::compressed::Precompressed;
 use crate::mem::Lent;
 use crate::mem::shared_bytes::SharedBytes;
 use crate::meta::TensorMeta;

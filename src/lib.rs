@@ -117,6 +117,7 @@
 
 pub mod archive;
 mod budget;
+mod buffer;
 pub mod checkpoint;
 #[doc(hidden)]
 pub mod codec;

@@ -5,14 +5,14 @@ use std::ops::Range;
 
 use serde::de::DeserializeOwned;
 
-use super::positioned::FileBuffers;
 use super::segment::Segment;
-use super::slice::{PayloadPart, rows_of};
+use crate::buffer::file::FileBuffers;
+use crate::buffer::slice::{PayloadPart, rows_of};
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
-use crate::segment::columns::{ColumnTarget, Schema, WholeColumn};
 use crate::segment::locate::{Inside, Location, in_columns, locate};
 use crate::segment::path::references_at;
+use crate::segment::schema::{ColumnTarget, Schema, WholeColumn};
 use crate::tensor::{DynTensor, FromTensor, RawTensor, Slices, Tensor, TensorInfo, ToTensor as _};
 use crate::wire::tensor::ItemPayload;
 

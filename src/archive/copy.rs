@@ -2,17 +2,17 @@
 
 use std::io::Write;
 
-use super::ranges::Ranges;
 use super::segment::Segment;
-use super::source;
-use super::unpack::Unpack;
 use super::write::{OArchive, check_name};
+use crate::buffer::ranges::Ranges;
+use crate::buffer::source;
+use crate::buffer::unpack::Unpack;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::io::checksum::Hasher;
 use crate::segment::buffers::stored_range;
 use crate::segment::format::BufferPlace;
-use crate::segment::walk::Output;
+use crate::segment::plan::Output;
 
 impl<S: ReadAt + ?Sized> Segment<'_, S> {
     /// Reads a buffer of the segment, counted from zero, and passes its bytes to `each` in blocks. A block
@@ -131,7 +131,7 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
             ))
             .at(at));
         }
-        Ranges::new(self, number as u64)?.read(start, out)
+        Ranges::new(self.source, &self.loaded, number as u64, self.options)?.read(start, out)
     }
 }
 

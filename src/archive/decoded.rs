@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::positioned::FileBuffers;
 use super::segment::Segment;
+use crate::buffer::file::FileBuffers;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
+use crate::buffer::loaded::Loaded;
 use crate::error::Result;
+use crate::io::at::ReadAt;
 use crate::io::checksum::Identity;
 use crate::segment::format::{self, Check};
 use crate::segment::header::HeaderContent;
@@ -60,6 +62,17 @@ impl Digest {
             hasher.update(piece);
         }
         Self(hasher.finish().to_be_bytes())
+    }
+}
+
+impl Loaded {
+    /// The digest. `None` if the segment has buffers without checksums.
+    pub fn digest<S: ReadAt + ?Sized>(&self, source: &S) -> Result<Option<Digest>> {
+        let header = &self.header;
+        let lengths = header.lengths();
+        let metadata = self.stored_metadata(source)?;
+        let content = header.content(None, &lengths, &header.layout.packed, metadata);
+        Digest::of_segment(&content, &self.hash_bytes(source)?)
     }
 }
 

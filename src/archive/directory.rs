@@ -8,7 +8,9 @@
 use std::sync::Arc;
 
 use super::digest::Digest;
+use crate::buffer::loaded::Loaded;
 use crate::error::{Error, Result};
+use crate::io::at::ReadAt;
 use crate::segment::ext::{self, Ext};
 use crate::segment::format::{self, Record, RecordKind};
 use crate::segment::header::{self, Header};
@@ -613,6 +615,25 @@ fn array(wire: &mut Wire<'_>) -> Result<usize> {
             Ok(len)
         }
         _ => Err(Error::data(format!("expected an array of at most {FAN} items")).at(at)),
+    }
+}
+
+impl Loaded {
+    /// The directory's entry for the segment, as far as the header says it at once.
+    pub fn entry(&self) -> Entry {
+        Entry::of(&self.header)
+    }
+
+    /// The directory's entry for the segment. Reads the checksums.
+    pub fn full_entry<S: ReadAt + ?Sized>(&self, source: &S) -> Result<Entry> {
+        let rows = Fact::Known(self.rows(source)?);
+        let digest = Fact::Known(self.digest(source)?);
+        Ok(Entry { rows, digest, ..self.entry() })
+    }
+
+    /// The number of elements, if the value is a sequence.
+    pub fn rows<S: ReadAt + ?Sized>(&self, source: &S) -> Result<Option<u64>> {
+        Ok(header::rows(self.stored_metadata(source)?))
     }
 }
 

@@ -10,12 +10,12 @@ use serde::de::{Deserialize, DeserializeOwned};
 
 use super::digest::Digest;
 use super::directory::{self, BlockAt, Directory, DirectoryBlock, Entry, EntryPlace, Fact, span};
-use super::loaded::Loaded;
 use super::opened::{Last, Opened, SegmentIndex};
 use super::scan;
 use super::segment::Segment;
-use super::source;
 use super::table::Table;
+use crate::buffer::loaded::Loaded;
+use crate::buffer::source;
 use crate::error::{Error, Result};
 use crate::io::at::{ReadAt, open_file};
 use crate::mem::Arena;
@@ -360,18 +360,19 @@ impl<S: ReadAt> Archive<S> {
         // The magic bytes are read with the first header.
         let with_magic = entry.offset == MAGIC.len() as u64 && source.contents().is_none();
         let before = if with_magic && self.last.start > 0 { MAGIC.len() } else { 0 };
-        let loaded = Loaded::read_known(entry, end, limits, before, |len| {
-            let start = entry.offset - before as u64;
-            let len = len + before as u64;
-            let bytes = match self.last.get(start, len) {
-                Some(bytes) => Cow::Owned(bytes.to_vec()),
-                None => source::bytes(source, start, len)?,
-            };
-            if before > 0 {
-                scan::check_magic_of_stream(&bytes)?;
-            }
-            Ok(bytes)
-        })?;
+        let loaded =
+            Loaded::read_known(entry.offset, entry.header_len, end, limits, before, |len| {
+                let start = entry.offset - before as u64;
+                let len = len + before as u64;
+                let bytes = match self.last.get(start, len) {
+                    Some(bytes) => Cow::Owned(bytes.to_vec()),
+                    None => source::bytes(source, start, len)?,
+                };
+                if before > 0 {
+                    scan::check_magic_of_stream(&bytes)?;
+                }
+                Ok(bytes)
+            })?;
         let layout = &loaded.header.layout;
         if let Some(trailer) = self.last.get(layout.body_end, layout.trailer_len())
             && loaded.header.is_checked()

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use super::file::Archive;
 use super::opened::{Last, Opened};
 use super::segment::Segment;
-use super::source;
+use crate::buffer::source;
 use crate::error::{Error, Result};
 use crate::io::at::{first_bytes, open_file};
 use crate::magic::MAGIC;

@@ -3,20 +3,20 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::chunked;
-use super::loaded::Loaded;
 use super::salvage::{DamagedChunks, Salvage};
-use super::source;
+use crate::buffer::chunked;
+use crate::buffer::loaded::Loaded;
+use crate::buffer::source;
 use crate::error::Result;
 use crate::io::at::ReadAt;
 use crate::io::chunks::Hashes;
 use crate::io::parallel::{Spare, in_parallel};
 use crate::meta::Order;
 use crate::options::DecodeOptions;
+use crate::segment::buffer_use::held;
 use crate::segment::buffers::{chunk_of, no_such, stored_range};
 use crate::segment::format;
 use crate::segment::header::Header;
-use crate::segment::held::held;
 use crate::tensor::TensorInfo;
 
 /// A damaged value, as [`recover_filled`](crate::archive::recover_filled) wrote it.

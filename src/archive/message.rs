@@ -1,6 +1,6 @@
 //! Guesses whether an input that is not an archive is a message, for a hint in the error.
 
-use super::source;
+use crate::buffer::source;
 use crate::io::at::ReadAt;
 use crate::wire::head::{self, Parsed};
 

@@ -4,31 +4,23 @@
 //! Headers and buffers have checksums. An *end mark* after the last segment says that everything before it is
 //! complete. An archive is *torn* if it does not end with an end mark, for example after a crash.
 
-mod body;
-mod chunked;
 mod columns;
 mod copy;
 mod decoded;
 mod digest;
 mod directory;
 mod file;
-mod loaded;
 mod map;
 mod mend;
 mod message;
 mod opened;
-mod positioned;
-mod ranges;
 mod recover;
 mod salvage;
 mod scan;
 mod segment;
-mod slice;
-pub(crate) mod source;
-mod stored;
+pub(crate) mod stored;
 mod stream;
 mod table;
-mod unpack;
 mod verify;
 mod write;
 
@@ -40,6 +32,7 @@ use serde::de::DeserializeOwned;
 
 use opened::Opened;
 
+pub use crate::buffer::unpack::CompressedBuffer;
 pub use digest::Digest;
 pub use directory::Entry;
 pub use file::{Archive, Entries};
@@ -54,7 +47,6 @@ pub use segment::Segment;
 pub use stored::Stored;
 pub use stream::{IArchive, NamedRows, Records};
 pub use table::{Column, Rows, Table, Views};
-pub use unpack::CompressedBuffer;
 
 pub use write::{ArchiveFile, OArchive};
 

@@ -1,8 +1,8 @@
 //! What opening finds out: where an archive ends, and where its segments are.
 
 use super::directory::{Directory, Entry};
-use super::loaded::Loaded;
 use super::scan::{self, Committed, Compare};
+use crate::buffer::loaded::Loaded;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::segment::format::MAGIC;

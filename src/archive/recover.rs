@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use super::directory::Entry;
 use super::file::Archive;
-use super::loaded::Loaded;
 use super::mend::{Lost, Mended, damaged_chunks, mend};
 use super::opened::Opened;
 use super::salvage::{Salvage, Salvaged};
 use super::scan::{self, Committed, Compare, Scan, scan};
 use super::segment::Segment;
-use super::source;
 use super::verify;
 use super::write::{OArchive, lock};
+use crate::buffer::loaded::Loaded;
+use crate::buffer::source;
 use crate::error::{Error, Result};
 use crate::io::at::{ReadAt, open_file};
 use crate::io::atomic::{AtomicFile, SyncLevel};

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::directory::{self, Behind, BlockAt, Directory, DirectoryBlock, Entry, Fact};
-use super::loaded::Loaded;
 use super::message;
-use super::source;
+use crate::buffer::loaded::Loaded;
+use crate::buffer::source;
 use crate::error::{Category, Error, Result};
 use crate::io::at::ReadAt;
 use crate::options::Limits;

@@ -10,14 +10,14 @@ use std::sync::Arc;
 use serde::de::{Deserialize, DeserializeOwned};
 
 use super::digest::Digest;
-use super::loaded::Loaded;
-use super::positioned::FileBuffers;
-use super::ranges::Ranges;
-use super::slice::PayloadPart;
-use super::source;
 use super::table::Table;
-use super::unpack::{CompressedBuffer, Unpack};
 use super::verify;
+use crate::buffer::file::FileBuffers;
+use crate::buffer::loaded::Loaded;
+use crate::buffer::ranges::Ranges;
+use crate::buffer::slice::PayloadPart;
+use crate::buffer::source;
+use crate::buffer::unpack::{CompressedBuffer, Unpack};
 use crate::error::{Error, Result};
 use crate::inspect::Items;
 use crate::io::at::ReadAt;
@@ -29,13 +29,13 @@ use crate::mem::shared_bytes::SharedBytes;
 use crate::options::DecodeOptions;
 use crate::parts::{Buffer, Parts};
 use crate::segment::buffers::{MemoryBuffers, SeenBuffers};
-use crate::segment::columns::ColumnTarget;
 use crate::segment::decode;
 use crate::segment::find;
 use crate::segment::format::{BufferPlace, Check};
 use crate::segment::header::Header;
 use crate::segment::locate::{Inside, Location, in_columns};
 use crate::segment::path;
+use crate::segment::schema::ColumnTarget;
 use crate::tensor::{DynTensor, FromTensor, RawTensor, SharedTensor, Slices, Tensor, TensorInfo};
 use crate::wire::tensor::ItemPayload;
 
@@ -266,7 +266,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         part: PayloadPart,
         number: u64,
     ) -> Result<T> {
-        let mut ranges = Ranges::new(self, number)?;
+        let mut ranges = Ranges::new(self.source, &self.loaded, number, self.options)?;
         if let (None, Some(meta)) = (self.source.contents(), part.unchanged()) {
             // Reads directly into the memory of the elements.
             let mut at = 0;

@@ -9,12 +9,12 @@ use std::vec;
 
 use serde::de::{DeserializeOwned, DeserializeSeed};
 
-use super::body::{
+use super::directory::{self, Behind, Directory, Entry};
+use crate::buffer::stream::{
     Computed, StreamBuffers, cut, discard, last_uses, read_stored_chunk, received, skip_to_body,
     take,
 };
-use super::directory::{self, Behind, Directory, Entry};
-use super::unpack::{PackedChunks, Unpacking};
+use crate::buffer::unpack::{PackedChunks, Unpacking};
 use crate::error::{Category, Error, Result};
 use crate::io::chunks::{ChunkHasher, Hashes};
 use crate::io::source::IoRead;
@@ -365,7 +365,7 @@ impl<R: io::Read> IArchive<R> {
             let what = format!("a header has {found} bytes, the limit is {limit}");
             return Err(Error::limit(what).at(at));
         }
-        let len = super::source::in_memory(lengths.total, at)?;
+        let len = crate::buffer::source::in_memory(lengths.total, at)?;
         take(&mut self.read, len, what)
     }
 
@@ -474,7 +474,7 @@ impl<R: io::Read> IArchive<R> {
                     let number = number as u64;
                     let chunks = PackedChunks::new(header, number, place, self.options, input)?;
                     let mut unpacking = Unpacking::new(chunks);
-                    let len = super::source::in_memory(place.len, place.start)?;
+                    let len = crate::buffer::source::in_memory(place.len, place.start)?;
                     let mut buffer = Buffer::empty(alignment);
                     let proven = received(&self.read);
                     buffer.fill_up(len, proven, |step| {
@@ -491,7 +491,7 @@ impl<R: io::Read> IArchive<R> {
                 }
             };
             let mut hasher = ChunkHasher::new(header.chunk_len, len);
-            let len = super::source::in_memory(len, start)?;
+            let len = crate::buffer::source::in_memory(len, start)?;
             let mut buffer = Buffer::empty(alignment);
             let proven = received(&self.read);
             buffer.fill_up(len, proven, |step| {
@@ -527,7 +527,7 @@ impl<R: io::Read> IArchive<R> {
         let mut stored = Hashes::default();
         if layout.trailer_len() > 0 {
             let at = self.read.offset();
-            let len = super::source::in_memory(layout.trailer_len(), at)?;
+            let len = crate::buffer::source::in_memory(layout.trailer_len(), at)?;
             let trailer = take(&mut self.read, len, "checksums")?;
             stored = header.open_trailer(&trailer, at)?;
             for found in computed {

@@ -1,9 +1,9 @@
 //! Verifies every byte of an archive.
 
-use super::chunked;
-use super::loaded::Loaded;
 use super::scan::{self, Compare, scan};
-use super::source;
+use crate::buffer::chunked;
+use crate::buffer::loaded::Loaded;
+use crate::buffer::source;
 use crate::error::{Category, Error, Result};
 use crate::io::at::ReadAt;
 use crate::options::{DecodeOptions, Limits};

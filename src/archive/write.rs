@@ -20,7 +20,7 @@ use crate::segment::buffers::no_such;
 use crate::segment::format::{self, SegmentLayout};
 use crate::segment::header::{self, HeaderContent};
 use crate::segment::options::SaveOptions;
-use crate::segment::walk::{Output, Plan};
+use crate::segment::plan::{Output, Plan};
 use crate::wire::writer::ToWrite;
 
 /// Writes values one after the other into an archive, over any [`io::Write`]. The counterpart of
@@ -200,7 +200,7 @@ impl<W: Write> OArchive<W> {
 
     /// Writes a whole segment. `emit` writes the buffers, and returns the bytes of the hashes of their chunks. After an error,
     /// removes what was written of it, if the writer can do that.
-    pub(super) fn whole_segment(
+    pub(crate) fn whole_segment(
         &mut self,
         content: &HeaderContent<'_>,
         emit: impl FnOnce(&mut dyn Output) -> Result<Vec<u8>>,

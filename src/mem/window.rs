@@ -238,6 +238,6 @@ mod tests {
             })
         }));
         assert!(panic.is_err());
-        assert_eq!(window.bytes(), []);
+        assert!(window.bytes().is_empty());
     }
 }

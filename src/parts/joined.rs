@@ -21,7 +21,7 @@ use crate::segment::header::{Header, HeaderContent};
 use crate::segment::locate::{Location, in_columns, locate};
 use crate::segment::packed::PackedBuffers;
 use crate::segment::path;
-use crate::segment::walk::Output;
+use crate::segment::plan::Output;
 use crate::tensor::TensorInfo;
 
 /// A value split into metadata and buffers. Each large tensor has its own buffer, which can be sent, shared and

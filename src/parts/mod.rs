@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::io::chunks::Hashes;
 use crate::options::DecodeOptions;
 use crate::segment::options::SaveOptions;
-use crate::segment::walk::{Output, Plan};
+use crate::segment::plan::{Output, Plan};
 use crate::wire::writer::ToWrite;
 use info::DecodedMetadata;
 

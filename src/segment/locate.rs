@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use serde::de::Deserialize;
 
-use super::columns::{ColumnTarget, Schema};
 use super::decode_with;
 use super::find::{self, FoundPlace};
 use super::header::Header;
+use super::schema::{ColumnTarget, Schema};
 use crate::budget::Budget;
 use crate::de::ColumnOfGroups;
 use crate::error::Result;

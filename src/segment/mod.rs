@@ -3,23 +3,23 @@
 //! The metadata is the value as CBOR. Each large tensor in it is a reference to a buffer, which holds
 //! the tensor's bytes. An archive stores this as a segment; [`parts`](crate::parts) keep it in memory.
 
+pub mod buffer_use;
 pub mod buffers;
-pub mod columns;
+mod column_type;
 mod compress;
 pub mod ext;
 pub mod find;
-mod form;
 pub mod format;
 pub mod header;
-pub mod held;
 pub mod items;
 pub mod locate;
 pub mod options;
 pub mod packed;
 pub mod path;
+mod path_tracker;
+pub mod plan;
+pub mod schema;
 pub mod spelling;
-mod trail;
-pub mod walk;
 
 use serde::de::DeserializeSeed;
 

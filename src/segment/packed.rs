@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::items::{ItemEncoder, head_len};
 use crate::error::Result;
 use crate::io::chunks::ChunkLen;
-pub use crate::io::packed::{Coding, Packed};
+pub use crate::io::compressed::{Coding, Packed};
 use crate::wire::head;
 
 /// The maximum length of a codec's name in bytes.

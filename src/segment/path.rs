@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::columns::Schema;
 use super::find::find_item;
 use super::header::Header;
+use super::schema::Schema;
 use super::spelling::{Ambiguous, ItemPath, Of, Step, Written, key};
 use crate::error::{Category, Error, Result};
 use crate::io::buffers::BufferLengths;

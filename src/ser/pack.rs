@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::io::sink::{Memory, Sink};
 use crate::mem;
 use crate::serde_model::for_each_number;
-use crate::wire::apart::BufferSink;
+use crate::wire::buffer_sink::BufferSink;
 use crate::wire::head;
 use crate::wire::writer::Writer;
 

@@ -50,6 +50,7 @@
 //!
 //! If the element type is not the stored one, reading is an error that names both types. [`cast`] converts elements.
 
+pub mod cast;
 mod deferred;
 mod dyn_tensor;
 mod dyn_view;
@@ -91,8 +92,6 @@ pub use crate::dtype::{DType, OtherDType};
 pub use crate::elements::Element;
 pub use crate::meta::{Order, TensorMeta};
 pub use crate::shape::Shape;
-
-use crate::error::Result;
 
 /// A wrapper that writes and reads an array as one block of bytes. Use it for the fields of a struct that derives
 /// serde's traits.
@@ -168,26 +167,4 @@ pub fn deserialize<'de, T: FromTensor<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     visit::deserialize(deserializer, false)
-}
-
-/// Reads tensors whose stored dtype may differ from that of the array: `#[serde(with = "tenarc::tensor::cast")]`.
-///
-/// Reading converts each element to the array's type. It is an error if that type cannot represent the number exactly.
-/// For example, every `f16` can be converted to `f32`, but an `f64` only if it has the value of an `f32`. NaN cannot be
-/// converted to an integer. Writing is the same as with `tenarc::tensor`.
-pub mod cast {
-    use super::{Deserializer, FromTensor, Result, visit};
-
-    pub use super::serialize;
-
-    /// Reads a tensor of any dtype, and converts its elements to the array's type.
-    ///
-    /// # Errors
-    /// If the document has no tensor at this place, if the tensor has another number of dimensions, or if the
-    /// conversion of an element is not exact.
-    pub fn deserialize<'de, T: FromTensor<'de>, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<T, D::Error> {
-        visit::deserialize(deserializer, true)
-    }
 }

@@ -1,7 +1,7 @@
 //! Reads and writes CBOR items (RFC 8949): heads, strings, numbers and tensors. Nothing here uses
 //! serde.
 
-pub mod apart;
+pub mod buffer_sink;
 pub mod columns;
 pub mod encoded;
 pub mod head;

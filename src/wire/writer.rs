@@ -4,7 +4,7 @@ use std::any::TypeId;
 
 use serde::Serialize;
 
-use super::apart::{BufferSink, Target};
+use super::buffer_sink::{BufferSink, Target};
 use super::{head, tag};
 use crate::error::{Error, Result};
 use crate::io::sink::Sink;

@@ -1,9 +1,13 @@
 //! Modules use only the modules that the table in `CONTRIBUTING.md` allows ("Who may know whom"), and no two of them
-//! use each other.
+//! use each other. Of files, at most two use each other, as a type and what reads it may do.
+
+mod imports;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use imports::{Crate, sources};
 
 #[test]
 fn modules_use_only_those_above_them() {
@@ -15,7 +19,7 @@ fn modules_use_only_those_above_them() {
     let mut wrong = Vec::new();
     for Use { module, used, place } in uses() {
         if layers[&used] > layers[&module] {
-            wrong.push(format!("{place}: {module} uses {used}"));
+            wrong.push(format!("{place}, and {used} stands below {module}"));
         }
     }
     assert!(wrong.is_empty(), "modules use others that stand below them:\n{}", wrong.join("\n"));
@@ -24,54 +28,83 @@ fn modules_use_only_those_above_them() {
 #[test]
 fn no_modules_use_each_other() {
     let pairs: Vec<_> = uses().into_iter().map(|each| (each.module, each.used)).collect();
-    assert_eq!(circle(&pairs), BTreeSet::new());
+    assert_eq!(circles(pairs.iter().map(|(from, to)| (&**from, &**to))), []);
 }
 
-/// The modules that form circles, and those between two circles. Empty if there is no circle. In each pair, the
-/// first module uses the second.
-fn circle(pairs: &[(String, String)]) -> BTreeSet<&str> {
-    let mut left: BTreeSet<&str> = pairs.iter().map(|(from, _)| from.as_str()).collect();
-    loop {
-        let within = pairs.iter().map(|(from, to)| (from.as_str(), to.as_str()));
-        let within = within.filter(|(from, to)| left.contains(from) && left.contains(to));
-        // A module that uses none of the others, or that none of them uses, is not part of a circle.
-        let (users, targets): (BTreeSet<_>, BTreeSet<_>) = within.unzip();
-        let next = &users & &targets;
-        if next == left {
-            return left;
+#[test]
+fn at_most_two_files_use_each_other() {
+    let folders = ["tests", "benches", "examples"].map(|path| fs::read_dir(path).unwrap());
+    let crates = folders.into_iter().flatten().map(|each| each.unwrap().path().join("src"));
+    let mut number = 0;
+    for src in crates.chain(["src".into()]).filter(|src| src.is_dir()) {
+        number += 1;
+        let files = Crate::read(&src);
+        for circle in circles(files.uses()) {
+            assert!(circle.len() <= 2, "{circle:#?}");
         }
-        left = next;
     }
+    assert!(number > 3);
+}
+
+/// The pages for the next owner name files where they are.
+#[test]
+fn pages_name_files_that_exist() {
+    let pages = [include_str!("../../docs/architecture.md"), include_str!("../../CONTRIBUTING.md")];
+    let mut number = 0;
+    for quoted in pages.iter().flat_map(|page| page.split('`').skip(1).step_by(2)) {
+        if quoted.ends_with(".rs") && !quoted.contains([' ', '*']) {
+            let [inside, at] = [Path::new("src").join(quoted), quoted.into()];
+            assert!(inside.is_file() || at.is_file(), "there is no `{quoted}`");
+            number += 1;
+        }
+    }
+    assert!(number > 100);
+}
+
+/// The circles in which things use each other, directly or through others. In each pair, the first uses the second.
+fn circles<T: Ord + Copy>(pairs: impl IntoIterator<Item = (T, T)>) -> Vec<BTreeSet<T>> {
+    let mut uses = BTreeMap::<T, BTreeSet<T>>::new();
+    for (from, to) in pairs {
+        uses.entry(from).or_default().insert(to);
+    }
+    let reached = |from: T| {
+        let (mut reached, mut next) = (BTreeSet::new(), vec![from]);
+        while let Some(each) = next.pop() {
+            let new = uses.get(&each).into_iter().flatten().filter(|used| reached.insert(**used));
+            next.extend(new);
+        }
+        reached
+    };
+    let reached: BTreeMap<T, BTreeSet<T>> =
+        uses.keys().map(|&from| (from, reached(from))).collect();
+    let circles = reached.iter().map(|(from, all)| {
+        let back = |to: &&T| reached.get(to).is_some_and(|all| all.contains(from));
+        all.iter().filter(back).copied().collect()
+    });
+    let circles: BTreeSet<BTreeSet<T>> =
+        circles.filter(|circle: &BTreeSet<T>| !circle.is_empty()).collect();
+    circles.into_iter().collect()
 }
 
 /// That a module uses another one.
 struct Use {
     module: String,
     used: String,
-    /// The file and the line.
+    /// The two files.
     place: String,
 }
 
 /// What each module uses of the others.
 fn uses() -> Vec<Use> {
-    let exports = exports();
-    let mut found = Vec::new();
-    for file in sources(Path::new("src")) {
-        let module = top_module(&file);
-        if module == "lib" {
-            continue;
-        }
-        let text = fs::read_to_string(&file).unwrap();
-        for (line, name) in names(&text) {
-            let used = exports.get(name).map_or(name, String::as_str);
-            // What is no module is a macro, or is in `lib.rs`.
-            if used != module && module_exists(used) {
-                let place = format!("{}:{line}", file.display());
-                found.push(Use { module: module.clone(), used: used.into(), place });
-            }
-        }
-    }
-    found
+    let src = Crate::read(Path::new("src"));
+    let modules = src.uses().into_iter().map(|(file, used)| {
+        let place = format!("{} uses {}", file.display(), used.display());
+        Use { module: top_module(file), used: top_module(used), place }
+    });
+    // `lib.rs` names all modules, and all modules may use what it defines.
+    modules
+        .filter(|each| each.module != each.used && each.module != "lib" && each.used != "lib")
+        .collect()
 }
 
 /// Each module of the table and the number of its line.
@@ -96,94 +129,22 @@ fn module_exists(name: &str) -> bool {
     src.join(name).is_dir() || src.join(name).with_extension("rs").is_file()
 }
 
-/// The names that `lib.rs` exports, and the module of each: `crate::Error` is a use of `error`.
-fn exports() -> BTreeMap<String, String> {
-    let text = include_str!("../../src/lib.rs");
-    let mut exports = BTreeMap::new();
-    for statement in text.split(';') {
-        let Some((_, path)) = statement.split_once("pub use ") else { continue };
-        let Some((module, names)) = path.split_once("::") else { continue };
-        for name in names.split(|c: char| !is_of_name(c)).filter(|name| !name.is_empty()) {
-            exports.insert(name.into(), module.into());
-        }
-    }
-    exports
-}
-
-/// All source files in a directory but those of tests.
-fn sources(directory: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            files.extend(sources(&path));
-        } else if path.extension().is_some_and(|end| end == "rs") && !path.ends_with("tests.rs") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    files
-}
-
 /// `io`, for `src/io/lock.rs` and `src/io.rs`.
 fn top_module(file: &Path) -> String {
     let inside = file.strip_prefix("src").unwrap().with_extension("");
     inside.iter().next().unwrap().to_str().unwrap().into()
 }
 
-/// The names behind each `crate::`, with the numbers of their lines. Comments and what is
-/// compiled for tests only are left out.
-fn names(text: &str) -> Vec<(usize, &str)> {
-    let mut names = Vec::new();
-    let mut lines = text.lines().enumerate();
-    while let Some((at, line)) = lines.next() {
-        if line == "#[cfg(test)]" {
-            // An item at the left margin ends where one of its later lines is `}`, or with its only line.
-            let item = lines.by_ref().find(|(_, line)| !line.starts_with("#[")).unwrap_or_default();
-            if item.1.ends_with('{') {
-                lines.by_ref().find(|(_, line)| *line == "}");
-            }
-            continue;
-        }
-        let code = line.split("//").next().unwrap_or_default();
-        for (start, before) in code.match_indices("crate::") {
-            let rest = &code[start + before.len()..];
-            let name = rest.split(|c: char| !is_of_name(c)).next().unwrap_or_default();
-            assert!(!name.is_empty(), "line {}: one `use crate::` for each module: {line}", at + 1);
-            names.push((at + 1, name));
-        }
-    }
-    names
-}
-
-fn is_of_name(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
-}
-
-#[test]
-fn names_are_found_in_code_but_not_in_tests_and_comments() {
-    let text = "\
-use crate::io::lock;
-//! [`crate::doc`]
-fn f() -> crate::Error { crate::wire::g() } // crate::comment
-#[cfg(test)]
-mod tests {
-    use crate::test;
-}
-#[cfg(test)]
-use crate::test;
-pub(crate) use crate::last::Name;
-";
-    assert_eq!(names(text), [(1, "io"), (3, "Error"), (3, "wire"), (10, "last")]);
-}
-
 #[test]
 fn circles_of_any_length_are_found() {
-    let pairs = |texts: &[&str]| {
-        let pairs = texts.iter().map(|text| text.split_once(' ').unwrap());
-        pairs.map(|(from, to)| (from.to_owned(), to.to_owned())).collect::<Vec<_>>()
-    };
-    assert_eq!(circle(&pairs(&["a b", "a c", "b d", "c d"])), BTreeSet::new());
-    assert_eq!(circle(&pairs(&["a b", "b a", "b c", "d a"])), BTreeSet::from(["a", "b"]));
-    assert_eq!(circle(&pairs(&["a b", "b c", "c a", "c d"])), BTreeSet::from(["a", "b", "c"]));
+    let found =
+        |texts: &[&'static str]| circles(texts.iter().map(|text| text.split_once(' ').unwrap()));
+    let circle = |members: &[&'static str]| BTreeSet::from_iter(members.iter().copied());
+    assert_eq!(found(&["a b", "a c", "b d", "c d"]), []);
+    assert_eq!(found(&["a b", "b a", "b c", "d a"]), [circle(&["a", "b"])]);
+    assert_eq!(found(&["a b", "b c", "c a", "c d"]), [circle(&["a", "b", "c"])]);
+    assert_eq!(
+        found(&["a b", "b a", "b c", "c d", "d c"]),
+        [circle(&["a", "b"]), circle(&["c", "d"])]
+    );
 }

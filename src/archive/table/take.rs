@@ -6,9 +6,9 @@ use std::marker::PhantomData;
 use serde::de::{self, DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, SeqAccess};
 
 use super::{SequenceStorage, Table, TablePart};
-use crate::archive::positioned::FileBuffers;
-use crate::archive::unpack::KeptChunks;
 use crate::budget::Budget;
+use crate::buffer::file::FileBuffers;
+use crate::buffer::unpack::KeptChunks;
 use crate::de::fields_of;
 use crate::error::Result;
 use crate::io::at::ReadAt;

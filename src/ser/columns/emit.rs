@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::meta::{Order, TensorMeta};
 use crate::ser::kind::Kind;
 use crate::shape::Shape;
-use crate::wire::apart::BufferSink;
+use crate::wire::buffer_sink::BufferSink;
 use crate::wire::columns::{NumberType, Uniform, cast};
 use crate::wire::encoded::is_deeper;
 use crate::wire::head;

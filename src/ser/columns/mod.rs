@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 use crate::io::sink::Memory;
 use crate::mem::Short;
 use crate::options::{ColumnChoice, EncodeOptions};
-use crate::wire::apart::BufferSink;
+use crate::wire::buffer_sink::BufferSink;
 use crate::wire::writer::{Writer, WriterTo};
 use crate::wire::{head, tag};
 

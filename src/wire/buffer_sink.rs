@@ -6,7 +6,7 @@
 
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::io::packed::Precompressed;
+use crate::io::compressed::Precompressed;
 use crate::io::sink::{Memory, Overflow, Stage};
 use crate::meta::TensorMeta;
 

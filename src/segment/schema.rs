@@ -9,7 +9,7 @@ use std::iter::Peekable;
 use std::ops::Range;
 use std::vec;
 
-use super::form::{self, ColumnType, Present, SchemaFields};
+use super::column_type::{self, ColumnType, Present, SchemaFields};
 use super::header::Header;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -165,7 +165,7 @@ impl<'m> Schema<'m> {
             } else {
                 self.filled += 1;
                 let start = wire.offset();
-                let form = form::column(wire, Some(SchemaFields::of_rows(self)))?;
+                let form = column_type::column(wire, Some(SchemaFields::of_rows(self)))?;
                 self.tensors += form.all_tensors;
                 let item = start..wire.offset();
                 self.groups.push(Span { item, rows: self.rows_of_group() });

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::chunked;
-use super::segment::Segment;
+use super::loaded::Loaded;
 use super::slice::PayloadPart;
 use super::source;
 use super::unpack::Unpack;
@@ -22,22 +22,19 @@ pub enum Ranges<'a, S: ?Sized> {
 }
 
 impl<'a, S: ReadAt + ?Sized> Ranges<'a, S> {
-    pub fn new(segment: &'a Segment<'_, S>, number: u64) -> Result<Self> {
-        let Segment { source, loaded, options, .. } = segment;
-        Ok(match loaded.buffer(number, *options)? {
+    pub fn new(
+        source: &'a S,
+        loaded: &'a Loaded,
+        number: u64,
+        options: DecodeOptions,
+    ) -> Result<Self> {
+        Ok(match loaded.buffer(number, options)? {
             BufferPlace::Plain { start, len } => {
-                let stored = loaded.stored(*source, number, *options)?;
-                Self::Plain(PlainBuffer {
-                    source,
-                    start,
-                    len,
-                    stored,
-                    options: *options,
-                    held: None,
-                })
+                let stored = loaded.stored(source, number, options)?;
+                Self::Plain(PlainBuffer { source, start, len, stored, options, held: None })
             }
             BufferPlace::Packed(place) => {
-                Self::Packed(Unpack::new(*source, loaded, number, place, *options)?)
+                Self::Packed(Unpack::new(source, loaded, number, place, options)?)
             }
         })
     }

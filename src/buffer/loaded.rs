@@ -3,8 +3,6 @@
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-use super::digest::Digest;
-use super::directory::{Entry, Fact};
 use super::source;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
@@ -12,7 +10,7 @@ use crate::io::chunks::Hashes;
 use crate::options::{DecodeOptions, Limits};
 use crate::segment::buffers::{Checker, StoredHashes, no_such};
 use crate::segment::format::{self, BufferPlace, Check, RecordKind};
-use crate::segment::header::{self, Header};
+use crate::segment::header::Header;
 use crate::segment::path;
 
 /// The verified header of a segment. Keeps the checksums of the buffers after they were first read.
@@ -45,13 +43,14 @@ impl Loaded {
     /// Like [`read`](Self::read), for a header whose length is known, in one read. `bytes` returns that many bytes of
     /// the archive from the segment's offset on, behind `before` others.
     pub fn read_known<'a>(
-        entry: &Entry,
+        offset: u64,
+        len: u64,
         end: u64,
         limits: Limits,
         before: usize,
         bytes: impl FnOnce(u64) -> Result<Cow<'a, [u8]>>,
     ) -> Result<Self> {
-        let (limit, len, offset) = (limits.longest(), entry.header_len, entry.offset);
+        let limit = limits.longest();
         source::check_record_len(len, offset, end, limit)?;
         let bytes = bytes(len)?;
         let record = bytes.get(before..).unwrap_or_default();
@@ -102,32 +101,6 @@ impl Loaded {
         let missing = self.missing_bytes();
         let what = format!("the archive ends {missing} bytes before the end of a segment");
         Error::torn(what).at(self.header.offset)
-    }
-
-    /// The directory's entry for the segment, as far as the header says it at once.
-    pub fn entry(&self) -> Entry {
-        Entry::of(&self.header)
-    }
-
-    /// The directory's entry for the segment. Reads the checksums.
-    pub fn full_entry<S: ReadAt + ?Sized>(&self, source: &S) -> Result<Entry> {
-        let rows = Fact::Known(self.rows(source)?);
-        let digest = Fact::Known(self.digest(source)?);
-        Ok(Entry { rows, digest, ..self.entry() })
-    }
-
-    /// The number of elements, if the value is a sequence.
-    pub fn rows<S: ReadAt + ?Sized>(&self, source: &S) -> Result<Option<u64>> {
-        Ok(header::rows(self.stored_metadata(source)?))
-    }
-
-    /// The digest. `None` if the segment has buffers without checksums.
-    pub fn digest<S: ReadAt + ?Sized>(&self, source: &S) -> Result<Option<Digest>> {
-        let header = &self.header;
-        let lengths = header.lengths();
-        let metadata = self.stored_metadata(source)?;
-        let content = header.content(None, &lengths, &header.layout.packed, metadata);
-        Digest::of_segment(&content, &self.hash_bytes(source)?)
     }
 
     /// The bytes of the hashes of all chunks, verified against the header, also if this version does not know the hash.
@@ -203,7 +176,7 @@ impl Loaded {
     }
 
     /// The metadata, whatever it means.
-    fn stored_metadata<'a, S: ReadAt + ?Sized>(&'a self, source: &'a S) -> Result<&'a [u8]> {
+    pub fn stored_metadata<'a, S: ReadAt + ?Sized>(&'a self, source: &'a S) -> Result<&'a [u8]> {
         let range = self.header.metadata.clone();
         match &self.record {
             Some((bytes, before)) => {

@@ -464,7 +464,6 @@ fn part(bytes: &[u8], range: Range<u64>) -> &[u8] {
 mod tests {
     use std::cell::Cell;
 
-    use crate::archive::{IArchive, OArchive};
     use crate::io::chunks::ChunkLen;
     use crate::segment::ext::Ext;
     use crate::segment::format::Check;
@@ -472,6 +471,7 @@ mod tests {
     use crate::segment::items::ItemEncoder;
     use crate::segment::packed::PackedBuffers;
     use crate::wire::{head, tag};
+    use crate::{IArchive, OArchive};
 
     thread_local! {
         static LOOKS: Cell<usize> = const { Cell::new(0) };

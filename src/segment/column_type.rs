@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::columns::Schema;
+use super::schema::Schema;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::input::Input;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::columns::Schema;
 use super::header::Header;
 use super::path::{SeenItem, inform};
+use super::schema::Schema;
 use crate::error::Result;
 use crate::options::Limits;
 use crate::tensor::TensorInfo;

@@ -22,7 +22,7 @@ use crate::segment::header::Header;
 
 /// The description of a compressed buffer. [`Segment::compressed`](super::Segment::compressed) returns it.
 #[derive(Clone, Copy, Debug)]
-pub struct CompressedBuffer<'a>(pub(super) PackedPlace<'a>);
+pub struct CompressedBuffer<'a>(pub(crate) PackedPlace<'a>);
 
 impl<'a> CompressedBuffer<'a> {
     /// The name of the codec, even if this version does not know it.
