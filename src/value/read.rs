@@ -4,7 +4,9 @@ use super::{Numbers, Value, columns};
 use crate::budget::Growth;
 use crate::elements::Elements;
 use crate::error::Result;
+use crate::io::input::Input;
 use crate::io::source::SourceBytes;
+use crate::options::Limits;
 use crate::tensor::DynTensor;
 use crate::wire::head;
 use crate::wire::number::Numeric;
@@ -12,6 +14,7 @@ use crate::wire::reader::{Left, Reader, unexpected_break};
 use crate::wire::strings::Text;
 use crate::wire::tag;
 use crate::wire::tensor::Kind;
+use crate::wire::walk::{Event, Walk};
 
 /// Reads one item.
 pub fn read(wire: &mut Reader<'_, '_>) -> Result<Value> {
@@ -27,6 +30,30 @@ pub fn read(wire: &mut Reader<'_, '_>) -> Result<Value> {
         head::TAG => return read_tagged(wire, head.arg, at),
         _ => return simple(head).map_err(|error| error.at(at)),
     })
+}
+
+/// Checks that a value can be read from a well-formed item that is nested at most this deep: that every tag contains what it
+/// stands for. Only tensors, columns and big integers are read for that, one at a time.
+pub fn check_tags(item: &[u8], levels: usize) -> Result<()> {
+    let mut wire = Reader::new(Input::slice(item), Limits::default().with_max_depth(levels));
+    let mut walk = Walk::with_items_of_types();
+    loop {
+        let start = wire.offset();
+        match walk.next(&mut wire)? {
+            Some(Event::Tag(tag)) if tag::is_leaf(tag) => {
+                let rest = usize::try_from(start).ok().and_then(|start| item.get(start..));
+                let mut tagged =
+                    Reader::new(Input::slice(rest.unwrap_or_default()), Limits::default());
+                read(&mut tagged)?;
+                let wire = walk.take(&mut wire);
+                let content = tagged.offset() - (wire.offset() - start);
+                wire.pass(usize::try_from(content).unwrap_or(usize::MAX));
+            }
+            Some(Event::Leaf(head)) => wire.skip_rest(head)?,
+            Some(_) => {}
+            None => return Ok(()),
+        }
+    }
 }
 
 // These are separate functions so that `read` uses little stack. It calls itself for nested items.
@@ -141,15 +168,7 @@ fn read_tagged(wire: &mut Reader<'_, '_>, tag: u64, at: u64) -> Result<Value> {
             Ok(inner)
         }
         tag::COLUMNS => columns::read_columns(wire).map_err(|error| error.at(at)),
-        tag::BIGNUM | tag::NEGATIVE_BIGNUM => {
-            wire.enter()?;
-            wire.charge(size_of::<Value>() as u64)?;
-            let head = wire.bignum_head()?;
-            let value = Value::Tag(tag, Box::new(Value::Bytes(owned_bytes(wire, head)?)));
-            wire.leave();
-            // A bignum that fits becomes an integer.
-            Ok(value.number().and_then(Numeric::as_int).map_or(value, Value::Integer))
-        }
+        tag::BIGNUM | tag::NEGATIVE_BIGNUM => read_bignum(wire, tag),
         _ => {
             wire.check_tag(tag)?;
             wire.enter()?;
@@ -159,6 +178,16 @@ fn read_tagged(wire: &mut Reader<'_, '_>, tag: u64, at: u64) -> Result<Value> {
             Ok(Value::Tag(tag, Box::new(inner)))
         }
     }
+}
+
+fn read_bignum(wire: &mut Reader<'_, '_>, tag: u64) -> Result<Value> {
+    wire.enter()?;
+    wire.charge(size_of::<Value>() as u64)?;
+    let head = wire.bignum_head()?;
+    let value = Value::Tag(tag, Box::new(Value::Bytes(owned_bytes(wire, head)?)));
+    wire.leave();
+    // A bignum that fits becomes an integer.
+    Ok(value.number().and_then(Numeric::as_int).map_or(value, Value::Integer))
 }
 
 fn read_tensor(wire: &mut Reader<'_, '_>, tag: u64, at: u64) -> Result<Value> {

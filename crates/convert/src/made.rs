@@ -167,7 +167,8 @@ mod hashed {
         #[test]
         fn an_error_of_the_file_names_it() {
             // The file is open for reading only.
-            let file = std::fs::File::open(file!().replace("convert/", "")).unwrap();
+            let file =
+                std::fs::File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/src/made.rs")).unwrap();
             let write = |out: &mut (dyn Write + Send)| {
                 out.write_all(&vec![0; 1 << 20])
                     .map_err(|_| tenarc::Error::data("the writer failed"))
