@@ -78,6 +78,7 @@ pub mod torch;
 mod as_value;
 #[cfg(any(feature = "safetensors", feature = "torch"))]
 mod beside;
+mod codec;
 mod columns;
 mod elements;
 mod exported;

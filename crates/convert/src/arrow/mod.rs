@@ -85,7 +85,7 @@ pub use records::{are_table, segments_to_file, segments_to_writer};
 pub use stream::{Batches, Body};
 pub use table::TableFile;
 
-use super::format::Codec;
+use super::codec::Codec;
 use super::{Losses, Stored, TensorFile};
 use plan::Texts;
 use tenarc::tensor::ToTensor;

@@ -45,7 +45,7 @@ use tenarc::tensor::{Deferred, FromTensor, Order, TensorInfo};
 use tenarc::{DynTensor, Error, Result, Value};
 
 use crate::as_value::{AsValue, Metadata, Part};
-use crate::format::Codec;
+use crate::codec::Codec;
 use crate::{Losses, Names, Options, Stored, TensorFile, nested, source};
 
 pub use write::{save, to_writer};

@@ -58,7 +58,7 @@ use tenarc::tensor::{Deferred, FromTensor, Order, TensorInfo, TensorMeta};
 use tenarc::{DynTensor, Error, Result, Value};
 
 use crate::as_value::{AsValue, Metadata, Part};
-use crate::format::Codec;
+use crate::codec::Codec;
 use crate::nested::{self, Key, Node};
 use crate::support::unsupported;
 use crate::texts::{Next, Texts};

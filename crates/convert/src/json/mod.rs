@@ -51,7 +51,7 @@ use std::io;
 
 pub use super::options::Options;
 
-use super::format::{Archived, Codec};
+use super::codec::{Archived, Codec};
 use super::input::{Positions, Stream};
 use super::values::{self, Each, ReadValues as _};
 use super::{Losses, Stored};

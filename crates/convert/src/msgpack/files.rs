@@ -10,7 +10,7 @@ use tenarc::{Result, Tensor};
 
 use super::Options;
 use super::read::{Found, Item, Reader, not_utf8};
-use crate::format::{Archived, Codec};
+use crate::codec::{Archived, Codec};
 use crate::input::{Positions, STEP, Stretch};
 use crate::support::swap_words;
 use crate::{Losses, Stored, source};

@@ -12,8 +12,8 @@ use super::file::NpyFile;
 use super::npz::Npz;
 use super::texts;
 use super::write::NpzWriter;
+use crate::codec::Codec;
 use crate::exported::{Exported, Keep, METADATA};
-use crate::format::Codec;
 use crate::{Losses, Options, Stored, TensorFile};
 
 /// The npz format.

@@ -41,7 +41,7 @@ use std::path::Path;
 
 use super::{AsValue, Losses, Names, Options, TensorFile};
 use crate::as_value::Part;
-use crate::format::Codec;
+use crate::codec::Codec;
 use crate::support::alloc_budget;
 use elements::Directory;
 use model::Found;

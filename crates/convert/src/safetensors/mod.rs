@@ -60,7 +60,7 @@ pub use read::SafeTensors;
 pub use save_sharded::save_sharded;
 pub use sharded::{Sharded, open_sharded};
 
-use super::format::Codec;
+use super::codec::Codec;
 use super::{Losses, Stored, TensorFile};
 use crate::{shards, source};
 use tenarc::Result;

@@ -15,7 +15,7 @@ use tenarc::{DynTensor, Error, Result, Tensor, Value};
 use super::array::Header;
 use super::chunk::Input;
 use crate::as_value::{self, AsValue};
-use crate::format::Codec;
+use crate::codec::Codec;
 use crate::nested::{self, Names};
 use crate::options::Options;
 use crate::part::Part;

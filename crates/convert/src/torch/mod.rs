@@ -61,7 +61,7 @@ pub use legacy::is_legacy;
 pub use sharded::{Sharded, open_sharded};
 pub(crate) use value::Plain;
 
-use super::format::Codec;
+use super::codec::Codec;
 use super::{Options, TensorFile};
 use crate::{shards, source};
 use tenarc::Result;
