@@ -36,17 +36,17 @@ pub struct Options {
     #[cfg(feature = "npy")]
     pub(crate) void: Vec<tenarc::DType>,
     #[cfg(feature = "npy")]
-    pub(crate) compression: crate::npy::Compression,
+    pub(crate) compression: crate::npy::options::Compression,
     #[cfg(feature = "arrow")]
-    pub(crate) layout: crate::arrow::Layout,
+    pub(crate) layout: crate::arrow::options::Layout,
     #[cfg(feature = "arrow")]
-    pub(crate) container: Option<crate::arrow::Container>,
+    pub(crate) container: Option<crate::arrow::options::Container>,
     #[cfg(feature = "arrow")]
     pub(crate) rows_per_batch: Option<usize>,
     #[cfg(any(feature = "arrow", feature = "parquet"))]
     pub(crate) table: Option<String>,
     #[cfg(feature = "parquet")]
-    pub(crate) page_compression: crate::parquet::Compression,
+    pub(crate) page_compression: crate::parquet::options::Compression,
     #[cfg(feature = "parquet")]
     pub(crate) rows_per_group: Option<usize>,
 }
@@ -121,7 +121,7 @@ impl Options {
     /// Sets how arrays are stored in an npz file.
     #[cfg(feature = "npy")]
     #[must_use]
-    pub fn with_compression(mut self, compression: crate::npy::Compression) -> Self {
+    pub fn with_compression(mut self, compression: crate::npy::options::Compression) -> Self {
         self.compression = compression;
         self
     }
@@ -156,5 +156,78 @@ impl Options {
 
     pub(crate) fn sync(&self) -> SyncLevel {
         self.save.sync()
+    }
+}
+
+/// Options for files and streams of Arrow.
+///
+/// ```
+/// use ndarray::{Array1, Array2};
+/// use tenarc::tensor::ToTensor;
+/// use tenarc_convert::Options;
+/// use tenarc_convert::arrow::{self, ArrowFile, Container};
+///
+/// let (x, y) = (Array2::<f32>::zeros((1000, 28)), Array1::<u8>::zeros(1000));
+/// let options = Options::default().with_container(Container::File).with_rows_per_batch(256);
+/// let mut bytes = Vec::new();
+/// let columns: [(&str, &dyn ToTensor); 2] = [("x", &x), ("y", &y)];
+/// arrow::to_writer_with(&mut bytes, &columns, &options)?;
+/// let file = ArrowFile::new(bytes)?;
+/// assert_eq!((file.rows(), file.info("x")?.shape()), (1000, &[1000, 28][..]));
+/// # Ok::<(), tenarc::Error>(())
+/// ```
+#[cfg(feature = "arrow")]
+impl Options {
+    /// Sets the way in which tensors become columns. The default is [`Layout::Auto`](crate::arrow::Layout::Auto).
+    #[must_use]
+    pub fn with_layout(mut self, layout: crate::arrow::options::Layout) -> Self {
+        self.layout = layout;
+        self
+    }
+
+    /// Sets whether a file or a stream is written. By default, the name decides: a stream is saved if it ends in
+    /// `.arrows`, a file otherwise. A writer gets a stream by default.
+    #[must_use]
+    pub fn with_container(mut self, container: crate::arrow::options::Container) -> Self {
+        self.container = Some(container);
+        self
+    }
+
+    /// Sets the number of rows in a record batch, which is at least one. By default, tensors are written as one batch.
+    /// A tensor that is not in memory in the form in which it is written is read again for each batch.
+    #[must_use]
+    pub fn with_rows_per_batch(mut self, rows: usize) -> Self {
+        self.rows_per_batch = Some(rows.max(1));
+        self
+    }
+}
+
+/// Options for Parquet files.
+///
+/// ```
+/// use tenarc_convert::Options;
+/// use tenarc_convert::parquet::Compression;
+///
+/// let options = Options::default().with_table("events").with_page_compression(Compression::Gzip);
+/// # let _ = options;
+/// ```
+#[cfg(feature = "parquet")]
+impl Options {
+    /// Sets how the pages of a Parquet file are compressed. The default is [Snappy](crate::parquet::Compression::Snappy).
+    #[must_use]
+    pub fn with_page_compression(
+        mut self,
+        compression: crate::parquet::options::Compression,
+    ) -> Self {
+        self.page_compression = compression;
+        self
+    }
+
+    /// Sets the number of rows in a row group, which is at least one. By default, each value of the table becomes a row
+    /// group, or several if it has more than 1,048,576 rows.
+    #[must_use]
+    pub fn with_rows_per_group(mut self, rows: usize) -> Self {
+        self.rows_per_group = Some(rows.max(1));
+        self
     }
 }

@@ -8,8 +8,7 @@ use arrow_ipc::{
 use flatbuffers::{FlatBufferBuilder, ForwardsUOffset, UnionWIPOffset, Vector, WIPOffset};
 use tenarc::DType;
 
-use super::plan::{Cells, Column, Data, Plan};
-use super::write::is_large;
+use super::plan::{Cells, Column, Data, Plan, is_large};
 use crate::extension::{self, FIXED_SHAPE_TENSOR, FixedShape};
 
 type Builder<'f> = FlatBufferBuilder<'f>;

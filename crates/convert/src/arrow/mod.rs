@@ -58,7 +58,7 @@ mod elements;
 mod encode;
 mod export;
 mod message;
-mod options;
+pub(crate) mod options;
 mod physical;
 mod plain;
 mod plan;

@@ -1,8 +1,6 @@
-//! Options for writing files and streams.
+//! What the options for writing files and streams choose from.
 
 use std::path::Path;
-
-use crate::Options;
 
 /// The way in which tensors become columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,47 +32,5 @@ impl Container {
     pub fn of_name(path: &Path) -> Self {
         let is_stream = path.extension().is_some_and(|extension| extension == "arrows");
         if is_stream { Self::Stream } else { Self::File }
-    }
-}
-
-/// Options for files and streams of Arrow.
-///
-/// ```
-/// use ndarray::{Array1, Array2};
-/// use tenarc::tensor::ToTensor;
-/// use tenarc_convert::Options;
-/// use tenarc_convert::arrow::{self, ArrowFile, Container};
-///
-/// let (x, y) = (Array2::<f32>::zeros((1000, 28)), Array1::<u8>::zeros(1000));
-/// let options = Options::default().with_container(Container::File).with_rows_per_batch(256);
-/// let mut bytes = Vec::new();
-/// let columns: [(&str, &dyn ToTensor); 2] = [("x", &x), ("y", &y)];
-/// arrow::to_writer_with(&mut bytes, &columns, &options)?;
-/// let file = ArrowFile::new(bytes)?;
-/// assert_eq!((file.rows(), file.info("x")?.shape()), (1000, &[1000, 28][..]));
-/// # Ok::<(), tenarc::Error>(())
-/// ```
-impl Options {
-    /// Sets the way in which tensors become columns. The default is [`Layout::Auto`].
-    #[must_use]
-    pub fn with_layout(mut self, layout: Layout) -> Self {
-        self.layout = layout;
-        self
-    }
-
-    /// Sets whether a file or a stream is written. By default, the name decides: a stream is saved if it ends in
-    /// `.arrows`, a file otherwise. A writer gets a stream by default.
-    #[must_use]
-    pub fn with_container(mut self, container: Container) -> Self {
-        self.container = Some(container);
-        self
-    }
-
-    /// Sets the number of rows in a record batch, which is at least one. By default, tensors are written as one batch.
-    /// A tensor that is not in memory in the form in which it is written is read again for each batch.
-    #[must_use]
-    pub fn with_rows_per_batch(mut self, rows: usize) -> Self {
-        self.rows_per_batch = Some(rows.max(1));
-        self
     }
 }

@@ -37,6 +37,11 @@ pub enum Data<'a> {
     Texts(&'a [String]),
 }
 
+/// Returns whether texts are too long together for offsets of 32 bits.
+pub fn is_large(texts: &[String]) -> bool {
+    texts.iter().map(|text| text.len() as u64).sum::<u64>() > i32::MAX as u64
+}
+
 /// A tensor as a column.
 pub struct Cells<'a> {
     tensor: &'a dyn ToTensor,

@@ -14,7 +14,7 @@ use super::container::HEAD;
 use super::encode;
 use super::message::{self, CONTINUATION, MAGIC, PREFIX};
 use super::options::Container;
-use super::plan::{Column, Data, Plan, Texts};
+use super::plan::{Column, Data, Plan, Texts, is_large};
 use super::read::ArrowFile;
 use crate::honest::Honest;
 use crate::support::WRITE_STEP;
@@ -25,11 +25,6 @@ const ALIGNMENT: u64 = 64;
 
 /// The size of the buffer that collects small writes.
 const BUFFER: usize = 64 << 10;
-
-/// Returns whether texts are too long together for offsets of 32 bits.
-pub fn is_large(texts: &[String]) -> bool {
-    texts.iter().map(|text| text.len() as u64).sum::<u64>() > i32::MAX as u64
-}
 
 /// Saves named tensors and texts as a file.
 pub fn save<N: AsRef<str>, T: ToTensor>(

@@ -11,7 +11,7 @@ use super::dtype;
 use super::file::NpyFile;
 use super::npz::Npz;
 use super::texts;
-use super::write::NpzWriter;
+use super::write::{NpzWriter, verify};
 use crate::codec::Codec;
 use crate::exported::{Exported, Keep, METADATA};
 use crate::{Losses, Options, Stored, TensorFile};
@@ -119,30 +119,4 @@ pub fn export<W: Write + Seek>(
     }
     out.nested |= nested;
     Ok(losses)
-}
-
-/// Reads all arrays and verifies their checksums, which were computed while they were written.
-pub fn verify(file: &File) -> Result<()> {
-    let npz = Npz::new(file)?;
-    tenarc::to_writer(std::io::sink(), &npz.flat()?)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::{Seek as _, SeekFrom, Write as _};
-
-    use super::*;
-
-    #[test]
-    fn what_a_disk_changed_is_found_before_a_file_takes_its_name() {
-        let mut file = tempfile::tempfile().unwrap();
-        let mut out = NpzWriter::new(&file).unwrap();
-        out.add("a", &vec![1.0f32; 1000]).unwrap();
-        out.finish().unwrap();
-        assert!(verify(&file).is_ok());
-        file.seek(SeekFrom::Start(1000)).unwrap();
-        file.write_all(&[9]).unwrap();
-        let error = verify(&file).unwrap_err();
-        assert_eq!(error.category(), tenarc::error::Category::Damaged, "{error}");
-    }
 }

@@ -49,6 +49,7 @@ mod header;
 mod input;
 mod literal;
 mod npz;
+pub(crate) mod options;
 mod part;
 mod payload;
 mod texts;
@@ -62,7 +63,8 @@ pub use archive::export;
 pub(crate) use archive::{Npy, NpzFiles};
 pub use file::NpyFile;
 pub use npz::Npz;
-pub use write::{Compression, NpzWriter, save_npz};
+pub use options::Compression;
+pub use write::{NpzWriter, save_npz};
 
 pub use super::zip::Member;
 

@@ -10,23 +10,13 @@ use tenarc::io::SyncLevel;
 use tenarc::tensor::ToTensor;
 use tenarc::{Error, Result};
 
-use super::archive::verify;
-use super::npz::SUFFIX;
+use super::npz::{Npz, SUFFIX};
+use super::options::Compression;
 use super::texts;
 use super::{emit, header};
-use crate::made;
 use crate::nested::COMMENT;
 use crate::zip::write::ZipWriter;
-
-/// How the arrays of an npz file are stored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Compression {
-    /// Not compressed, as `numpy.savez` stores them.
-    #[default]
-    Stored,
-    /// Deflated, as `numpy.savez_compressed` stores them.
-    Deflated,
-}
+use crate::{TensorFile as _, made};
 
 /// Writes an npz file array by array to any writer that can seek. After an array was written, only its name and its
 /// entry in the directory stay in memory.
@@ -180,4 +170,30 @@ pub fn save_npz<N: AsRef<str>, T: ToTensor>(
         verify(file)
     };
     made::file(path, SyncLevel::Full, |file| write(file).map_err(|error| error.in_file(path)))
+}
+
+/// Reads all arrays and verifies their checksums, which were computed while they were written.
+pub fn verify(file: &File) -> Result<()> {
+    let npz = Npz::new(file)?;
+    tenarc::to_writer(std::io::sink(), &npz.flat()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Seek as _, SeekFrom, Write as _};
+
+    use super::*;
+
+    #[test]
+    fn what_a_disk_changed_is_found_before_a_file_takes_its_name() {
+        let mut file = tempfile::tempfile().unwrap();
+        let mut out = NpzWriter::new(&file).unwrap();
+        out.add("a", &vec![1.0f32; 1000]).unwrap();
+        out.finish().unwrap();
+        assert!(verify(&file).is_ok());
+        file.seek(SeekFrom::Start(1000)).unwrap();
+        file.write_all(&[9]).unwrap();
+        let error = verify(&file).unwrap_err();
+        assert_eq!(error.category(), tenarc::error::Category::Damaged, "{error}");
+    }
 }

@@ -36,7 +36,7 @@
 //!
 //! `docs/from-parquet.md` in this crate lists how each type is converted.
 
-mod options;
+pub(crate) mod options;
 mod pages;
 mod read;
 mod source;

@@ -1,8 +1,6 @@
-//! Options for writing Parquet files.
+//! What the options for writing Parquet files choose from.
 
 use parquet::basic;
-
-use crate::Options;
 
 /// The codec that compresses the pages of a Parquet file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,31 +34,5 @@ impl Compression {
                 basic::ZstdLevel::try_new(level).map_err(super::not_written)?,
             ),
         })
-    }
-}
-
-/// Options for Parquet files.
-///
-/// ```
-/// use tenarc_convert::Options;
-/// use tenarc_convert::parquet::Compression;
-///
-/// let options = Options::default().with_table("events").with_page_compression(Compression::Gzip);
-/// # let _ = options;
-/// ```
-impl Options {
-    /// Sets how the pages of a Parquet file are compressed. The default is [Snappy](Compression::Snappy).
-    #[must_use]
-    pub fn with_page_compression(mut self, compression: Compression) -> Self {
-        self.page_compression = compression;
-        self
-    }
-
-    /// Sets the number of rows in a row group, which is at least one. By default, each value of the table becomes a row
-    /// group, or several if it has more than 1,048,576 rows.
-    #[must_use]
-    pub fn with_rows_per_group(mut self, rows: usize) -> Self {
-        self.rows_per_group = Some(rows.max(1));
-        self
     }
 }
