@@ -8,12 +8,13 @@ use tenarc::io::ReadAt;
 use tenarc::tensor::Deferred;
 use tenarc::{Result, Tensor};
 
-use super::Options;
-use super::read::{Found, Item, Reader, not_utf8};
+use super::item::{Found, Item, not_utf8};
+use super::read::Reader;
+use super::write::Format;
 use crate::codec::{Archived, Codec};
 use crate::input::{Positions, STEP, Stretch};
 use crate::support::swap_words;
-use crate::{Losses, Stored, source};
+use crate::{Losses, Options, Stored, source, values};
 
 /// The conversions of MessagePack files to archives and back. A file holds any number of values. The widths of integers
 /// are not kept, because they mean nothing in MessagePack. Arrays are read in steps while they are written to the
@@ -34,7 +35,7 @@ impl Codec for Msgpack {
     }
 
     fn write(&self, value: &dyn Stored, out: &mut dyn Write, options: &Options) -> Result<Losses> {
-        super::export(value, out, options)
+        values::export::<Format>(value, out, options)
     }
 }
 

@@ -47,6 +47,7 @@
 
 mod files;
 mod flax;
+mod item;
 mod numpy;
 mod read;
 mod write;
@@ -61,12 +62,6 @@ use super::values::{self, Each};
 use super::{Losses, Stored};
 use tenarc::de::Limits;
 use tenarc::{Result, Value};
-
-/// The key of the type, in a map that represents an extension.
-const EXTENSION: &str = "msgpack_ext";
-
-/// The key of the bytes, in a map that represents an array or an extension.
-const DATA: &str = "data";
 
 /// Reads one value. Nothing may follow it.
 ///

@@ -2,12 +2,11 @@
 
 use tenarc::de::Limits;
 use tenarc::tensor::{Order, Shape, TensorMeta};
-use tenarc::{DType, DynTensor, Error, Result, Value};
+use tenarc::{DType, Error, Result, Value};
 
-use super::read::{Found, Item};
+use super::item::{DATA, EXTENSION, Found, FoundTexts, Item};
 use crate::input::Stretch;
 use crate::numpy::{self, Texts};
-use crate::support::swap_words;
 use crate::texts::NO_SHAPE;
 
 /// The keys of a map that describes an array or a scalar.
@@ -27,8 +26,8 @@ fn named(key: &Value, name: &str) -> bool {
 pub fn is_special<T>(entries: &[(Value, T)]) -> bool {
     let has = |name| entries.iter().any(|(key, _)| named(key, name));
     let count = entries.len();
-    let data = has(super::DATA);
-    count == 2 && data && (has(COMPLEX) || has(super::EXTENSION))
+    let data = has(DATA);
+    count == 2 && data && (has(COMPLEX) || has(EXTENSION))
         || (3..=5).contains(&count) && data && has("nd") && has("type")
 }
 
@@ -38,8 +37,8 @@ pub fn recognised(mut entries: Vec<(Value, Item)>, at: u64, limits: Limits) -> R
     let known = |name: &str| entries.iter().filter(|(key, _)| named(key, name)).count() == 1;
     let fields = FIELDS.iter().filter(|name| known(name)).count();
     let whole = fields == entries.len();
-    let (nd, complex, extension) = (known("nd"), known(COMPLEX), known(super::EXTENSION));
-    let (data, dtype) = (known(super::DATA), known("type"));
+    let (nd, complex, extension) = (known("nd"), known(COMPLEX), known(EXTENSION));
+    let (data, dtype) = (known(DATA), known("type"));
     let mut take = |name: &str| {
         let (_, item) = entries.iter_mut().find(|(key, _)| named(key, name))?;
         Some(std::mem::replace(item, Item::Plain(Value::Null)))
@@ -51,7 +50,7 @@ pub fn recognised(mut entries: Vec<(Value, Item)>, at: u64, limits: Limits) -> R
         };
     }
     if entries.len() == 2 && data && complex {
-        let text = entries.iter_mut().find(|(key, _)| named(key, super::DATA));
+        let text = entries.iter_mut().find(|(key, _)| named(key, DATA));
         let parsed = match text.map(|(_, item)| &*item) {
             Some(Item::Plain(Value::Text(text))) => complex_of(text),
             Some(Item::Bytes(Stretch::Held(text))) => {
@@ -68,7 +67,7 @@ pub fn recognised(mut entries: Vec<(Value, Item)>, at: u64, limits: Limits) -> R
     }
     if entries.len() == 2 && data && extension {
         // Extensions are read as such maps. If this map were accepted, it would be written as an extension.
-        let name = super::EXTENSION;
+        let name = EXTENSION;
         return Err(Error::data(format!(
             "a map with only the keys `{name}` and `data` is reserved for extensions"
         )));
@@ -129,7 +128,7 @@ fn found(
         None if !array => Vec::new(),
         _ => return Err(Error::syntax("expected an array of dimensions for `shape`")),
     };
-    let data = match take(super::DATA) {
+    let data = match take(DATA) {
         Some(Item::Bytes(data)) => data,
         // Old packers write bytes as strings.
         Some(Item::Raw(bytes, _)) => Stretch::Held(bytes),
@@ -201,52 +200,6 @@ fn float_of(text: &str) -> Option<f64> {
     let plain = text.trim_start_matches(['+', '-']);
     let known = matches!(plain, "nan" | "inf") || plain.starts_with(|c: char| c.is_ascii_digit());
     known.then(|| text.parse().ok()).flatten()
-}
-
-/// A string array of numpy. Its texts all have the same width.
-pub struct FoundTexts {
-    texts: Texts,
-    shape: Vec<usize>,
-    pub data: Stretch,
-}
-
-impl FoundTexts {
-    pub fn count(&self) -> u64 {
-        self.data.len() / self.texts.byte_len().max(1) as u64
-    }
-
-    /// Returns the texts as nested arrays. `bytes` are those of `data`. A text that is not UTF-8 becomes a byte string.
-    pub fn value(&self, bytes: &[u8]) -> Result<Value> {
-        let mut texts = bytes.chunks_exact(self.texts.byte_len().max(1)).map(|text| {
-            let text = String::from_utf8(self.texts.decode(text)?);
-            Ok(text.map_or_else(|error| Value::Bytes(error.into_bytes()), Value::Text))
-        });
-        nested(&self.shape, &mut texts)
-    }
-}
-
-fn nested(shape: &[usize], texts: &mut dyn Iterator<Item = Result<Value>>) -> Result<Value> {
-    match shape {
-        [] => texts.next().unwrap_or_else(|| Err(Error::eof("a text of an array"))),
-        [len, rest @ ..] => {
-            (0..*len).map(|_| nested(rest, texts)).collect::<Result<_>>().map(Value::Array)
-        }
-    }
-}
-
-impl Found {
-    /// Returns the tensor. Fails if its bytes remain in the source.
-    pub fn into_tensor(self) -> Result<DynTensor> {
-        let Stretch::Held(mut bytes) = self.data else {
-            return Err(Error::data("the bytes of a tensor were not read"));
-        };
-        if self.big_endian {
-            swap_words(&mut bytes, self.meta.dtype.word());
-        }
-        let TensorMeta { dtype, shape, order } = self.meta;
-        let tensor = DynTensor::new(dtype, &shape, order, bytes);
-        tensor.map_err(|error| error.at(self.at))
-    }
 }
 
 #[cfg(test)]

@@ -4,34 +4,12 @@ use std::collections::HashSet;
 
 use rmp::Marker;
 use tenarc::de::Limits;
-use tenarc::tensor::TensorMeta;
 use tenarc::{Error, Result, Value};
 
-use super::flax;
-use super::numpy::{self, FoundTexts};
+use super::item::{DATA, EXTENSION, Found, Item};
+use super::{flax, numpy};
 use crate::input::{Input, Source, Stretch};
 use crate::values::ReadValues;
-
-/// A value that was read. The bytes of long byte strings and arrays may remain in the source, to be read later.
-pub enum Item {
-    Plain(Value),
-    /// A string that is not UTF-8, and its offset. Old packers write bytes in this form.
-    Raw(Vec<u8>, u64),
-    Bytes(Stretch),
-    Array(Vec<Item>),
-    Map(Vec<(Value, Item)>),
-    Tensor(Box<Found>),
-    Texts(Box<FoundTexts>),
-}
-
-/// An array, a scalar or a complex number that becomes a tensor.
-pub struct Found {
-    pub meta: TensorMeta,
-    pub big_endian: bool,
-    pub data: Stretch,
-    /// The offset of the map or extension that describes it.
-    pub at: u64,
-}
 
 /// Reads one MessagePack value after the other.
 pub struct Reader<S> {
@@ -158,8 +136,8 @@ impl<S: Source> Reader<S> {
             return Ok(numpy::complex_number(re, im, at));
         }
         Ok(Item::Plain(Value::Map(vec![
-            (Value::Text(super::EXTENSION.to_owned()), Value::Integer(kind.into())),
-            (Value::Text(super::DATA.to_owned()), Value::Bytes(data)),
+            (Value::Text(EXTENSION.to_owned()), Value::Integer(kind.into())),
+            (Value::Text(DATA.to_owned()), Value::Bytes(data)),
         ])))
     }
 
@@ -205,44 +183,5 @@ impl<S: Source> Reader<S> {
             self.input.charge(found.data.len().saturating_add(values))?;
         }
         Ok(item)
-    }
-}
-
-#[cold]
-pub fn not_utf8(at: u64) -> Error {
-    Error::syntax("a string is not UTF-8").at(at)
-}
-
-impl Item {
-    /// Returns the value. Fails if a part of it remains in the source.
-    pub fn into_value(self) -> Result<Value> {
-        Ok(match self {
-            Self::Plain(value) => value,
-            Self::Raw(_, at) => return Err(not_utf8(at)),
-            Self::Bytes(Stretch::Held(bytes)) => Value::Bytes(bytes),
-            Self::Bytes(Stretch::At { .. }) => {
-                return Err(Error::data("the bytes of a byte string were not read"));
-            }
-            Self::Array(items) => {
-                let values = items.into_iter().enumerate().map(|(index, item)| {
-                    item.into_value().map_err(|error| error.in_index(index as u64))
-                });
-                Value::Array(values.collect::<Result<_>>()?)
-            }
-            Self::Map(entries) => {
-                let entries = entries.into_iter().map(|(key, item)| match item.into_value() {
-                    Ok(value) => Ok((key, value)),
-                    Err(error) => Err(error.in_field(key.to_step())),
-                });
-                Value::Map(entries.collect::<Result<_>>()?)
-            }
-            Self::Tensor(found) => Value::Tensor(Box::new(found.into_tensor()?)),
-            Self::Texts(found) => match &found.data {
-                Stretch::Held(bytes) => found.value(bytes)?,
-                Stretch::At { .. } => {
-                    return Err(Error::data("the bytes of a string array were not read"));
-                }
-            },
-        })
     }
 }

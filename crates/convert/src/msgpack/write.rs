@@ -10,11 +10,14 @@ use tenarc::tensor::Order;
 use tenarc::{DType, DynTensor, Error, Result, Value};
 
 use super::flax;
+use super::item::{DATA, EXTENSION};
 use super::numpy::is_special;
+use super::read::Reader;
 use crate::Losses;
+use crate::input::Stream;
 use crate::numpy::descr_of;
 use crate::saved::{Fetch, Node, Path, Tree, unpacked};
-use crate::values::WriteValue;
+use crate::values::{WriteValue, only};
 
 /// MessagePack as a format for [`WriteValue`].
 pub struct Format;
@@ -148,7 +151,7 @@ impl Writer<'_> {
     /// Writes a map as an extension, if it has the form in which extensions are read. Returns whether it has this form.
     fn as_extension<T: Tree>(&mut self, entries: &[(Value, T)]) -> Result<bool> {
         let [(kind, number), (data, bytes)] = entries else { return Ok(false) };
-        if kind.as_str() != Some(super::EXTENSION) || data.as_str() != Some(super::DATA) {
+        if kind.as_str() != Some(EXTENSION) || data.as_str() != Some(DATA) {
             return Ok(false);
         }
         let fetch = self.fetch;
@@ -284,7 +287,7 @@ fn as_read(key: &Value, written: &[u8]) -> Result<Vec<u8>> {
     if key.as_str().is_some() {
         return tenarc::to_vec(key);
     }
-    match super::read(written) {
+    match only(Reader::new(Stream(written), Limits::default()), "a MessagePack value") {
         Ok(key) => tenarc::to_vec(&key),
         // A map of the form of an array that is none: a reader refuses it wherever it stands.
         Err(_) => Ok(written.to_vec()),
