@@ -6,9 +6,10 @@ use tenarc::error::Category;
 use tenarc::io::ReadAt;
 use tenarc::{Error, Result};
 
+use super::contents::read_at;
 use super::{
-    CENTRAL_LEN, END_LEN, END64_LEN, Fields, LOCAL_LEN, LOCATOR64_LEN, Member, flag, read_at,
-    signature, widened,
+    CENTRAL_LEN, END_LEN, END64_LEN, Fields, LOCAL_LEN, LOCATOR64_LEN, Member, flag, signature,
+    widened,
 };
 use crate::shown::shown;
 use crate::support::unsupported;

@@ -15,8 +15,6 @@ pub use bytes::Bytes;
 pub use contents::Contents;
 pub use directory::Directory;
 
-use contents::read_at;
-
 /// The signatures of the records.
 mod signature {
     pub const LOCAL: [u8; 4] = *b"PK\x03\x04";
