@@ -44,7 +44,7 @@ pub enum Part<'a> {
     #[cfg(feature = "hdf5")]
     Null,
     #[cfg(feature = "torch")]
-    Plain(crate::torch::Plain<'a>),
+    Plain(crate::torch::value::Plain<'a>),
 }
 
 impl<'a> Part<'a> {

@@ -8,7 +8,6 @@ use tenarc::error::Category;
 use tenarc::io::ReadAt;
 use tenarc::{Error, Result};
 
-use super::layout::Home;
 use super::legacy::{self, Storages};
 use super::pickle::{Machine, Value};
 use crate::zip::{Bytes as _, Contents, Directory, Member};
@@ -57,6 +56,17 @@ pub struct Container {
     pub is_program: bool,
     /// The storages of a file that is not a zip file.
     pub storages: Storages,
+}
+
+/// The place of a storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Home {
+    /// The member of the zip file with this number.
+    Member(usize),
+    /// The bytes from this position on, in a file that is not a zip file.
+    Raw(u64),
+    /// The object of the pickle with this number.
+    Object(usize),
 }
 
 /// The values that the pickles of a file make.

@@ -3,8 +3,8 @@
 use tenarc::Result;
 use tenarc::tensor::Deferred;
 
-use super::pickle::{Object, Pickle, Rebuilt, Value};
-use super::tree::{Leaf, Tree, lost, object};
+use super::pickle::{Object, Pickle, Rebuilt, Value, lost, object};
+use super::tree::{Leaf, Tree};
 use super::value::Plain;
 use crate::as_value::{AsValue, Part};
 use crate::nested::{Key, Node};

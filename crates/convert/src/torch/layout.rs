@@ -3,7 +3,7 @@
 use tenarc::tensor::{Order, Shape, TensorInfo, TensorMeta};
 use tenarc::{DType, Error, Result};
 
-use super::container::Container;
+use super::container::{Container, Home};
 use super::pickle::{At, Object, Rebuilt, Signs};
 use crate::source::in_memory;
 use crate::support::swap_words;
@@ -26,17 +26,6 @@ pub struct Place {
     swapped: usize,
     pub signs: Signs,
     is_complex: bool,
-}
-
-/// The place of a storage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Home {
-    /// The member of the zip file with this number.
-    Member(usize),
-    /// The bytes from this position on, in a file that is not a zip file.
-    Raw(u64),
-    /// The object of the pickle with this number.
-    Object(usize),
 }
 
 impl Place {

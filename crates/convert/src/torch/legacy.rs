@@ -10,7 +10,7 @@ use tenarc::error::Category;
 use tenarc::io::ReadAt;
 use tenarc::{Error, Result};
 
-use super::pickle::{At, Machine, Object, Value};
+use super::pickle::{At, Heap, Machine, Object, Value};
 use crate::source;
 
 /// The magic number as a pickle of any protocol ends: `LONG1` with 10 bytes, and `STOP`. It must end within the first
@@ -65,7 +65,7 @@ pub fn read<S: ReadAt + ?Sized>(source: &S, machine: &mut Machine) -> Result<(Va
     next(machine, "machine")?;
     let root = next(machine, "value")?;
     let names = next(machine, "names of storages")?;
-    let storages = storages(source, machine, names, at, size)?;
+    let storages = storages(source, &machine.heap, names, at, size)?;
     Ok((root, storages))
 }
 
@@ -82,11 +82,11 @@ fn pickle<S: ReadAt + ?Sized>(
     let mut window = if source.contents().is_some() { left } else { left.min(WINDOW) };
     loop {
         let bytes = source::bytes(source, at, window)?;
-        let before = machine.state();
+        let before = machine.heap.state();
         match machine.read_first(&bytes, "") {
             Ok((value, len)) => return Ok((value, len as u64)),
             Err(error) if error.category() == Category::Eof && window < left => {
-                machine.restore(before);
+                machine.heap.restore(before);
                 window = window.saturating_mul(4).min(left);
             }
             Err(error) if error.category() == Category::Eof && left == MAX_PICKLE => {
@@ -100,15 +100,15 @@ fn pickle<S: ReadAt + ?Sized>(
 
 fn storages<S: ReadAt + ?Sized>(
     source: &S,
-    machine: &Machine,
+    heap: &Heap,
     names: Value,
     mut at: u64,
     size: u64,
 ) -> Result<Storages> {
     let wrong = || Error::data("expected a list of the names of storages");
-    let Some(Object::List(names)) = machine.object(names) else { return Err(wrong()) };
+    let Some(Object::List(names)) = heap.object(names) else { return Err(wrong()) };
     let mut known = HashMap::new();
-    for object in &machine.objects {
+    for object in &heap.objects {
         if let Object::Storage(storage) = object
             && let At::Member(name) = &storage.at
         {
@@ -117,7 +117,7 @@ fn storages<S: ReadAt + ?Sized>(
     }
     let mut found = Storages::default();
     for name in names {
-        let Some(Object::Text(name)) = machine.object(*name) else { return Err(wrong()) };
+        let Some(Object::Text(name)) = heap.object(*name) else { return Err(wrong()) };
         let fail = |error: Error| error.at(at).in_field(format!("storage {}", name.escape_debug()));
         let storage = known.get(&**name).ok_or_else(|| {
             fail(Error::data("the value uses no storage of this name and a known type"))

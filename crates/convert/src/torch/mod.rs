@@ -49,7 +49,7 @@ mod plain;
 mod sharded;
 mod stores;
 mod tree;
-mod value;
+pub(crate) mod value;
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -59,7 +59,6 @@ pub use distributed::{Distributed, distributed_metadata, open_distributed};
 pub use file::TorchFile;
 pub use legacy::is_legacy;
 pub use sharded::{Sharded, open_sharded};
-pub(crate) use value::Plain;
 
 use super::codec::Codec;
 use super::{Options, TensorFile};

@@ -6,8 +6,8 @@ use std::mem::take;
 
 use tenarc::{Error, Result};
 
-use super::pickle::{Dict, Instance, Object, Origin, Pickle, Rebuilt, Value};
-use super::tree::{object, step};
+use super::pickle::{Dict, Instance, Object, Origin, Pickle, Rebuilt, Value, object};
+use super::tree::step;
 
 /// The number of attributes that may be copied from the states of objects. Many objects may share one long state, and
 /// each gets a copy of it. So without a limit, a small pickle could take much memory.

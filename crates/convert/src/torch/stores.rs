@@ -7,9 +7,9 @@ use tenarc::io::ReadAt;
 use tenarc::tensor::TensorInfo;
 use tenarc::{Error, Result};
 
-use super::container::{Container, stored};
+use super::container::{Container, Home, stored};
 use super::gather;
-use super::layout::{Home, Place};
+use super::layout::Place;
 use super::pickle::Object;
 use crate::support::{STEP, alloc_budget};
 use crate::zip::{Bytes as _, Contents, Member};

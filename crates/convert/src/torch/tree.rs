@@ -7,7 +7,7 @@ use tenarc::de::Limits;
 use tenarc::inspect::Paths;
 use tenarc::{Error, Result};
 
-use super::pickle::{Dict, Lost, Object, Origin, Pickle, Value};
+use super::pickle::{Dict, Lost, Object, Origin, Pickle, Value, lost, object};
 use super::value::Plain;
 use crate::Losses;
 
@@ -145,26 +145,11 @@ fn too_deep() -> Error {
     Error::limit(format!("the pickle nests more than {MAX_DEPTH} levels"))
 }
 
-pub fn object(objects: &[Object], value: Value) -> Option<&Object> {
-    match value {
-        Value::Object(number) => objects.get(number),
-        _ => None,
-    }
-}
-
 /// Returns a key as a step of a path. `None` if the key is neither a text nor an integer.
 pub fn step(objects: &[Object], key: Value) -> Option<Cow<'_, str>> {
     match (key, object(objects, key)) {
         (Value::Int(number), _) => Some(number.to_string().into()),
         (_, Some(Object::Text(text))) => Some((&**text).into()),
-        _ => None,
-    }
-}
-
-/// Returns the description of a lost object. `None` if the object is not lost.
-pub fn lost(objects: &[Object], value: Value) -> Option<&Lost> {
-    match object(objects, value)? {
-        Object::Lost(lost) => Some(lost),
         _ => None,
     }
 }

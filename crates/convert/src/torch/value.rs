@@ -3,8 +3,7 @@
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use tenarc::Result;
 
-use super::pickle::{Object, Value};
-use super::tree::{lost, object};
+use super::pickle::{Object, Value, lost, object};
 
 /// A value of the pickle that contains no tensors. Lost parts of it are left out of maps, and are null in arrays.
 #[derive(Debug)]

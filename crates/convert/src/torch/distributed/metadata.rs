@@ -8,6 +8,7 @@ use tenarc::{DType, Error, Result};
 
 use super::chunks::Chunk;
 use super::files::Span;
+use super::nesting::Step;
 use super::python::Reader;
 use crate::Losses;
 use crate::support::unsupported;
@@ -31,14 +32,6 @@ pub struct Item {
     pub kind: Kind,
 }
 
-/// A step of a path.
-pub enum Step {
-    /// A key of a map.
-    Key(Box<str>),
-    /// An index of a list.
-    Index(usize),
-}
-
 /// The kind of an item, and where it is stored.
 pub enum Kind {
     /// A tensor and its chunks, without those that have no elements.
@@ -59,7 +52,7 @@ type Parts<'a> = HashMap<Key<'a>, (Span, bool)>;
 pub fn read(bytes: &[u8]) -> Result<Metadata> {
     let mut machine = Machine::for_metadata();
     let root = machine.read(bytes, "")?;
-    let reader = Reader(&machine);
+    let reader = Reader(&machine.heap);
     let fields = reader.attributes(root, "Metadata")?;
     version(reader, reader.entry(fields, "version"))?;
     let mut metadata = Metadata::default();

@@ -28,10 +28,9 @@ use self::nesting::Nesting;
 use super::container::{Container, Roots};
 use super::content::Content;
 use super::layout::{self, Place};
-use super::pickle::{self, At, Machine, Object, Rebuilt, Storage, Value};
+use super::pickle::{self, At, Machine, Object, Rebuilt, Storage, Value, object};
 use super::plain;
 use super::stores::{Stores, check_limits, check_sum};
-use super::tree::object;
 use crate::as_value::AsValue;
 use crate::elements::collected;
 use crate::support::{STEP, parent, reserve};
@@ -153,7 +152,7 @@ impl Distributed {
             added.map_err(|error| error.in_field(name))?;
         }
         let Opening { mut machine, mut chunks, objects, spans, .. } = opening;
-        let root = nesting.finish(&mut machine)?;
+        let root = nesting.finish(&mut machine.heap)?;
         let mut pickle = machine.finish(root);
         plain::simplify(&mut pickle)?;
         let content = Content::new(pickle, losses)?;
@@ -458,22 +457,22 @@ impl Opening<'_> {
                 chunks.iter().try_for_each(|chunk| self.files.check(chunk.span))?;
                 let tensor = described(self.chunks.len(), &meta);
                 self.chunks.push(Some((meta, chunks)));
-                self.machine.add(Object::Tensor(Box::new(tensor)))
+                self.machine.heap.add(Object::Tensor(Box::new(tensor)))
             }
             Kind::Object(span) => {
                 self.files.check(span)?;
                 let slice = self.files.open(span)?;
-                let first = self.machine.objects.len();
+                let first = self.machine.heap.objects.len();
                 let read = contents(&slice, &mut self.machine);
                 let (container, root) = read.map_err(|error| self.files.locate(span, error))?;
-                let new = self.machine.objects.get(first..).unwrap_or_default();
+                let new = self.machine.heap.objects.get(first..).unwrap_or_default();
                 if new.iter().any(|new| matches!(new, Object::Tensor(_) | Object::Storage(_))) {
                     self.objects.push(Held { first, span, container });
                 }
                 self.spans.push(span);
                 Ok(root)
             }
-            Kind::Lost(why) => self.machine.add(Object::lost_tensor(why)),
+            Kind::Lost(why) => self.machine.heap.add(Object::lost_tensor(why)),
         }
     }
 }

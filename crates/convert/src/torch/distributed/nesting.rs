@@ -4,12 +4,19 @@ use std::collections::{BTreeMap, HashMap};
 
 use tenarc::{Error, Result};
 
-use super::metadata::Step;
-use crate::torch::pickle::{Machine, Object, Value};
+use crate::torch::pickle::{Heap, Object, Value};
 
 /// The most items of lists that the checkpoint does not have. torch leaves out empty containers, so a list may lack some
 /// of its items.
 const MAX_GAPS: usize = 1 << 16;
+
+/// A step of a path.
+pub enum Step {
+    /// A key of a map.
+    Key(Box<str>),
+    /// An index of a list.
+    Index(usize),
+}
 
 /// The value of a checkpoint while it is put together. A node comes after the node that contains it.
 pub struct Nesting(Vec<Node>);
@@ -64,8 +71,8 @@ impl Nesting {
         Ok(())
     }
 
-    /// Adds the whole value to the objects of a machine.
-    pub fn finish(self, machine: &mut Machine) -> Result<Value> {
+    /// Adds the whole value to the objects of a heap.
+    pub fn finish(self, heap: &mut Heap) -> Result<Value> {
         let mut gaps = MAX_GAPS;
         let mut values = vec![Value::None; self.0.len()];
         // Backwards, so that the contents of a container are made before it.
@@ -76,9 +83,9 @@ impl Nesting {
                 Node::Map(keys, _) => {
                     let mut entries = Vec::with_capacity(keys.len());
                     for (key, number) in keys {
-                        entries.push((machine.add(Object::Text(key))?, value(number)));
+                        entries.push((heap.add(Object::Text(key))?, value(number)));
                     }
-                    machine.add(Object::of_entries(entries))?
+                    heap.add(Object::of_entries(entries))?
                 }
                 Node::List(items) => {
                     let len = items.last_key_value().map_or(0, |(last, _)| last.saturating_add(1));
@@ -91,7 +98,7 @@ impl Nesting {
                             *place = value(number);
                         }
                     }
-                    machine.add(Object::List(list))?
+                    heap.add(Object::List(list))?
                 }
             };
             if let Some(place) = values.get_mut(number) {

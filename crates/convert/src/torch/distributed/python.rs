@@ -2,9 +2,9 @@
 
 use tenarc::{Error, Result};
 
-use super::metadata::Step;
+use super::nesting::Step;
 use crate::nested::MAX_STEPS;
-use crate::torch::pickle::{self, Machine, Object, Value};
+use crate::torch::pickle::{self, Heap, Object, Value};
 
 /// The start of the names of torch's classes. Their modules were moved more than once.
 const MODULES: &str = "torch.distributed.";
@@ -12,9 +12,9 @@ const MODULES: &str = "torch.distributed.";
 /// The most attributes of an object of torch. Its classes have at most seven.
 const MAX_ATTRIBUTES: usize = 64;
 
-/// A pickle that was read.
+/// The objects of a pickle that was read.
 #[derive(Clone, Copy)]
-pub struct Reader<'a>(pub &'a Machine);
+pub struct Reader<'a>(pub &'a Heap);
 
 impl<'a> Reader<'a> {
     pub fn object(self, value: Value) -> Option<&'a Object> {

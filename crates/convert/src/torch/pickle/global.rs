@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use tenarc::DType;
 
-use super::object::Kind;
-use super::parts;
+use super::storage::Kind;
 
 /// A function or a type of Python.
 #[derive(Clone, Debug)]
@@ -131,7 +130,7 @@ pub fn find(module: &str, name: &str) -> Global {
         ("numpy.core.numeric" | "numpy._core.numeric", "_frombuffer") => Meaning::NumpyBuffer,
         ("torch.storage" | "torch", "UntypedStorage") => Meaning::Storage(Kind::Untyped),
         ("torch" | "torch.cuda", name) => {
-            of_torch(name).or_else(|| parts::storage(name)).unwrap_or(Meaning::Unknown)
+            of_torch(name).or_else(|| quantised(name)).unwrap_or(Meaning::Unknown)
         }
         _ => Meaning::Unknown,
     };
@@ -146,4 +145,15 @@ fn of_torch(name: &str) -> Option<Meaning> {
         }
         _ => None,
     })
+}
+
+/// Returns the meaning of the class of a storage of quantised integers.
+fn quantised(name: &str) -> Option<Meaning> {
+    let dtype = match name {
+        "QInt8Storage" => DType::I8,
+        "QUInt8Storage" => DType::U8,
+        "QInt32Storage" => DType::I32,
+        _ => return None,
+    };
+    Some(Meaning::Storage(Kind::Typed(dtype)))
 }

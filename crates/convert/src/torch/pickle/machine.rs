@@ -4,22 +4,10 @@ use std::collections::HashMap;
 
 use tenarc::{Error, Result};
 
-use super::build;
-use super::global;
+use super::heap::{Heap, Made};
 use super::input::Input;
 use super::object::{Dict, Object, Origin, Value};
-
-/// The most opcodes that are run for all pickles of a file. Each makes at most one object, value or entry. torch writes
-/// about twenty for a tensor. The entries of a state that an object is given count as opcodes, too.
-const MAX_OPERATIONS: u32 = 1 << 22;
-
-/// The most bytes that the objects of all pickles may take. The length of a pickle does not limit this, because an
-/// opcode may copy an object.
-const MAX_COST: usize = 128 << 20;
-
-/// How many times these limits are the limits for the metadata of a distributed checkpoint. torch writes about sixty
-/// opcodes for each part of a tensor.
-const FOR_METADATA: u8 = 4;
+use super::{build, global};
 
 /// A pickle that was read.
 #[derive(Debug)]
@@ -38,40 +26,17 @@ pub struct Pickle {
 /// The state of the machine between two opcodes. Several pickles can be read one after the other; objects stay.
 #[derive(Default)]
 pub struct Machine {
-    pub objects: Vec<Object>,
+    pub heap: Heap,
     stack: Vec<Value>,
     /// The height of the stack at each mark.
     marks: Vec<usize>,
     memo: HashMap<u32, Value>,
-    /// The bytes that all objects take.
-    cost: usize,
-    /// The number of opcodes that were run, and of entries of states.
-    operations: u32,
-    pub has_sets: bool,
-    /// Whether flags of buffers were left out.
-    pub has_flags: bool,
-    /// The start of the names of storages.
-    pub folder: &'static str,
-    /// Whether the limits are [`FOR_METADATA`] times as high.
-    is_metadata: bool,
-}
-
-/// A state that a [`Machine`] can go back to.
-#[derive(Clone, Copy, Debug)]
-pub struct State {
-    objects: usize,
-    cost: usize,
-    operations: u32,
 }
 
 impl Machine {
     /// Creates a machine for the metadata of a distributed checkpoint, which may be longer than other pickles.
     pub fn for_metadata() -> Self {
-        Self { is_metadata: true, ..Self::default() }
-    }
-
-    fn times(&self) -> u8 {
-        if self.is_metadata { FOR_METADATA } else { 1 }
+        Self { heap: Heap::for_metadata(), ..Self::default() }
     }
 
     /// Reads a pickle that fills `bytes`, and returns its value. The names of its storages start with `folder`.
@@ -91,12 +56,11 @@ impl Machine {
         self.stack.clear();
         self.marks.clear();
         self.memo.clear();
-        self.folder = folder;
+        self.heap.folder = folder;
         let mut input = Input::new(bytes);
-        let most = MAX_OPERATIONS.saturating_mul(self.times().into());
-        while self.operations < most {
-            self.operations += 1;
+        loop {
             let at = input.position();
+            self.heap.count().map_err(|error| error.at(at))?;
             let code = input.u8()?;
             if code == b'.' {
                 let root = self.end().map_err(|error| error.at(at))?;
@@ -104,25 +68,6 @@ impl Machine {
             }
             self.step(code, &mut input).map_err(|error| error.at(at))?;
         }
-        let what = format!("the pickle has more than {most} opcodes and entries of states");
-        Err(Error::limit(what).at(input.position()))
-    }
-
-    /// Counts work that is not bounded by the opcode that asks for it, as so many opcodes.
-    pub fn charge(&mut self, steps: usize) {
-        self.operations = self.operations.saturating_add(steps.try_into().unwrap_or(u32::MAX));
-    }
-
-    /// Returns the current state, for [`restore`](Self::restore).
-    pub fn state(&self) -> State {
-        State { objects: self.objects.len(), cost: self.cost, operations: self.operations }
-    }
-
-    /// Forgets the objects that were made after `state`, after a pickle was only read in part. This is enough, because
-    /// a pickle cannot change the objects of those before it.
-    pub fn restore(&mut self, State { objects, cost, operations }: State) {
-        self.objects.truncate(objects);
-        (self.cost, self.operations) = (cost, operations);
     }
 
     fn end(&mut self) -> Result<Value> {
@@ -135,7 +80,7 @@ impl Machine {
 
     /// Returns the pickle whose value is `root`.
     pub fn finish(self, root: Value) -> Pickle {
-        let Self { objects, has_sets, has_flags, .. } = self;
+        let Heap { objects, has_sets, has_flags, .. } = self.heap;
         Pickle { objects, root, has_sets, has_flags, origins: HashMap::new() }
     }
 
@@ -247,7 +192,7 @@ impl Machine {
             }
             // EMPTY_SET, ADDITEMS, FROZENSET
             0x8f => {
-                self.has_sets = true;
+                self.heap.has_sets = true;
                 self.make(Object::List(Vec::new()))
             }
             0x90 => {
@@ -255,7 +200,7 @@ impl Machine {
                 self.append(&values)
             }
             0x91 => {
-                self.has_sets = true;
+                self.heap.has_sets = true;
                 let values = self.marked()?;
                 self.make(Object::List(values))
             }
@@ -278,7 +223,7 @@ impl Machine {
             }
             0x93 => {
                 let (name, module) = (self.pop()?, self.pop()?);
-                match (self.object(module), self.object(name)) {
+                match (self.heap.object(module), self.heap.object(name)) {
                     (Some(Object::Text(module)), Some(Object::Text(name))) => {
                         let found = global::find(module, name);
                         self.make(Object::Global(found))
@@ -289,27 +234,27 @@ impl Machine {
             // REDUCE, NEWOBJ, NEWOBJ_EX, BUILD, BINPERSID
             b'R' => {
                 let (arguments, function) = (self.pop()?, self.pop()?);
-                let made = build::call(self, function, arguments)?;
+                let made = build::call(&mut self.heap, function, arguments)?;
                 self.made(made)
             }
             0x81 => {
                 let (arguments, class) = (self.pop()?, self.pop()?);
-                let made = build::new(self, class, arguments)?;
+                let made = build::new(&self.heap, class, arguments)?;
                 self.make(made)
             }
             0x92 => {
                 let (named, arguments, class) = (self.pop()?, self.pop()?, self.pop()?);
-                let made = build::new_with(self, class, arguments, named)?;
+                let made = build::new_with(&mut self.heap, class, arguments, named)?;
                 self.make(made)
             }
             b'b' => {
                 let state = self.pop()?;
                 let target = self.top()?;
-                build::state(self, target, state)
+                build::state(&mut self.heap, target, state)
             }
             b'Q' => {
                 let id = self.pop()?;
-                let made = build::of_id(self, id)?;
+                let made = build::of_id(&self.heap, id)?;
                 self.made(made)
             }
             0x82..=0x84 => Err(Error::data(
@@ -328,20 +273,6 @@ impl Machine {
         }
     }
 
-    pub fn object(&self, value: Value) -> Option<&Object> {
-        match value {
-            Value::Object(number) => self.objects.get(number),
-            _ => None,
-        }
-    }
-
-    pub fn object_mut(&mut self, value: Value) -> Option<&mut Object> {
-        match value {
-            Value::Object(number) => self.objects.get_mut(number),
-            _ => None,
-        }
-    }
-
     // Returns a result, because every arm of `step` does.
     #[allow(clippy::unnecessary_wraps)]
     fn push(&mut self, value: Value) -> Result<()> {
@@ -351,26 +282,14 @@ impl Machine {
 
     /// Adds an object, and pushes it onto the stack.
     fn make(&mut self, object: Object) -> Result<()> {
-        let made = self.add(object)?;
+        let made = self.heap.add(object)?;
         self.push(made)
     }
 
-    /// Adds an object, but does not push it onto the stack.
-    pub fn add(&mut self, object: Object) -> Result<Value> {
-        self.cost = self.cost.saturating_add(object.cost());
-        let most = MAX_COST.saturating_mul(self.times().into());
-        if self.cost > most {
-            let what = format!("the pickle makes more than {most} bytes of objects");
-            return Err(Error::limit(what));
-        }
-        self.objects.push(object);
-        Ok(Value::Object(self.objects.len() - 1))
-    }
-
-    fn made(&mut self, made: build::Made) -> Result<()> {
+    fn made(&mut self, made: Made) -> Result<()> {
         match made {
-            build::Made::New(object) => self.make(object),
-            build::Made::Old(value) => self.push(value),
+            Made::New(object) => self.make(object),
+            Made::Old(value) => self.push(value),
         }
     }
 
@@ -409,7 +328,7 @@ impl Machine {
 
     fn append(&mut self, values: &[Value]) -> Result<()> {
         let target = self.top()?;
-        match self.object_mut(target) {
+        match self.heap.object_mut(target) {
             Some(Object::List(list)) => list.extend_from_slice(values),
             Some(Object::Instance(instance)) => instance.items.extend_from_slice(values),
             Some(Object::Lost(_)) => {}
@@ -421,7 +340,7 @@ impl Machine {
     fn set(&mut self, values: &[Value]) -> Result<()> {
         let entries = pairs(values)?;
         let target = self.top()?;
-        match self.object_mut(target) {
+        match self.heap.object_mut(target) {
             Some(Object::Dict(dict)) => dict.entries.extend(entries),
             Some(Object::Instance(instance)) => instance.entries.extend(entries),
             Some(Object::Lost(_)) => {}

@@ -6,13 +6,17 @@
 
 mod build;
 mod global;
+mod heap;
 mod input;
 mod machine;
 mod numpy;
 mod object;
 mod parts;
+mod storage;
+mod tensor;
 
-pub use build::sizes;
 pub use global::Meaning;
+pub use heap::{Heap, sizes};
 pub use machine::{Machine, Pickle};
-pub use object::{At, Dict, Instance, Kind, Lost, Object, Origin, Rebuilt, Signs, Storage, Value};
+pub use object::{Dict, Instance, Lost, Object, Origin, Value, lost, object};
+pub use storage::{At, Kind, Rebuilt, Signs, Storage};

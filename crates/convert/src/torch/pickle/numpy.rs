@@ -5,32 +5,28 @@ use std::sync::Arc;
 use half::f16;
 use tenarc::{DType, Result};
 
-use super::build::{Made, sizes, tuple};
 use super::global::Meaning;
-use super::machine::Machine;
-use super::object::{At, Instance, Kind, Object, Rebuilt, Signs, Storage, Value};
+use super::heap::{Heap, Made, sizes, tuple};
+use super::object::{Instance, Object, Value};
+use super::storage::{At, Kind, Rebuilt, Signs, Storage};
 use crate::numpy;
 
 /// Returns the array that an object becomes when it gets its state. The state is a version, the shape, the dtype,
 /// whether the order is column-major, and the bytes. `None` if the object is not an array, or if tensors do not have
 /// its dtype.
-pub fn array_of_state(
-    machine: &Machine,
-    instance: &Instance,
-    state: Value,
-) -> Result<Option<Object>> {
-    let function = machine.object(instance.function);
+pub fn array_of_state(heap: &Heap, instance: &Instance, state: Value) -> Result<Option<Object>> {
+    let function = heap.object(instance.function);
     let is_array = matches!(function, Some(Object::Global(global)) if matches!(global.meaning, Meaning::NumpyArray));
-    let Some(Object::Tuple(arguments)) = machine.object(instance.arguments) else {
+    let Some(Object::Tuple(arguments)) = heap.object(instance.arguments) else {
         return Ok(None);
     };
-    let class = arguments.first().and_then(|class| machine.object(*class));
+    let class = arguments.first().and_then(|class| heap.object(*class));
     let is_plain =
         matches!(class, Some(Object::Global(global)) if &*global.name == "numpy.ndarray");
-    match machine.object(state) {
+    match heap.object(state) {
         Some(Object::Tuple(values)) if is_array && is_plain => match values[..] {
             [_, shape, dtype, Value::Bool(is_fortran), data] => {
-                array(machine, dtype, shape, is_fortran, data)
+                array(heap, dtype, shape, is_fortran, data)
             }
             _ => Ok(None),
         },
@@ -39,29 +35,28 @@ pub fn array_of_state(
 }
 
 /// Returns the array that `_frombuffer` makes of these arguments. `None` if tensors do not have its dtype or order.
-pub fn array_of_buffer(machine: &Machine, arguments: &[Value]) -> Result<Option<Object>> {
+pub fn array_of_buffer(heap: &Heap, arguments: &[Value]) -> Result<Option<Object>> {
     let &[data, dtype, shape, order] = arguments else { return Ok(None) };
-    match machine.object(order) {
+    match heap.object(order) {
         Some(Object::Text(order)) if matches!(&**order, "C" | "F") => {
-            array(machine, dtype, shape, &**order == "F", data)
+            array(heap, dtype, shape, &**order == "F", data)
         }
         _ => Ok(None),
     }
 }
 
 fn array(
-    machine: &Machine,
+    heap: &Heap,
     dtype: Value,
     shape: Value,
     is_fortran: bool,
     data: Value,
 ) -> Result<Option<Object>> {
-    let (Some((dtype, swapped)), Some(bytes)) = (dtype_of(machine, dtype), bytes(machine, data))
-    else {
+    let (Some((dtype, swapped)), Some(bytes)) = (dtype_of(heap, dtype), bytes(heap, data)) else {
         return Ok(None);
     };
     let Value::Object(number) = data else { return Ok(None) };
-    let shape = sizes(machine, shape)?;
+    let shape = sizes(heap, shape)?;
     let mut step = 1u64;
     let mut stride = |&dim: &u64| {
         let stride = step;
@@ -91,8 +86,8 @@ fn array(
 }
 
 /// Returns the number of a scalar. `None` if no plain value holds it exactly.
-pub fn scalar(machine: &Machine, dtype: Value, data: Value) -> Option<Made> {
-    let ((dtype, swapped), bytes) = (dtype_of(machine, dtype)?, bytes(machine, data)?);
+pub fn scalar(heap: &Heap, dtype: Value, data: Value) -> Option<Made> {
+    let ((dtype, swapped), bytes) = (dtype_of(heap, dtype)?, bytes(heap, data)?);
     let mut bytes = bytes.to_vec();
     if swapped {
         bytes.reverse();
@@ -128,19 +123,19 @@ pub fn scalar(machine: &Machine, dtype: Value, data: Value) -> Option<Made> {
     }))
 }
 
-fn bytes(machine: &Machine, value: Value) -> Option<&[u8]> {
-    machine.object(value).and_then(Object::as_bytes)
+fn bytes(heap: &Heap, value: Value) -> Option<&[u8]> {
+    heap.object(value).and_then(Object::as_bytes)
 }
 
 /// Returns a dtype, and whether its elements are big-endian. `None` if tensors do not have this dtype.
-fn dtype_of(machine: &Machine, value: Value) -> Option<(DType, bool)> {
-    let Some(Object::Instance(instance)) = machine.object(value) else { return None };
-    match machine.object(instance.function) {
+fn dtype_of(heap: &Heap, value: Value) -> Option<(DType, bool)> {
+    let Some(Object::Instance(instance)) = heap.object(value) else { return None };
+    match heap.object(instance.function) {
         Some(Object::Global(global)) if &*global.name == "numpy.dtype" => {}
         _ => return None,
     }
-    let code = tuple(machine, instance.arguments).ok()?.first()?;
-    let dtype = match machine.object(*code)? {
+    let code = tuple(heap, instance.arguments).ok()?.first()?;
+    let dtype = match heap.object(*code)? {
         Object::Text(code) => numpy::of_code(code.as_bytes())?,
         Object::Global(class) => {
             let name = class.name.strip_prefix("ml_dtypes.")?;
@@ -149,10 +144,10 @@ fn dtype_of(machine: &Machine, value: Value) -> Option<(DType, bool)> {
         _ => return None,
     };
     // The state is a version, the byte order, and fields that are None unless the dtype consists of others.
-    let state = instance.state.map(|state| tuple(machine, state).ok());
+    let state = instance.state.map(|state| tuple(heap, state).ok());
     let order = match state {
         None => None,
-        Some(Some(&[_, order, Value::None, Value::None, Value::None, ..])) => machine.object(order),
+        Some(Some(&[_, order, Value::None, Value::None, Value::None, ..])) => heap.object(order),
         Some(_) => return None,
     };
     let is_big = match order {
