@@ -3,41 +3,12 @@
 use hdf5_reader::messages::dataspace::DataspaceType;
 use hdf5_reader::reference::read_object_references;
 use hdf5_reader::{Datatype, RawAttribute, ReferenceType, VarLenKind};
-use tenarc::de::Limits;
 use tenarc::tensor::Order;
 use tenarc::{DType, DynTensor, Error, Result, Value};
 
-use super::datatype::{Kind, Text};
-use super::failed;
-
-/// Returns what an element of variable length refers to: the bytes of a text, or of a list of values of this size.
-pub type Resolve<'a> = dyn Fn(&[u8], usize) -> hdf5_reader::error::Result<Vec<u8>> + 'a;
-
-/// How much memory names, attributes and texts may take. Many texts can refer to the same bytes of the file.
-#[derive(Clone, Copy, Debug)]
-pub struct Budget(u64);
-
-impl Budget {
-    /// The budget that the limits give, or else that of a file of `len` bytes.
-    pub fn new(len: u64, limits: Limits) -> Self {
-        Self(limits.max_alloc().unwrap_or(of_file(len)))
-    }
-
-    pub fn take(&mut self, bytes: usize) -> Result<()> {
-        let left = self.0;
-        self.0 = left.checked_sub(bytes as u64).ok_or_else(|| {
-            Error::limit(format!(
-                "names, attributes or texts take {bytes} more bytes, {left} are allowed"
-            ))
-        })?;
-        Ok(())
-    }
-}
-
-/// A multiple of the length of a file that no file reaches unless it is made for that.
-pub fn of_file(len: u64) -> u64 {
-    len.saturating_mul(64).saturating_add(64 << 20)
-}
+use super::budget::Budget;
+use super::datatype::{Kind, Resolve, Text};
+use super::error::failed;
 
 /// Returns the value of an attribute, or what it is if no value can hold it.
 pub fn value(

@@ -11,10 +11,12 @@ use hdf5_reader::object_header::ObjectHeader;
 use hdf5_reader::{Dataset, ExternalLinkResolver, Hdf5File, RawAttribute};
 use tenarc::{DType, Error, Result, Value};
 
-use super::attribute::{self, Budget};
-use super::datatype::{Array, Kind, Numbers, Text};
+use super::attribute;
+use super::budget::Budget;
+use super::datatype::{Array, Kind, Numbers, Resolve, Text};
+use super::error::{failed, innermost, is_unsupported};
 use super::links::{self, Link};
-use super::{failed, innermost, is_unsupported, lzf, stored};
+use super::{lzf, stored};
 use crate::Losses;
 
 /// The most levels of groups. Each is a level of nesting in an archive.
@@ -379,7 +381,7 @@ impl Walk<'_> {
         &mut self,
         path: &str,
         attributes: Vec<RawAttribute>,
-        resolve: &attribute::Resolve<'_>,
+        resolve: &Resolve<'_>,
     ) -> Result<()> {
         let mut values = Vec::new();
         for attribute in attributes {

@@ -4,8 +4,8 @@ use hdf5_reader::messages::datatype::{StringPadding, StringSize, VarLenKind};
 use hdf5_reader::{CompoundField, Datatype, EnumMember};
 use tenarc::{DType, Error, Result};
 
-use super::attribute::{Budget, Resolve};
-use super::failed;
+use super::budget::Budget;
+use super::error::failed;
 use crate::support::swap_words;
 
 /// What the elements of a dataset or an attribute are.
@@ -244,6 +244,9 @@ fn complex(size: u32, fields: &[CompoundField], raw: &[u8]) -> Option<Numbers> {
     let dtype = if numbers.dtype == DType::F32 { DType::C64 } else { DType::C128 };
     Some(Numbers { dtype, ..numbers })
 }
+
+/// Returns what an element of variable length refers to: the bytes of a text, or of a list of values of this size.
+pub type Resolve<'a> = dyn Fn(&[u8], usize) -> hdf5_reader::error::Result<Vec<u8>> + 'a;
 
 impl Text {
     /// Reads the text of an element. `resolve` returns the text that an element of variable length refers to.

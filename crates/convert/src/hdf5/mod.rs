@@ -33,8 +33,10 @@
 //! With [`Names::Nested`], maps with the keys 0, 1, … become arrays.
 
 mod attribute;
+mod budget;
 mod contents;
 mod datatype;
+mod error;
 mod header;
 mod index;
 mod keras;
@@ -60,13 +62,13 @@ use tenarc::{DynTensor, Error, Result, Value};
 use crate::as_value::{AsValue, Metadata, Part};
 use crate::codec::Codec;
 use crate::nested::{self, Key, Node};
-use crate::support::unsupported;
 use crate::texts::{Next, Texts};
 use crate::{Names, Options, TensorFile, source};
 
-use attribute::{Budget, of_file};
+use budget::{Budget, of_file};
 use contents::{Contents, Elements, Entry, Found, Outside};
 use datatype::{Array, Text};
+use error::failed;
 use keras::{Place, Weights};
 use stored::Source;
 
@@ -312,36 +314,6 @@ impl Storage for Counted {
 fn of_file_storage(file: &File) -> Result<FileStorage> {
     let file = file.try_clone().map_err(Error::io)?;
     FileStorage::from_file(file).map_err(failed)
-}
-
-/// Converts an error of the crate that reads the format.
-fn failed(error: Hdf5Error) -> Error {
-    let message = error.to_string();
-    let mut innermost = error;
-    // The message has the objects around it.
-    while let Hdf5Error::Context { source, .. } = innermost {
-        innermost = *source;
-    }
-    match innermost {
-        Hdf5Error::Io(error) => Error::io(error),
-        Hdf5Error::ResourceLimit(_) => Error::limit(message),
-        Hdf5Error::InvalidMagic => Error::data(message),
-        other if is_unsupported(&other) => unsupported(message),
-        _ => Error::damaged(message),
-    }
-}
-
-/// Returns an error of the crate without the objects in which it occurred.
-fn innermost(mut error: &Hdf5Error) -> &Hdf5Error {
-    while let Hdf5Error::Context { source, .. } = error {
-        error = source;
-    }
-    error
-}
-
-/// Whether a file uses what the crate does not know. It is not damaged then. There are many variants for that.
-fn is_unsupported(error: &Hdf5Error) -> bool {
-    error.to_string().starts_with("unsupported")
 }
 
 /// The value of a file has a map for each group. Attributes are under `__metadata__`.

@@ -31,7 +31,7 @@ impl Compression {
             Self::Lz4 => basic::Compression::LZ4_RAW,
             #[cfg(feature = "parquet-zstd")]
             Self::Zstd(level) => basic::Compression::ZSTD(
-                basic::ZstdLevel::try_new(level).map_err(super::not_written)?,
+                basic::ZstdLevel::try_new(level).map_err(super::error::not_written)?,
             ),
         })
     }

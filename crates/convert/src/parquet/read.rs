@@ -20,10 +20,11 @@ use tenarc::de::Limits;
 use tenarc::io::{ReadAt, open_file};
 use tenarc::{Error, OArchive, Result};
 
+use super::Options;
+use super::error::failed;
 use super::pages::Group;
 use super::source::{Pages, Source};
 use super::thrift::{self, FILE, Fault};
-use super::{Options, failed};
 use crate::Losses;
 use crate::records::{Groups, Plan, Rows, TABLE};
 use crate::support::{alloc_budget, unsupported};

@@ -9,6 +9,7 @@ use parquet::file::reader::{ChunkReader, Length};
 use tenarc::Error;
 use tenarc::io::ReadAt;
 
+use super::error::failed;
 use super::thrift::{self, Fault, PAGE};
 use crate::source::read_exact;
 
@@ -129,7 +130,7 @@ fn check_page<S: ReadAt + Send + Sync>(source: &Source<S>, start: u64) -> tenarc
     let mut len = 1 << 10;
     loop {
         let bytes = source.get_bytes(start, usize::try_from(left.min(len)).unwrap_or(usize::MAX));
-        match thrift::check(&bytes.map_err(super::failed)?, PAGE, start) {
+        match thrift::check(&bytes.map_err(failed)?, PAGE, start) {
             Ok(()) => return Ok(()),
             // Hardly any header is longer than the first piece.
             Err(Fault::CutOff) if len < left => len *= 8,

@@ -11,8 +11,9 @@ use tenarc::archive::Segment;
 use tenarc::io::{ReadAt, open_file};
 use tenarc::{Archive, Error, Result};
 
+use super::Options;
+use super::error::not_written;
 use super::read::ParquetFile;
-use super::{Options, not_written};
 use crate::records::{self, Records, TABLE, segments};
 use crate::{Losses, made};
 
