@@ -1,14 +1,17 @@
 //! Finds the tensors in a graph: its initializers, the tensors in its nodes, and those of the graphs in its nodes.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use tenarc::de::Limits;
 use tenarc::io::ReadAt;
 use tenarc::{Error, Result};
 
-use super::model::{Beside, UNKNOWN_OF_GRAPH};
 use super::tensor::{self, Entry, Plain};
 use super::wire::{Field, Wire};
+
+/// The fields of a model that hold no tensors: the name of each, and how often it was found.
+pub type Beside = BTreeMap<&'static str, u64>;
 
 /// Returns the name of a field of a graph (`GraphProto` in `onnx.proto`).
 fn of_graph(number: u64) -> &'static str {
@@ -24,6 +27,9 @@ fn of_graph(number: u64) -> &'static str {
         _ => UNKNOWN_OF_GRAPH,
     }
 }
+
+/// The name under which fields of graphs are counted that are not known.
+pub const UNKNOWN_OF_GRAPH: &str = "graph.unknown fields";
 
 const NODE: u64 = 1;
 const INITIALIZER: u64 = 5;

@@ -1,13 +1,13 @@
 //! Reads the structure of a model: finds its tensors and names them, but reads no elements.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use tenarc::de::Limits;
 use tenarc::io::ReadAt;
 use tenarc::{Error, Result};
 
-use super::graph::Walk;
+use super::graph::{UNKNOWN_OF_GRAPH, Walk};
 use super::tensor::Entry;
 use super::wire::Field;
 use crate::Losses;
@@ -20,9 +20,6 @@ pub struct Found {
     pub by_name: HashMap<String, usize>,
     pub losses: Losses,
 }
-
-/// The fields of a model that hold no tensors: the name of each, and how often it was found.
-pub type Beside = BTreeMap<&'static str, u64>;
 
 const GRAPH: u64 = 7;
 const FUNCTION: u64 = 25;
@@ -45,9 +42,8 @@ fn of_model(number: u64) -> &'static str {
     }
 }
 
-/// The names under which fields are counted that are not known.
+/// The name under which fields are counted that are not known.
 const UNKNOWN: &str = "unknown fields";
-pub const UNKNOWN_OF_GRAPH: &str = "graph.unknown fields";
 
 /// Reads the structure of a model.
 pub fn read<S: ReadAt + ?Sized>(source: &S, limits: Limits) -> Result<Found> {

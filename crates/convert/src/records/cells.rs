@@ -17,7 +17,6 @@ use tenarc::tensor::{DynView, Order};
 use tenarc::{DType, Error, Result, Tensor};
 
 use super::plan::{Is, Plan};
-use super::rows::Field;
 
 /// A column, with its nulls.
 pub struct Cells {
@@ -126,6 +125,12 @@ impl Tensors {
         let bytes = self.bytes.get(start..start.saturating_add(self.len)).unwrap_or_default();
         DynView::new(self.dtype.clone(), &self.shape, Order::C, bytes).map(Tensor)
     }
+}
+
+/// A field of a struct.
+pub struct Field {
+    pub name: &'static str,
+    pub cells: Cells,
 }
 
 impl Field {

@@ -11,7 +11,7 @@ use serde::ser::{
 use tenarc::Result;
 use tenarc::de::Limits;
 
-use super::cells::{Cells, Kind};
+use super::cells::{Cells, Field, Kind};
 use super::plan::Plan;
 use crate::support::alloc_budget;
 
@@ -27,12 +27,6 @@ impl fmt::Debug for Rows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Rows").field("rows", &self.len()).finish_non_exhaustive()
     }
-}
-
-/// A field of a struct.
-pub struct Field {
-    pub name: &'static str,
-    pub cells: Cells,
 }
 
 impl Rows {
