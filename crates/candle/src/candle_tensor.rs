@@ -10,6 +10,7 @@ use tenarc::tensor::{Element, FromTensor, Order, RawTensor, TensorMeta, ToTensor
 use tenarc::{DType, DynTensor, Error, Result};
 
 use crate::dtype::{for_each_dtype, from_candle};
+use crate::error::of_candle;
 use crate::quantized;
 
 /// A candle tensor that is written and read as one block of bytes. Use it where tensors are inside other types:
@@ -167,10 +168,6 @@ fn put_le<A: Element + Pod>(
 #[cold]
 fn refused(tensor: &Tensor) -> String {
     format!("candle's dtype `{}` cannot be saved", tensor.dtype().as_str())
-}
-
-pub fn of_candle(error: &candle_core::Error) -> Error {
-    Error::data(error.to_string())
 }
 
 impl FromTensor<'_> for CandleTensor {

@@ -3,6 +3,7 @@
 
 mod candle_tensor;
 mod dtype;
+mod error;
 mod optim;
 mod quantized;
 mod run;

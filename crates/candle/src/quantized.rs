@@ -7,7 +7,7 @@ use candle_core::{Device, Tensor};
 use tenarc::tensor::RawTensor;
 use tenarc::{DType, Error, Result};
 
-use crate::candle_tensor::of_candle;
+use crate::error::of_candle;
 
 /// The types of blocks that candle turns into floats, by the names that `tenarc_convert::gguf` gives them.
 const KINDS: [(&str, GgmlDType); 10] = [

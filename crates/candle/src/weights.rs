@@ -16,7 +16,8 @@ use tenarc::named::{Match, Unmatched};
 use tenarc::tensor::TensorInfo;
 use tenarc::{Archive, Error, Map, Result};
 
-use crate::candle_tensor::{CandleTensor, CandleVar, of_candle};
+use crate::candle_tensor::{CandleTensor, CandleVar};
+use crate::error::of_candle;
 use crate::to_candle;
 use crate::var_map::lock;
 
