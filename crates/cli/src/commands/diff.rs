@@ -5,8 +5,6 @@ mod values;
 
 use std::io::Write;
 
-use serde::Serialize;
-
 use crate::args::Diff;
 use crate::commands::ls::shown;
 use crate::document::{Document, Reading};
@@ -15,41 +13,7 @@ use crate::output::{BAD, FAINT, GOOD, Out};
 use crate::paths::Globs;
 use crate::progress::Progress;
 use crate::text::{counted, escaped};
-use compare::Comparison;
-
-/// A place at which two files differ.
-#[derive(Debug, Serialize)]
-pub struct Difference {
-    segment: u64,
-    path: String,
-    kind: Kind,
-    /// A short description of the value in A.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    a: Option<String>,
-    /// A short description of the value in B.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    b: Option<String>,
-    #[serde(flatten)]
-    values: Option<values::Values>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    OnlyInA,
-    OnlyInB,
-    /// The two values are of different kinds, such as a tensor and a map.
-    #[serde(rename = "kind")]
-    Type,
-    Dtype,
-    Shape,
-    /// Values that are not tensors differ.
-    Value,
-    /// Elements of a tensor differ.
-    Elements,
-    /// The names of the two values in their archives differ.
-    Name,
-}
+use compare::{Comparison, Difference, Kind};
 
 pub fn run(args: &Diff, out: &mut Out) -> Result<Status> {
     if ![args.atol, args.rtol].iter().all(|tolerance| *tolerance >= 0.0) {

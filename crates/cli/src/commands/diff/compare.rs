@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
+use serde::Serialize;
 use tenarc::Value;
 use tenarc::archive::Table;
 
 use super::values::{self, Values};
-use super::{Difference, Kind};
 use crate::document::Section;
 use crate::elements::{self, Element};
 use crate::failure::{Of, Result};
@@ -18,6 +18,40 @@ use crate::text::quoted;
 
 /// The greatest number of characters that are shown of a value that differs.
 const SHOWN: usize = 60;
+
+/// A place at which two files differ.
+#[derive(Debug, Serialize)]
+pub struct Difference {
+    pub segment: u64,
+    pub path: String,
+    pub kind: Kind,
+    /// A short description of the value in A.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub a: Option<String>,
+    /// A short description of the value in B.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub b: Option<String>,
+    #[serde(flatten)]
+    pub values: Option<Values>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    OnlyInA,
+    OnlyInB,
+    /// The two values are of different kinds, such as a tensor and a map.
+    #[serde(rename = "kind")]
+    Type,
+    Dtype,
+    Shape,
+    /// Values that are not tensors differ.
+    Value,
+    /// Elements of a tensor differ.
+    Elements,
+    /// The names of the two values in their archives differ.
+    Name,
+}
 
 pub struct Comparison<'a> {
     pub a: &'a Section<'a>,
