@@ -12,11 +12,13 @@ use crate::document::Section;
 use crate::elements::Cast;
 use crate::failure::{Failure, Result};
 use crate::node::{Kind, Node};
-use crate::output::THE_VALUE;
 use crate::written::{Written, is_numeric};
 
+/// The name in messages of a changed value that is not yet written to a file.
+const THE_VALUE: &str = "the changed value";
+
 /// A changed value: its metadata, and the sources of its tensors.
-pub struct Made<'a> {
+struct Made<'a> {
     metadata: Vec<u8>,
     /// The offset and the length of each buffer. The offset is always 0, because the buffers are not in a file.
     buffers: Vec<(u64, u64)>,
@@ -37,7 +39,7 @@ impl<'a> Made<'a> {
     ///
     /// # Errors
     /// If the value cannot be written.
-    pub fn new(value: &Written<'a>) -> Result<Option<Self>> {
+    fn new(value: &Written<'a>) -> Result<Option<Self>> {
         let Some(sources) = sources(value)? else { return Ok(None) };
         let (asked, numbers) = (Asked::default(), Arc::new(Mutex::new(Vec::new())));
         let chosen = {
@@ -62,6 +64,17 @@ impl<'a> Made<'a> {
         let numbers = numbers.lock().map(|numbers| numbers.clone()).unwrap_or_default();
         let sources = numbers.iter().filter_map(|&number| sources.get(number).cloned()).collect();
         Ok(Some(Self { metadata, buffers, sources }))
+    }
+}
+
+impl<'a> Section<'a> {
+    /// Creates a section from a changed value. Returns `None` if the value has columns, or tensors inside tags.
+    ///
+    /// # Errors
+    /// If the value cannot be written.
+    pub fn made(name: Option<&str>, value: &Written<'a>) -> Result<Option<Self>> {
+        let made = Made::new(value)?;
+        made.map(|made| Self::of_changed(name, Box::new(made))).transpose()
     }
 }
 

@@ -23,9 +23,6 @@ use crate::written::Written;
 /// The name of standard output in messages.
 const STDOUT: &str = "standard output";
 
-/// The name in messages of a changed value that is not yet written to a file.
-pub const THE_VALUE: &str = "the changed value";
-
 /// Standard output, for text.
 pub struct Out {
     writer: BufWriter<io::Stdout>,

@@ -32,7 +32,7 @@ impl Section<'_> {
         let read = match (self.segment(), self.opened(), self.changed()) {
             (Some(segment), _, _) => segment.read_buffer(number, each).map_err(Failure::from),
             (_, Some(opened), _) => opened.blocks(number, &mut each).map_err(Failure::from),
-            (_, _, Some(made)) => made.blocks(number, &mut each).map_err(Failure::from),
+            (_, _, Some(changed)) => changed.blocks(number, &mut each).map_err(Failure::from),
             _ => return Err(Failure::new("reference to a buffer, but a message has no buffers")),
         };
         failed.map_or(read.of(self.file), Err)

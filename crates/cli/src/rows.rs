@@ -4,14 +4,12 @@
 use std::ops::Range;
 
 use tenarc::archive::Table;
-use tenarc::inspect::escape_step;
-use tenarc::tensor::Order;
 use tenarc::{DynTensor, Tensor, Value};
 
 use crate::document::{Document, Section};
 use crate::failure::{Failure, Of, Result};
 use crate::input::Source;
-use crate::node::{Columns, Field, Form, Kind, Node, Optional, Payload};
+use crate::node::{Columns, Field, Kind, Node};
 use crate::paths;
 use crate::text::quoted;
 
@@ -99,7 +97,7 @@ fn in_table<'a>(table: &Table<'_, Source>, path: &str, whole: &str) -> Result<Se
     Section::of_value(&value)
 }
 
-impl<'a> Section<'a> {
+impl Section<'_> {
     /// Returns the section with the part at a path as its root: a value, or else a [group](paths::group) of values.
     ///
     /// # Errors
@@ -149,69 +147,6 @@ impl<'a> Section<'a> {
         }
         Ok(None)
     }
-
-    /// Returns columns as a table.
-    ///
-    /// # Errors
-    /// If the columns are damaged, or no path leads to them.
-    pub fn table(&self, columns: &Columns) -> Result<Table<'a, Source>> {
-        let segment =
-            self.segment().ok_or_else(|| Failure::new("columns outside of an archive"))?;
-        Ok(segment.table(&columns.path)?)
-    }
-
-    /// Returns the columns that have a name.
-    ///
-    /// # Errors
-    /// If the columns are damaged, or no path leads to them.
-    pub fn fields<'s>(&'s self, columns: &'s Columns) -> Result<&'s [Field]> {
-        if let Some(fields) = columns.fields.get() {
-            return Ok(fields);
-        }
-        let table = self.table(columns)?;
-        let tensors = self.infos()?;
-        let mut fields = Vec::new();
-        for column in table.columns()? {
-            let (dotted, pointer) = joined(&columns.path, column.path());
-            let info = tensors.get(&dotted).or_else(|| tensors.get(&pointer));
-            let path = info.map_or(dotted, |info| info.path().to_owned());
-            let tensor = info.map(|info| {
-                let buffer = info.buffer().and_then(|number| usize::try_from(number).ok());
-                let payload = Payload {
-                    form: Form::Tensor,
-                    dtype: info.dtype().clone(),
-                    shape: info.shape().to_vec(),
-                    order: Order::C,
-                    byte_len: info.byte_len(),
-                    buffer,
-                    column: buffer.is_none().then(|| path.clone()),
-                };
-                Node { range: 0..0, kind: Kind::Payload(Box::new(payload)) }
-            });
-            let is_optional =
-                column.is_optional() && column.row_shape().is_some_and(<[usize]>::is_empty);
-            let dtype = column.dtype().filter(|_| is_optional).cloned();
-            let optional = dtype.map(|dtype| Optional { column: column.path().to_owned(), dtype });
-            fields.push(Field { path, kind: column.kind(), tensor, optional });
-        }
-        Ok(columns.fields.get_or_init(|| fields))
-    }
-}
-
-/// Returns the path of a column in two forms: with dots, and as a JSON Pointer.
-fn joined(sequence: &str, column: &str) -> (String, String) {
-    let steps = |path: &str| match path {
-        "" => String::new(),
-        path if path.starts_with('/') => path.to_owned(),
-        path => format!("/{}", escape_step(path).replace('.', "/")),
-    };
-    let pointer = steps(sequence) + &steps(column);
-    let dotted = match sequence {
-        "" => column.to_owned(),
-        _ if sequence.starts_with('/') || column.starts_with('/') => pointer.clone(),
-        _ => format!("{sequence}.{column}"),
-    };
-    (dotted, pointer)
 }
 
 fn columns_in<'n>(node: &'n Node, found: &mut Vec<&'n Columns>) {

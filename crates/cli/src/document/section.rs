@@ -5,19 +5,17 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use tenarc::Value;
-use tenarc::archive::Segment;
-use tenarc::inspect::{Event, Items};
+use tenarc::archive::{Segment, Table};
+use tenarc::inspect::{Event, Items, escape_step};
 use tenarc::ser::EncodeOptions;
-use tenarc::tensor::TensorInfo;
+use tenarc::tensor::{Order, TensorInfo};
 use tenarc_convert::{Opened, Stored};
 
 use crate::failure::{Failure, Result};
 use crate::input::{OpenedInput, Source};
-use crate::made::Made;
-use crate::node::{self, Kind, Node, Payload};
+use crate::node::{self, Columns, Field, Form, Kind, Node, Optional, Payload};
 use crate::paths::{self, Listed, Named};
 use crate::text::quoted;
-use crate::written::Written;
 
 /// How a tensor is compressed.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +51,7 @@ pub(super) enum Item<'a> {
     Message(&'a [u8]),
     Opened(OpenedInput<'a>),
     /// A changed value, and its name.
-    Made(Box<Made<'a>>, Option<String>),
+    Changed(Box<dyn Stored + 'a>, Option<String>),
     /// A value with rows in place of columns: a decoded value, or a message with columns.
     Rows {
         /// The message.
@@ -87,16 +85,15 @@ impl<'a> Section<'a> {
         Ok(Self::new(0, "", item, root))
     }
 
-    /// Creates a section from a changed value. Returns `None` if the value has columns, or tensors inside tags.
+    /// Creates a section from a changed value.
     ///
     /// # Errors
-    /// If the value cannot be written.
-    pub fn made(name: Option<&str>, value: &Written<'a>) -> Result<Option<Self>> {
-        let Some(made) = Made::new(value)? else { return Ok(None) };
-        let root = node::parse(made.metadata()?, made.buffers())?;
+    /// If the paths in it are too long.
+    pub fn of_changed(name: Option<&str>, changed: Box<dyn Stored + 'a>) -> Result<Self> {
+        let root = node::parse(changed.metadata()?, changed.buffers())?;
         paths::check(&root)?;
-        let item = Item::Made(Box::new(made), name.map(str::to_owned));
-        Ok(Some(Self::new(0, "", item, root)))
+        let item = Item::Changed(changed, name.map(str::to_owned));
+        Ok(Self::new(0, "", item, root))
     }
 
     /// Creates a section from a decoded part of this value. It keeps the number and the name of this value.
@@ -123,7 +120,7 @@ impl<'a> Section<'a> {
     pub fn name(&self) -> Option<&str> {
         match &self.item {
             Item::Segment(segment) => segment.name(),
-            Item::Rows { name, .. } | Item::Made(_, name) => name.as_deref(),
+            Item::Rows { name, .. } | Item::Changed(_, name) => name.as_deref(),
             _ => None,
         }
     }
@@ -182,9 +179,9 @@ impl<'a> Section<'a> {
     }
 
     /// Returns the changed value, if the section is one.
-    pub fn changed(&self) -> Option<&Made<'a>> {
+    pub fn changed(&self) -> Option<&dyn Stored> {
         match &self.item {
-            Item::Made(made, _) => Some(made),
+            Item::Changed(changed, _) => Some(&**changed),
             _ => None,
         }
     }
@@ -194,7 +191,7 @@ impl<'a> Section<'a> {
         match &self.item {
             Item::Segment(segment) => Some(segment),
             Item::Opened(opened) => Some(opened),
-            Item::Made(made, _) => Some(&**made),
+            Item::Changed(changed, _) => Some(&**changed),
             Item::Message(_) | Item::Rows { .. } => None,
         }
     }
@@ -206,7 +203,7 @@ impl<'a> Section<'a> {
             Item::Message(bytes) => bytes,
             Item::Rows { rows, .. } => rows,
             Item::Opened(opened) => opened.0.metadata().unwrap_or_default(),
-            Item::Made(made, _) => made.metadata().unwrap_or_default(),
+            Item::Changed(changed, _) => changed.metadata().unwrap_or_default(),
         }
     }
 
@@ -230,6 +227,53 @@ impl<'a> Section<'a> {
         let infos = self.segment().map(Segment::tensors).transpose()?.unwrap_or_default();
         let infos = infos.into_iter().map(|info| (info.path().to_owned(), info)).collect();
         Ok(self.infos.get_or_init(|| infos))
+    }
+
+    /// Returns columns as a table.
+    ///
+    /// # Errors
+    /// If the columns are damaged, or no path leads to them.
+    pub fn table(&self, columns: &Columns) -> Result<Table<'a, Source>> {
+        let segment =
+            self.segment().ok_or_else(|| Failure::new("columns outside of an archive"))?;
+        Ok(segment.table(&columns.path)?)
+    }
+
+    /// Returns the columns that have a name.
+    ///
+    /// # Errors
+    /// If the columns are damaged, or no path leads to them.
+    pub fn fields<'s>(&'s self, columns: &'s Columns) -> Result<&'s [Field]> {
+        if let Some(fields) = columns.fields.get() {
+            return Ok(fields);
+        }
+        let table = self.table(columns)?;
+        let tensors = self.infos()?;
+        let mut fields = Vec::new();
+        for column in table.columns()? {
+            let (dotted, pointer) = joined(&columns.path, column.path());
+            let info = tensors.get(&dotted).or_else(|| tensors.get(&pointer));
+            let path = info.map_or(dotted, |info| info.path().to_owned());
+            let tensor = info.map(|info| {
+                let buffer = info.buffer().and_then(|number| usize::try_from(number).ok());
+                let payload = Payload {
+                    form: Form::Tensor,
+                    dtype: info.dtype().clone(),
+                    shape: info.shape().to_vec(),
+                    order: Order::C,
+                    byte_len: info.byte_len(),
+                    buffer,
+                    column: buffer.is_none().then(|| path.clone()),
+                };
+                Node { range: 0..0, kind: Kind::Payload(Box::new(payload)) }
+            });
+            let is_optional =
+                column.is_optional() && column.row_shape().is_some_and(<[usize]>::is_empty);
+            let dtype = column.dtype().filter(|_| is_optional).cloned();
+            let optional = dtype.map(|dtype| Optional { column: column.path().to_owned(), dtype });
+            fields.push(Field { path, kind: column.kind(), tensor, optional });
+        }
+        Ok(columns.fields.get_or_init(|| fields))
     }
 
     /// Calls `each` with all tensors and columns, in the order of the value.
@@ -304,4 +348,20 @@ impl<'a> Section<'a> {
             None => format!("#{}", self.number),
         }
     }
+}
+
+/// Returns the path of a column in two forms: with dots, and as a JSON Pointer.
+fn joined(sequence: &str, column: &str) -> (String, String) {
+    let steps = |path: &str| match path {
+        "" => String::new(),
+        path if path.starts_with('/') => path.to_owned(),
+        path => format!("/{}", escape_step(path).replace('.', "/")),
+    };
+    let pointer = steps(sequence) + &steps(column);
+    let dotted = match sequence {
+        "" => column.to_owned(),
+        _ if sequence.starts_with('/') || column.starts_with('/') => pointer.clone(),
+        _ => format!("{sequence}.{column}"),
+    };
+    (dotted, pointer)
 }
