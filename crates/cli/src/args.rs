@@ -8,7 +8,7 @@ mod shared;
 pub use change::{Cat, Convert, Edit, Merge, Split};
 pub use check::{Diff, Digest, Recover, Verify};
 pub use look::{Diag, Get, GetFormat, Info, Ls, Show, Sort, Stats};
-pub use shared::{AsJson, Choose, Compress, Inputs, Output, Patterns, Read, Writing};
+pub use shared::{AsJson, Choose, Compress, Inputs, Output, Patterns, Read};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -57,7 +57,7 @@ pub struct Cli {
         long,
         global = true,
         value_name = "SIZE",
-        value_parser = crate::commands::split::size,
+        value_parser = shared::size,
         help_heading = "Global options"
     )]
     pub max_memory: Option<u64>,

@@ -14,7 +14,7 @@ mod man;
 mod merge;
 mod recover;
 mod show;
-pub mod split;
+mod split;
 mod stats;
 mod verify;
 

@@ -18,9 +18,10 @@ use crate::failure::{Failure, Of, Result};
 use crate::formats::{self, Format, SELF_DESCRIBED};
 use crate::input::{Input, OpenedInput, Source};
 use crate::node;
-use crate::output::{Target, say};
+use crate::output::say;
 use crate::paths::{self, Globs};
 use crate::progress::Progress;
+use crate::target::Target;
 use crate::text::{counted, quoted};
 use section::{Item, encoded};
 

@@ -20,7 +20,8 @@ use tenarc_convert::{Format as Converted, Loss, Losses, Stored, safetensors, tor
 use crate::document::{Document, Reading, Section};
 use crate::failure::{Failure, Of, Result};
 use crate::input::{Input, shown};
-use crate::output::{Target, TargetWriter, is_quiet, say};
+use crate::output::{is_quiet, say};
+use crate::target::{Target, TargetWriter};
 use crate::text::{escaped, nearest};
 use crate::written::Written;
 

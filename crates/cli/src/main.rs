@@ -21,6 +21,7 @@ mod rows;
 mod shared;
 mod slices;
 mod table;
+mod target;
 mod text;
 mod written;
 

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{AsJson, Choose, Compress, Output, Patterns, Read, Writing};
+use super::shared::size;
+use super::{AsJson, Choose, Compress, Output, Patterns, Read};
 use crate::formats::Format;
+use crate::target::Writing;
 
 #[derive(Args, Debug)]
 pub struct Cat {
@@ -33,7 +35,7 @@ pub struct Split {
     /// Spread the tensors of one value over archives with at most this many bytes of tensors: 500M, 2GiB. A tensor
     /// that is larger has an archive of its own.
     /// Without this option, each value becomes one archive
-    #[arg(long, short, value_name = "SIZE", value_parser = crate::commands::split::size)]
+    #[arg(long, short, value_name = "SIZE", value_parser = size)]
     pub max_size: Option<u64>,
     #[command(flatten)]
     pub compress: Compress,
@@ -135,7 +137,7 @@ pub struct Convert {
     pub dedup: bool,
     /// Write a safetensors model as several files of at most this many bytes, such as 5GB, and an index. A model that
     /// fits into one file is one file
-    #[arg(long, value_name = "SIZE", value_parser = crate::commands::split::size)]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
     pub shard_size: Option<u64>,
     #[command(flatten)]
     pub compress: Compress,

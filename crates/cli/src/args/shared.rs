@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use bytesize::ByteSize;
 use clap::Args;
 use tenarc::DType;
 use tenarc::archive::Compression;
@@ -9,6 +10,7 @@ use tenarc::archive::Compression;
 use crate::document::Reading;
 use crate::elements::did_you_mean;
 use crate::formats::Format;
+use crate::target::Writing;
 
 #[derive(Args, Debug)]
 pub struct Read {
@@ -82,17 +84,6 @@ pub struct AsJson {
     pub json: bool,
 }
 
-/// How files are written.
-#[derive(Args, Clone, Copy, Debug)]
-pub struct Writing {
-    /// Do not wait until the output is on disk; it may then be lost if the machine crashes
-    #[arg(long)]
-    pub no_sync: bool,
-    /// Do not replace a file that is there
-    #[arg(long)]
-    pub no_clobber: bool,
-}
-
 #[derive(Args, Debug)]
 pub struct Output {
     /// The file to write; it is replaced only once the new one is complete
@@ -124,5 +115,30 @@ fn compression(text: &str) -> Result<Compression, String> {
             .map(Compression::zstd)
             .map_err(|_| "expected a number as the level, as in zstd:3".into()),
         _ => Err("expected zstd, zstd:LEVEL, lz4 or none".into()),
+    }
+}
+
+/// Parses a number of bytes: `5GB`, `512 MiB`, `1.5k`, `1000`.
+pub fn size(text: &str) -> Result<u64, String> {
+    let wrong = |_| format!("expected a number of bytes, such as 512MiB or 5GB, found {text:?}");
+    let size = text.parse::<ByteSize>().map_err(wrong)?.as_u64();
+    // A number that is too large is parsed as `u64::MAX`.
+    let known = (1..u64::MAX).contains(&size);
+    known.then_some(size).ok_or_else(|| "expected 1 to 2^64 - 2 bytes".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn parses_sizes_with_units() {
+        let size = super::size;
+        assert_eq!((size("7"), size("2k"), size("2 KiB")), (Ok(7), Ok(2000), Ok(2048)));
+        assert_eq!((size("5GB"), size("1gib")), (Ok(5_000_000_000), Ok(1 << 30)));
+        assert_eq!((size("1.5 MB"), size("9007199254740993")), (Ok(1_500_000), Ok((1 << 53) + 1)));
+        for wrong in
+            ["", "0", "-1", "k", "1 XB", "1kk", "1é", "99999999T", "9999999999999999999999"]
+        {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use crate::args::Cat;
 use crate::document::Document;
 use crate::failure::{Of as _, Result, Status};
 use crate::formats::{self, Valued, Values};
-use crate::output::Target;
+use crate::target::Target;
 
 pub fn run(args: &Cat) -> Result<Status> {
     let target = Target::new(&args.output.output, args.output.writing)?;

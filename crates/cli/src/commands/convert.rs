@@ -5,8 +5,9 @@ use crate::document::Document;
 use crate::failure::{Failure, Kind, Of as _, Result, Status};
 use crate::formats::{self, Format, Lossy, Valued, Values};
 use crate::kept::kept;
-use crate::output::{Target, is_quiet, say};
+use crate::output::{is_quiet, say};
 use crate::paths::Globs;
+use crate::target::Target;
 use crate::written::Written;
 
 pub fn run(args: &Convert) -> Result<Status> {

@@ -9,7 +9,7 @@ use crate::args::Edit;
 use crate::document::Document;
 use crate::failure::{Failure, Of, Result, Status};
 use crate::formats::{self, Format, Valued, Values};
-use crate::output::Target;
+use crate::target::Target;
 use crate::written::Written;
 use changes::Changes;
 

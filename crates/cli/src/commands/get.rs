@@ -11,17 +11,18 @@ use tenarc::tensor::{Deferred, Order};
 use tenarc_convert::npy;
 
 use super::show::Nested;
-use crate::args::{Get, GetFormat, Writing};
+use crate::args::{Get, GetFormat};
 use crate::document::{Document, Section};
 use crate::elements::{self, Cast};
 use crate::failure::{Failure, Of, Result, Status};
 use crate::formats::write_stream;
 use crate::input::shown;
 use crate::node::{Form, Node};
-use crate::output::{JsonLines, Out, Target};
+use crate::output::{JsonLines, Out};
 use crate::paths::{Globs, Named};
 use crate::rows::Meant;
 use crate::slices::{self, Selection, Slice};
+use crate::target::{Target, Writing};
 use crate::text::{escaped, quoted};
 
 /// A tensor or a slice of one, with its elements in row-major order.

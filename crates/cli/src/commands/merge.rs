@@ -10,8 +10,8 @@ use crate::document::{Document, Section, with_chunks};
 use crate::failure::{Failure, Result, Status};
 use crate::formats::{self, Valued, Values};
 use crate::node::{Key, Kind, Node};
-use crate::output::Target;
 use crate::progress::Progress;
+use crate::target::Target;
 use crate::text::quoted;
 use crate::written::{Written, WrittenKey};
 

@@ -16,8 +16,9 @@ use crate::args::Recover;
 use crate::failure::{Failure, Kind, Of as _, Result, Status};
 use crate::input::shown;
 use crate::limits::decoding;
-use crate::output::{Out, refuse_to_replace, say};
+use crate::output::{Out, say};
 use crate::progress::Progress;
+use crate::target::refuse_to_replace;
 use crate::text::{bytes, counted, escaped};
 
 pub fn run(args: &Recover, out: &mut Out) -> Result<Status> {

@@ -4,14 +4,15 @@ use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use bytesize::ByteSize;
 use tenarc::Value;
 
 use crate::args::Split;
 use crate::document::{Document, Section, with_chunks};
 use crate::failure::{Of, Result, Status};
 use crate::node::{Kind, Node};
-use crate::output::{ArchiveTarget, Out, Target, refuse_to_replace};
+use crate::output::Out;
+use crate::target::archive::ArchiveTarget;
+use crate::target::{Target, refuse_to_replace};
 use crate::text::escaped;
 use crate::written::{Written, WrittenKey};
 
@@ -172,30 +173,5 @@ fn find_units<'n>(node: &'n Node, found: &mut Vec<&'n Node>) {
         Kind::Payload(_) | Kind::Columns(_) => found.push(node),
         Kind::Tag(..) if node.holds_payload() => found.push(node),
         Kind::Leaf | Kind::Tag(..) => {}
-    }
-}
-
-/// Parses a number of bytes: `5GB`, `512 MiB`, `1.5k`, `1000`.
-pub fn size(text: &str) -> Result<u64, String> {
-    let wrong = |_| format!("expected a number of bytes, such as 512MiB or 5GB, found {text:?}");
-    let size = text.parse::<ByteSize>().map_err(wrong)?.as_u64();
-    // A number that is too large is parsed as `u64::MAX`.
-    let known = (1..u64::MAX).contains(&size);
-    known.then_some(size).ok_or_else(|| "expected 1 to 2^64 - 2 bytes".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn parses_sizes_with_units() {
-        let size = super::size;
-        assert_eq!((size("7"), size("2k"), size("2 KiB")), (Ok(7), Ok(2000), Ok(2048)));
-        assert_eq!((size("5GB"), size("1gib")), (Ok(5_000_000_000), Ok(1 << 30)));
-        assert_eq!((size("1.5 MB"), size("9007199254740993")), (Ok(1_500_000), Ok((1 << 53) + 1)));
-        for wrong in
-            ["", "0", "-1", "k", "1 XB", "1kk", "1é", "99999999T", "9999999999999999999999"]
-        {
-            assert!(size(wrong).is_err(), "{wrong}");
-        }
     }
 }

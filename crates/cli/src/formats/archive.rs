@@ -7,7 +7,9 @@ use crate::document::{Document, Reading};
 use crate::failure::{Result, for_users};
 use crate::input::{Input, Source};
 use crate::limits::decoding;
-use crate::output::{ArchiveTarget, Target, say};
+use crate::output::say;
+use crate::target::Target;
+use crate::target::archive::ArchiveTarget;
 use crate::text::bytes;
 use crate::written::Written;
 

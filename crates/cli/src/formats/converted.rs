@@ -16,7 +16,7 @@ use crate::document::{Document, Reading};
 use crate::failure::{Failure, Of as _, Result};
 use crate::input::{Input, shown};
 use crate::limits::limits;
-use crate::output::Target;
+use crate::target::Target;
 
 /// Opens a file. JSON and MessagePack become messages. Tensors of all other files are read in place.
 ///

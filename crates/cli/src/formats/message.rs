@@ -2,7 +2,7 @@
 
 use super::{Values, write_stream};
 use crate::failure::Result;
-use crate::output::Target;
+use crate::target::Target;
 use crate::written::Written;
 
 /// Writes values as messages to the target. A new file is read back and compared before it replaces the target.

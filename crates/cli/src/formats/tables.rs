@@ -15,8 +15,8 @@ use crate::document::{Document, Reading};
 use crate::failure::Result;
 use crate::input::{Input, Source};
 use crate::limits::limits;
-use crate::output::Target;
 use crate::panics::quietly;
+use crate::target::Target;
 use crate::written::Written;
 
 /// Reads the tables of a Parquet file.

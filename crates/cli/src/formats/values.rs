@@ -12,7 +12,7 @@ use crate::document::{Document, Section};
 use crate::failure::{Failure, Kind, Of as _, Result};
 use crate::input::Source;
 use crate::limits::decoding;
-use crate::output::Target;
+use crate::target::Target;
 use crate::text::quoted;
 use crate::written::Written;
 

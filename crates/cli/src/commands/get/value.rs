@@ -11,9 +11,10 @@ use crate::commands::show::{AsJson, scalar_text};
 use crate::document::Section;
 use crate::failure::{Failure, Result};
 use crate::node::{Kind, Node};
-use crate::output::{JsonLines, Out, Target};
+use crate::output::{JsonLines, Out};
 use crate::rows::{Meant, Rows};
 use crate::slices::Slice;
+use crate::target::Target;
 use crate::text::escaped;
 
 /// Prints or saves a value. A sequence gets one line for each element. As text, it must consist of scalars.
