@@ -6,17 +6,16 @@ pub use section::{Compressed, Section};
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
-use std::path::Path;
 
 use tenarc::archive::{SaveOptions, Segment};
 use tenarc::error::Category;
-use tenarc::io::ReadAt as _;
 use tenarc::{Archive, DType};
 use tenarc_convert::{Losses, Names, Opened, Stored as _};
 
 use crate::failure::{Failure, Of, Result};
-use crate::formats::{self, Format, SELF_DESCRIBED};
-use crate::input::{Input, OpenedInput, Source};
+use crate::formats::{Format, SELF_DESCRIBED};
+use crate::input::{OpenedInput, Source};
+use crate::losses;
 use crate::node;
 use crate::output::say;
 use crate::paths::{self, Globs};
@@ -65,22 +64,6 @@ enum Content {
 }
 
 impl Document {
-    /// Opens an input, and detects its format if none is given.
-    ///
-    /// # Errors
-    /// If the input cannot be read, or its content does not fit the format.
-    pub fn open(path: &Path, reading: &Reading) -> Result<Self> {
-        let input = Input::open(path)?;
-        let name = input.name.clone();
-        let format = match reading.from {
-            Some(format) => format,
-            None => formats::detect(input.path.as_deref().unwrap_or(path), &input)?,
-        };
-        let len = input.file.size().of(&name)?;
-        let document = format.read(input, reading).of(&name)?;
-        Ok(Self { file_len: Some(len), ..document })
-    }
-
     pub fn of_archive(name: String, format: Format, archive: Archive<Source>) -> Self {
         Self {
             name,
@@ -121,6 +104,13 @@ impl Document {
         self
     }
 
+    /// Sets the length of the file, for a document that was opened as an input.
+    #[must_use]
+    pub fn with_file_len(mut self, len: u64) -> Self {
+        self.file_len = Some(len);
+        self
+    }
+
     /// Returns the content of the file that is not read.
     pub fn losses(&self) -> &Losses {
         &self.lost
@@ -145,10 +135,10 @@ impl Document {
     /// Prints one line to standard error about content of the file that is not read, and one about content that is left
     /// out by design.
     pub fn report_losses(&self) {
-        if let Some(lost) = formats::not_read(&self.lost) {
+        if let Some(lost) = losses::not_read(&self.lost) {
             say(&format!("{}: not read: {lost}", self.name));
         }
-        formats::note(&self.lost, &format!("{}: ", self.name));
+        losses::note(&self.lost, &format!("{}: ", self.name));
     }
 
     /// Checks that the file may be copied to an output. It must have no content that is not read; with `lossy`, such
@@ -162,7 +152,7 @@ impl Document {
     }
 
     fn refuse_losses(&self, lossy: bool) -> Result<()> {
-        let not_read = formats::not_read(&self.lost).unwrap_or_default();
+        let not_read = losses::not_read(&self.lost).unwrap_or_default();
         if self.lost.tensors() > 0 && self.opened().is_some_and(|opened| opened.kept() == 0) {
             let what =
                 format!("cannot be kept: {not_read}; no tensor is left, so nothing is written");
@@ -172,7 +162,7 @@ impl Document {
             let hint = "`tenarc convert --lossy` leaves it out";
             return Err(Failure::new(format!("cannot be kept: {not_read}; {hint}")).of(&self.name));
         }
-        formats::tell(&self.lost, Some(&self.name), formats::NOT_READ);
+        losses::tell(&self.lost, Some(&self.name), losses::NOT_READ);
         Ok(())
     }
 

@@ -1,29 +1,29 @@
-//! The file formats. Their modules read a file into a [`Document`], and write values to a file.
+//! The file formats, and how their files are recognised. This file knows none of the modules that read and write them.
 
 pub mod archive;
 mod converted;
-mod detect;
+pub mod detect;
 mod message;
+mod read;
+pub mod stream;
 mod tables;
-mod values;
+pub mod values;
+mod write;
 
-pub use detect::{SELF_DESCRIBED, detect, is_marked};
-pub use values::{Valued, Values};
-
-use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use tenarc_convert::{Format as Converted, Loss, Losses, Stored, safetensors, torch, written};
+use tenarc_convert::{Format as Converted, safetensors, torch};
 
-use crate::document::{Document, Reading, Section};
-use crate::failure::{Failure, Of, Result};
-use crate::input::{Input, shown};
-use crate::output::{is_quiet, say};
-use crate::target::{Target, TargetWriter};
+use crate::failure::{Failure, Result};
+use crate::input::shown;
 use crate::text::{escaped, nearest};
-use crate::written::Written;
+
+/// The first bytes of an archive: section 5 of the specification.
+const MAGIC: [u8; 12] = *b"\xd9\xd9\xf8\xdaTARCCBOR";
+
+/// CBOR's tag for "this is CBOR" (RFC 8949, section 3.4.6).
+pub const SELF_DESCRIBED: [u8; 3] = [0xd9, 0xd9, 0xf7];
 
 /// A file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -108,7 +108,7 @@ impl Format {
     /// Returns whether a file starts like this format. Few files of other formats start in the same way.
     fn starts(self, start: &[u8]) -> bool {
         match self {
-            Self::Archive => start.starts_with(&archive::MAGIC),
+            Self::Archive => start.starts_with(&MAGIC),
             // The length of the header (8 bytes, little-endian, below 100 MB), then the header, which is JSON.
             Self::Safetensors => {
                 matches!(start, [_, _, _, len, 0, 0, 0, 0, b'{', ..] if *len < 6)
@@ -125,26 +125,6 @@ impl Format {
         }
     }
 
-    /// Opens the input as an archive, as messages, or as a value whose tensors are read in place.
-    ///
-    /// # Errors
-    /// If it cannot be read, or is not of this format.
-    pub fn read(self, input: Input, reading: &Reading) -> Result<Document> {
-        // Parquet files are always read as tables.
-        if reading.table && !matches!(self, Self::Arrow | Self::Parquet) {
-            let found = name(self);
-            let what = format!("--table is for Arrow files: the format of this one is {found}");
-            return Err(Failure::new(what));
-        }
-        match (self, self.converted()) {
-            (Self::Arrow, _) => tables::read_arrow(input, reading),
-            (_, Some(of)) => converted::read(self, of, input, reading),
-            (Self::Archive, _) => archive::read(input, reading),
-            (Self::Parquet, _) => tables::read_parquet(input),
-            _ => Document::of_messages(input.name.clone(), self, input.contents()?),
-        }
-    }
-
     /// Checks that files of this format can be written.
     ///
     /// # Errors
@@ -156,22 +136,6 @@ impl Format {
             Self::Torch => "cannot write PyTorch files: write safetensors instead",
             _ => return Ok(()),
         }))
-    }
-
-    /// Writes values. A target file is replaced only if all of them were written.
-    ///
-    /// # Errors
-    /// If a value cannot be read, if this format cannot hold it and `lossy` is off, or if the target cannot
-    /// be written.
-    pub fn write(self, values: &mut Values<'_>, target: &Target, lossy: Lossy) -> Result<()> {
-        self.check_writable()?;
-        match (self, self.converted()) {
-            (Self::Arrow, Some(of)) => tables::write_arrow(of, values, target, lossy),
-            (_, Some(of)) => converted::write(of, values, target, lossy),
-            (Self::Archive, _) => archive::write(values, target),
-            (Self::Parquet, _) => tables::write_parquet(values, target, lossy),
-            _ => message::write(values, target),
-        }
     }
 }
 
@@ -278,114 +242,4 @@ pub fn only_for(
     let to = name(to);
     let what = format!("{option} is only for {files}, and the output is of the format {to}");
     Err(Failure::new(what))
-}
-
-/// Writes to a target that is not an archive. A new file is read back and compared before it replaces the old one.
-pub fn write_stream(
-    target: &Target,
-    write: &mut dyn FnMut(&mut dyn Write) -> Result<()>,
-) -> Result<()> {
-    let save = |file: &File, path: &Path| {
-        let done = written(file, path, |out| write(out).map_err(Failure::into_library));
-        done.map_err(|error| Failure::while_writing(error, &target.name()))
-    };
-    if target.write_file(save)? {
-        return Ok(());
-    }
-    let mut writer = target.writer()?;
-    write(&mut writer)?;
-    writer.finish()
-}
-
-/// Writes a target that is not an archive: a file with `to_file`, which can read the file back, and anything else with
-/// `to_stream`. Prints what was lost.
-fn write_file_or_stream(
-    target: &Target,
-    to_file: impl FnOnce(&File, &Path) -> tenarc::Result<Losses>,
-    to_stream: impl FnOnce(&mut TargetWriter) -> Result<Losses>,
-) -> Result<()> {
-    let save = |file: &File, path: &Path| {
-        let lost = to_file(file, path);
-        let lost = lost.map_err(|error| Failure::while_writing(error, &target.name()))?;
-        tell(&lost, None, NOT_KEPT);
-        Ok(())
-    };
-    if target.write_file(save)? {
-        return Ok(());
-    }
-    let mut writer = target.writer()?;
-    tell(&to_stream(&mut writer)?, None, NOT_KEPT);
-    writer.finish()
-}
-
-/// Calls `write` with a value without columns. Lists of numbers in a message become tensors. A value with columns is
-/// first written to a temporary archive as rows, so that the rows need not all be in memory.
-fn as_rows<T>(section: &Section<'_>, write: impl FnOnce(&dyn Stored) -> Result<T>) -> Result<T> {
-    if let Some(stored) = section.stored().filter(|_| !section.root.holds_columns()) {
-        return write(stored);
-    }
-    let value = Written::plain(section);
-    if let Some(made) = Section::made(section.name(), &value)?
-        && let Some(stored) = made.stored()
-    {
-        return write(stored);
-    }
-    let archive = values::temporary_archive(|out| values::save_temporary(out, None, &value))?;
-    write(&archive.segment(0)?)
-}
-
-/// The name of the temporary file in error messages.
-const TEMPORARY: &str = "a temporary file (TMPDIR sets the directory)";
-
-/// Creates an unnamed temporary file, which the system removes when it is closed.
-fn temporary() -> Result<File> {
-    tempfile::tempfile().of(format!("cannot create {TEMPORARY}"))
-}
-
-/// The start of messages about content that a writer leaves out or changes.
-const NOT_KEPT: &str = "cannot be kept";
-/// The start of messages about content that a reader leaves out.
-pub const NOT_READ: &str = "not read";
-
-/// Prints what is left out or changed: one line for each tensor that is left out, and one line for the rest. `file` is
-/// the name of the file, if the messages must name it.
-pub fn tell(losses: &Losses, file: Option<&str>, how: &str) {
-    let file = file.map_or_else(String::new, |file| format!("{file}: "));
-    let (tensors, others): (Vec<_>, Vec<_>) =
-        losses.listed().iter().partition(|loss| loss.is_tensor());
-    for tensor in tensors {
-        say(&format!("{file}{how}: {tensor}"));
-    }
-    let more = losses.count().saturating_sub(losses.listed().len() as u64);
-    match (in_short(&others, more), others.is_empty()) {
-        (_, true) if more > 0 => say(&format!("{file}{how}: {more} more")),
-        (_, true) => {}
-        (short, false) => say(&format!("{file}{how}: {short}")),
-    }
-    note(losses, &file);
-}
-
-/// Returns a short description of the content of a file that is not read. `None` if all of it is read.
-pub fn not_read(losses: &Losses) -> Option<String> {
-    let listed: Vec<_> = losses.listed().iter().collect();
-    let beyond = losses.count().saturating_sub(listed.len() as u64);
-    (!listed.is_empty()).then(|| in_short(&listed, beyond))
-}
-
-/// Prints one line about content that is left out by design.
-pub fn note(losses: &Losses, file: &str) {
-    if !losses.notes().is_empty() && !is_quiet() {
-        say(&format!("{file}note: {}", losses.notes().join("; ")));
-    }
-}
-
-/// Returns the first few losses as text, and the number of the others.
-fn in_short(losses: &[&Loss], beyond: u64) -> String {
-    const SHOWN: usize = 3;
-    let shown: Vec<String> = losses.iter().take(SHOWN).map(ToString::to_string).collect();
-    let shown = shown.join("; ");
-    match (losses.len().saturating_sub(SHOWN) as u64).saturating_add(beyond) {
-        0 => shown,
-        more => format!("{shown}; and {more} more"),
-    }
 }

@@ -9,6 +9,7 @@ use walkdir::{DirEntry, WalkDir};
 
 use crate::failure::{Failure, Kind, Result, Status};
 use crate::formats;
+use crate::formats::detect::is_marked;
 use crate::input::{Input, shown};
 use crate::output::{HEADING, Out, say};
 use crate::paths::Globs;
@@ -90,7 +91,7 @@ fn is_known(path: &Path) -> Result<bool> {
     if formats::by_name(path).is_some() {
         return Ok(true);
     }
-    formats::is_marked(path, &Input::open(path)?)
+    is_marked(path, &Input::open(path)?)
 }
 
 /// Checks that a pattern has matched something in one of the inputs. If one of several inputs could not be read,

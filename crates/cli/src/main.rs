@@ -10,6 +10,7 @@ mod input;
 mod inputs;
 mod kept;
 mod limits;
+mod losses;
 mod made;
 mod node;
 mod output;
@@ -22,6 +23,7 @@ mod shared;
 mod slices;
 mod table;
 mod target;
+mod temporary;
 mod text;
 mod written;
 

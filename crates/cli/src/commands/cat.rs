@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use crate::args::Cat;
 use crate::document::Document;
 use crate::failure::{Of as _, Result, Status};
-use crate::formats::{self, Valued, Values};
+use crate::formats;
+use crate::formats::values::{Valued, Values};
 use crate::target::Target;
 
 pub fn run(args: &Cat) -> Result<Status> {

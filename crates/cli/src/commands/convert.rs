@@ -3,7 +3,8 @@
 use crate::args::Convert;
 use crate::document::Document;
 use crate::failure::{Failure, Kind, Of as _, Result, Status};
-use crate::formats::{self, Format, Lossy, Valued, Values};
+use crate::formats::values::{Valued, Values};
+use crate::formats::{self, Format, Lossy};
 use crate::kept::kept;
 use crate::output::{is_quiet, say};
 use crate::paths::Globs;

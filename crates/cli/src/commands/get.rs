@@ -15,7 +15,7 @@ use crate::args::{Get, GetFormat};
 use crate::document::{Document, Section};
 use crate::elements::{self, Cast};
 use crate::failure::{Failure, Of, Result, Status};
-use crate::formats::write_stream;
+use crate::formats::stream::{print_or_write, write_stream};
 use crate::input::shown;
 use crate::node::{Form, Node};
 use crate::output::{JsonLines, Out};
@@ -24,6 +24,7 @@ use crate::rows::Meant;
 use crate::slices::{self, Selection, Slice};
 use crate::target::{Target, Writing};
 use crate::text::{escaped, quoted};
+use value::NOT_A_TENSOR;
 
 /// A tensor or a slice of one, with its elements in row-major order.
 struct Taken {
@@ -59,7 +60,7 @@ pub fn run(args: &Get, out: &mut Out) -> Result<Status> {
                 write_stream(&target, &mut |writer| Ok(serde_json::to_writer(writer, &taken)?))?;
             }
         }
-        GetFormat::Text => write_to(&target, out, &mut |writer| text(&taken, writer))?,
+        GetFormat::Text => print_or_write(&target, out, &mut |writer| text(&taken, writer))?,
         GetFormat::Raw => write_stream(&target, &mut |writer| Ok(writer.write_all(&taken.bytes)?))?,
         GetFormat::Npy => {
             let Taken { dtype, shape, bytes } = &taken;
@@ -121,20 +122,8 @@ fn matching(
             text(&taken, writer)
         }),
     };
-    write_to(target, out, &mut write)?;
+    print_or_write(target, out, &mut write)?;
     Ok(Status::Good)
-}
-
-/// Writes to a file, if the target is one, and prints otherwise.
-fn write_to(
-    target: &Target,
-    out: &mut Out,
-    write: &mut dyn FnMut(&mut dyn Write) -> Result<()>,
-) -> Result<()> {
-    match target.path() {
-        None => write(out),
-        Some(_) => write_stream(target, write),
-    }
 }
 
 /// One of several tensors.
@@ -184,8 +173,6 @@ fn wanted<'a>(
         (Err(failure), None) => Err(failure),
     }
 }
-
-const NOT_A_TENSOR: &str = "not a tensor";
 
 fn take(section: &Section<'_>, node: &Node, slice: Option<&Slice>) -> Result<Taken> {
     let payload = node.payload().ok_or_else(|| Failure::new(NOT_A_TENSOR))?;

@@ -2,7 +2,8 @@
 
 use tenarc::Archive;
 
-use super::{Format, Valued, Values};
+use super::Format;
+use super::values::{Valued, Values};
 use crate::document::{Document, Reading};
 use crate::failure::{Result, for_users};
 use crate::input::{Input, Source};
@@ -12,9 +13,6 @@ use crate::target::Target;
 use crate::target::archive::ArchiveTarget;
 use crate::text::bytes;
 use crate::written::Written;
-
-/// The first bytes of an archive: section 5 of the specification.
-pub const MAGIC: [u8; 12] = *b"\xd9\xd9\xf8\xdaTARCCBOR";
 
 /// Opens an archive.
 ///

@@ -8,15 +8,17 @@ use tenarc::Value;
 use tenarc::tensor::ToTensor as _;
 use tenarc_convert::{Format as Converted, Options, Stored, json, msgpack, safetensors};
 
-use super::{
-    Format, Lossy, NOT_KEPT, Values, as_rows, is_index, tell, temporary, write_file_or_stream,
-    write_stream,
-};
-use crate::document::{Document, Reading};
+use super::stream::{write_file_or_stream, write_stream};
+use super::values::Values;
+use super::{Format, Lossy, is_index};
+use crate::document::{Document, Reading, Section};
 use crate::failure::{Failure, Of as _, Result};
 use crate::input::{Input, shown};
 use crate::limits::limits;
+use crate::losses::{NOT_KEPT, tell};
 use crate::target::Target;
+use crate::temporary::{save_temporary, temporary, temporary_archive};
+use crate::written::Written;
 
 /// Opens a file. JSON and MessagePack become messages. Tensors of all other files are read in place.
 ///
@@ -159,4 +161,20 @@ fn only(
         Some(value) => write(value),
         None => as_rows(section, &mut *write),
     })
+}
+
+/// Calls `write` with a value without columns. Lists of numbers in a message become tensors. A value with columns is
+/// first written to a temporary archive as rows, so that the rows need not all be in memory.
+fn as_rows<T>(section: &Section<'_>, write: impl FnOnce(&dyn Stored) -> Result<T>) -> Result<T> {
+    if let Some(stored) = section.stored().filter(|_| !section.root.holds_columns()) {
+        return write(stored);
+    }
+    let value = Written::plain(section);
+    if let Some(made) = Section::made(section.name(), &value)?
+        && let Some(stored) = made.stored()
+    {
+        return write(stored);
+    }
+    let archive = temporary_archive(|out| save_temporary(out, None, &value))?;
+    write(&archive.segment(0)?)
 }

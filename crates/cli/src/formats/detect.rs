@@ -10,15 +10,12 @@ use clap::ValueEnum as _;
 use tenarc_convert::npy::Npz;
 use tenarc_convert::torch::distributed_metadata;
 
-use super::{Format, by_extension, by_name, is_bin};
+use super::{Format, SELF_DESCRIBED, by_extension, by_index, by_name, is_bin};
 use crate::failure::{Failure, Kind, Of, Result};
 use crate::input::Input;
 
 /// The number of bytes from which the format is detected.
 const START: usize = 512;
-
-/// CBOR's tag for "this is CBOR" (RFC 8949, section 3.4.6).
-pub const SELF_DESCRIBED: [u8; 3] = [0xd9, 0xd9, 0xf7];
 
 /// Files of formats that are not read: their first bytes in lower case, what they are, and what the user can do.
 const FOREIGN: [(&[u8], &str); 3] = [
@@ -66,7 +63,7 @@ pub fn detect(path: &Path, input: &Input) -> Result<Format> {
     if let Some(what) = foreign(&start) {
         return Err(refused(what));
     }
-    match super::by_index(path) {
+    match by_index(path) {
         Some(format @ (Format::Safetensors | Format::Torch)) => return Ok(format),
         Some(_) => return Err(refused(OTHER_INDEX)),
         None => {}

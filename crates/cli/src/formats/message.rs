@@ -1,6 +1,7 @@
 //! Writes CBOR messages: one item for each value, one after the other.
 
-use super::{Values, write_stream};
+use super::stream::write_stream;
+use super::values::Values;
 use crate::failure::Result;
 use crate::target::Target;
 use crate::written::Written;

@@ -9,14 +9,16 @@ use tenarc_convert::arrow::{self, ArrowFile, TableFile};
 use tenarc_convert::parquet::{self, ParquetFile};
 use tenarc_convert::{Format as Converted, Losses, Opened, Options};
 
-use super::values::{Temporary, save_temporary, temporary_archive};
-use super::{Format, Lossy, TEMPORARY, Valued, Values, converted, write_file_or_stream};
+use super::stream::write_file_or_stream;
+use super::values::{Valued, Values};
+use super::{Format, Lossy, converted};
 use crate::document::{Document, Reading};
 use crate::failure::Result;
 use crate::input::{Input, Source};
 use crate::limits::limits;
 use crate::panics::quietly;
 use crate::target::Target;
+use crate::temporary::{TEMPORARY, Temporary, save_temporary, temporary_archive};
 use crate::written::Written;
 
 /// Reads the tables of a Parquet file.

@@ -1,18 +1,13 @@
 //! The values that a command writes, in any format.
 
-use std::fs::File;
-use std::io::BufWriter;
-
 use tenarc::archive::Segment;
 use tenarc::inspect::{Event, Items};
-use tenarc::{Archive, OArchive};
 
-use super::{Format, Lossy, TEMPORARY, temporary};
+use super::Format;
 use crate::document::{Document, Section};
-use crate::failure::{Failure, Kind, Of as _, Result};
+use crate::failure::{Failure, Of as _, Result};
 use crate::input::Source;
-use crate::limits::decoding;
-use crate::target::Target;
+use crate::temporary::{TEMPORARY, save_temporary, temporary_archive};
 use crate::text::quoted;
 use crate::written::Written;
 
@@ -123,19 +118,6 @@ impl<'s> Values<'s> {
         })?;
         if seen { Ok(()) } else { Err(one()) }
     }
-
-    /// Writes the values to a target. A format other than an archive may be unable to hold them.
-    ///
-    /// # Errors
-    /// If the format cannot hold the values, or writing fails.
-    pub fn write(&mut self, to: Format, target: &Target) -> Result<()> {
-        to.write(self, target, Lossy(false)).map_err(|failure| match failure.kind {
-            Kind::Loss => failure
-                .with_hint(": write an archive, and use `tenarc convert --lossy`")
-                .of_output(&target.name()),
-            _ => failure,
-        })
-    }
 }
 
 impl Valued<'_> {
@@ -155,33 +137,6 @@ impl Valued<'_> {
         let archive = temporary_archive(|out| save_temporary(out, name, value))?;
         put(&Document::of_archive(TEMPORARY.into(), Format::Archive, archive).section(0)?)
     }
-}
-
-/// A temporary archive that is being written.
-pub type Temporary<'f> = OArchive<BufWriter<&'f File>>;
-
-/// Creates a temporary archive with what `save` saves to it.
-pub fn temporary_archive(
-    save: impl FnOnce(&mut Temporary<'_>) -> Result<()>,
-) -> Result<Archive<Source>> {
-    let file = temporary()?;
-    let mut out = OArchive::new(BufWriter::with_capacity(1 << 20, &file))?;
-    save(&mut out)?;
-    drop(out.finish()?);
-    Ok(Archive::new(Source::new(file))?.with_options(decoding()))
-}
-
-/// Saves a value to a temporary archive.
-pub fn save_temporary(
-    out: &mut Temporary<'_>,
-    name: Option<&str>,
-    value: &Written<'_>,
-) -> Result<()> {
-    let saved = match name {
-        Some(name) => out.save_as(name, value),
-        None => out.save(value),
-    };
-    saved.map(drop).map_err(|error| value.failure(error, TEMPORARY))
 }
 
 /// Returns whether the first message is an array whose first element is a map, or has a tag, such as that of columns.

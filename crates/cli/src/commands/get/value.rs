@@ -5,17 +5,19 @@ use std::ops::Range;
 
 use tenarc::Value;
 
-use super::{NOT_A_TENSOR, write_to};
 use crate::args::GetFormat;
 use crate::commands::show::{AsJson, scalar_text};
 use crate::document::Section;
 use crate::failure::{Failure, Result};
+use crate::formats::stream::print_or_write;
 use crate::node::{Kind, Node};
 use crate::output::{JsonLines, Out};
 use crate::rows::{Meant, Rows};
 use crate::slices::Slice;
 use crate::target::Target;
 use crate::text::escaped;
+
+pub const NOT_A_TENSOR: &str = "not a tensor";
 
 /// Prints or saves a value. A sequence gets one line for each element. As text, it must consist of scalars.
 pub fn run(
@@ -36,14 +38,16 @@ pub fn run(
         && slice.is_none()
         && !is_sequence(section)
     {
-        return write_to(target, out, &mut |writer| one(section, &section.root, json, writer));
+        return print_or_write(target, out, &mut |writer| {
+            one(section, &section.root, json, writer)
+        });
     }
     let rows = Rows::of(meant)?;
     let wanted = match slice {
         None => 0..rows.len(),
         Some(slice) => slice.rows(rows.len())?,
     };
-    write_to(target, out, &mut |writer| each(&rows, wanted.clone(), json, writer))
+    print_or_write(target, out, &mut |writer| each(&rows, wanted.clone(), json, writer))
 }
 
 fn is_sequence(section: &Section<'_>) -> bool {

@@ -1,0 +1,49 @@
+//! Opens files of any format.
+
+use std::path::Path;
+
+use tenarc::io::ReadAt as _;
+
+use super::detect::detect;
+use super::{Format, archive, converted, name, tables};
+use crate::document::{Document, Reading};
+use crate::failure::{Failure, Of as _, Result};
+use crate::input::Input;
+
+impl Document {
+    /// Opens an input, and detects its format if none is given.
+    ///
+    /// # Errors
+    /// If the input cannot be read, or its content does not fit the format.
+    pub fn open(path: &Path, reading: &Reading) -> Result<Self> {
+        let input = Input::open(path)?;
+        let name = input.name.clone();
+        let format = match reading.from {
+            Some(format) => format,
+            None => detect(input.path.as_deref().unwrap_or(path), &input)?,
+        };
+        let len = input.file.size().of(&name)?;
+        let document = read(format, input, reading).of(&name)?;
+        Ok(document.with_file_len(len))
+    }
+}
+
+/// Opens the input as an archive, as messages, or as a value whose tensors are read in place.
+///
+/// # Errors
+/// If it cannot be read, or is not of this format.
+fn read(format: Format, input: Input, reading: &Reading) -> Result<Document> {
+    // Parquet files are always read as tables.
+    if reading.table && !matches!(format, Format::Arrow | Format::Parquet) {
+        let found = name(format);
+        let what = format!("--table is for Arrow files: the format of this one is {found}");
+        return Err(Failure::new(what));
+    }
+    match (format, format.converted()) {
+        (Format::Arrow, _) => tables::read_arrow(input, reading),
+        (_, Some(of)) => converted::read(format, of, input, reading),
+        (Format::Archive, _) => archive::read(input, reading),
+        (Format::Parquet, _) => tables::read_parquet(input),
+        _ => Document::of_messages(input.name.clone(), format, input.contents()?),
+    }
+}
