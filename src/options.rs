@@ -209,7 +209,7 @@ impl DecodeOptions {
     /// The calling thread alone reads smaller tensors, archives from an [`io::Read`](std::io::Read), and uncompressed
     /// tensors that are in memory and are not verified. Values and errors are the same with any number.
     ///
-    /// [`Archive::verify`](crate::Archive::verify) and [`recover_with`](crate::archive::recover_with) use as many threads
+    /// [`Archive::verify`](crate::Archive::verify) and [`Recovery`](crate::archive::Recovery) use as many threads
     /// as for uncompressed tensors, also for compressed ones: they do not decompress them.
     #[must_use]
     pub fn with_threads(mut self, threads: NonZeroUsize) -> Self {

@@ -160,15 +160,14 @@ def torn(whole: bytes, ends: list[int]) -> dict[str, bytes]:
 
 
 def recovered(path: Path) -> dict[str, tuple[bytes, Any] | None]:
-    """For all ways to recover a file, the new file and the report; `None` if it is refused."""
+    """For both ways to recover a file, the new file and the report; `None` if it is refused."""
     content = path.read_bytes()
-    in_place, new, filled = (path.with_suffix(f".{way}") for way in ("in-place", "new", "filled"))
+    in_place, new = (path.with_suffix(f".{way}") for way in ("in-place", "new"))
     in_place.write_bytes(content)
     found: dict[str, tuple[bytes, Any] | None] = {}
     for to, call in (
         (in_place, lambda: tenarc.recover(in_place)),
         (new, lambda: tenarc.recover_to(path, new)),
-        (filled, lambda: tenarc.recover_to(path, filled, fill=True)),
     ):
         try:
             report = call()
@@ -185,27 +184,7 @@ def recovered(path: Path) -> dict[str, tuple[bytes, Any] | None]:
 def described(report: tenarc.Recovered) -> Any:
     """A report as Rust's half of the test writes it."""
     salvaged = report.salvaged
-
-    def bounds(found: range | None) -> list[int] | None:
-        return None if found is None else [found.start, found.stop]
-
-    mended = [
-        {
-            "number": value.number,
-            "name": value.name,
-            "filled": [
-                [tensors, [[chunk.number, bounds(chunk.bytes), bounds(chunk.rows)] for chunk in chunks]]
-                for tensors, chunks in value.filled
-            ],
-            "missing": value.missing,
-        }
-        for value in report.mended
-    ]
-    return report._asdict() | {
-        "salvaged": None if salvaged is None else salvaged._asdict(),
-        "mended": mended,
-        "lost": [[lost.number, lost.name] for lost in report.lost],
-    }
+    return report._asdict() | {"salvaged": None if salvaged is None else salvaged._asdict()}
 
 
 def model(**options: Any) -> bytes:
@@ -237,69 +216,6 @@ def directory(tmp_path):
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else tmp_path) as found:
         yield Path(found)
-
-
-def table() -> bytes:
-    """Rows in two groups, with numbers that fill several chunks, beside a tensor."""
-    out = io.BytesIO()
-    writer = tenarc.Writer(out, alignment=8, inline_below=16, chunk_len=1 << 16)
-    rows = [
-        {"id": 1_000_003 * n, "at": [n, n / 2], "text": f"row {n}", "maybe": None if n % 3 else n / 7}
-        for n in range(70_000)
-    ]
-    writer.save({"t": tenarc.Table(rows), "w": np.arange(20_000, dtype="f8").reshape(200, 100)}, name="table")
-    writer.commit()
-    return out.getvalue()
-
-
-def test_rust_fills_columns_with_zeros_as_well(rust, directory):
-    whole = table()
-    (directory / "whole.torn").write_bytes(whole)
-    with tenarc.open(directory / "whole.torn") as archive:
-        places = archive.segment(0).buffers
-    cases = {f"buffer-{n}": at + length // 2 for n, (at, length) in enumerate(places)}
-    for case, at in cases.items():
-        changed = bytearray(whole)
-        changed[at] ^= 8
-        (directory / f"{case}.torn").write_bytes(changed)
-    assert rust.failed("recover", directory) == []
-    missing = zeros = 0
-    for case in cases:
-        content, report = recovered(directory / f"{case}.torn")["filled"] or (b"", None)
-        theirs = directory / "recovered" / f"{case}.filled"
-        assert report == json.loads(theirs.with_name(f"{theirs.name}.json").read_text()), case
-        assert content == theirs.read_bytes(), case
-        (value,) = report["mended"]
-        missing += bool(value["missing"])
-        zeros += bool(value["filled"])
-    assert missing + zeros == len(places) and missing > 3 and zeros >= 3
-
-
-@pytest.mark.parametrize("compression", [None, "zstd", "lz4"])
-def test_damaged_chunks_become_zeros_and_are_named(path, tmp_path, compression):
-    whole, new = (np.arange(100_000, dtype="<u4") // 3).reshape(1000, 100), tmp_path / "new"
-    tenarc.save(path, {"a": whole, "b": -whole}, name="m", chunk_len=1 << 16, compression=compression)
-    with tenarc.open(path) as archive:
-        segment = archive.segment(0)
-        packed = segment.compressed(1)
-        at = segment.buffers[1][0] + (3 << 16 if packed is None else packed.starts[3])
-    data = bytearray(path.read_bytes())
-    data[at] ^= 1
-    path.write_bytes(data)
-    # Nothing does this without being asked to.
-    assert tenarc.recover_to(path, new).mended == () and new.read_bytes() == data
-    result = tenarc.recover_to(path, new, fill=True)
-    assert path.read_bytes() == data and (result.segments, result.damaged, result.lost) == (1, 0, ())
-    (value,) = result.mended
-    assert (value.number, value.name, value.missing) == (0, "m", [])
-    (filled,) = value.filled
-    assert [info.path for info in filled.tensors] == ["b"]
-    assert filled.chunks == [tenarc.FilledChunk(3, range(3 << 16, 4 << 16), range(491, 656))]
-    wanted = (-whole).reshape(-1)
-    wanted[3 << 14 : 4 << 14] = 0
-    with tenarc.open(new) as archive:
-        archive.verify()
-        assert (archive["a"] == whole).all() and (archive["b"].reshape(-1) == wanted).all()
 
 
 @pytest.mark.parametrize("name", ["sessions", "blocks", "golden", "model", "unchecked"])
@@ -334,9 +250,9 @@ def test_rust_recovers_the_same(rust, path, directory, name):
                 kinds.add((way, report["salvaged"] is not None))
             else:
                 kinds.add((way, None))
-    wanted = {(way, kind) for way in ("in-place", "new", "filled") for kind in (False, True, None)}
+    wanted = {(way, kind) for way in ("in-place", "new") for kind in (False, True, None)}
     # The golden file is cut where it has no buffers yet.
-    never = {("in-place", True)} | ({("new", True), ("filled", True)} if name == "golden" else set())
+    never = {("in-place", True)} | ({("new", True)} if name == "golden" else set())
     assert kinds == wanted - never
 
 

@@ -11,7 +11,6 @@ mod digest;
 mod directory;
 mod file;
 mod map;
-mod mend;
 mod message;
 mod opened;
 mod recover;
@@ -37,11 +36,7 @@ pub use digest::Digest;
 pub use directory::Entry;
 pub use file::{Archive, Entries};
 pub use map::Map;
-pub use mend::{Filled, FilledChunk, Lost, Mended};
-pub use recover::{
-    Recovered, recover, recover_filled, recover_filled_with, recover_to, recover_to_with,
-    recover_with,
-};
+pub use recover::{Recovered, Recovery, recover};
 pub use salvage::Salvaged;
 pub use segment::Segment;
 pub use stored::Stored;

@@ -1,11 +1,9 @@
 //! Writes what is left of a segment again.
 //!
 //! The header and the metadata are complete. If the segment was cut off by the end of the file, the checksums of the
-//! buffers are missing, because they come after the last buffer: the buffers that are complete cannot be verified. If
-//! the segment was damaged, the good chunks are verified, and zeros are in place of the others.
+//! buffers are missing, because they come after the last buffer: the buffers that are complete cannot be verified.
 
-use std::collections::{BTreeMap, HashSet};
-use std::ops::Range;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::segment::Segment;
@@ -13,13 +11,11 @@ use super::write::OArchive;
 use crate::buffer::loaded::Loaded;
 use crate::error::Result;
 use crate::io::at::ReadAt;
-use crate::io::checksum::Hasher;
 use crate::io::chunks::Hashes;
 use crate::io::input::Input;
 use crate::options::{DecodeOptions, Limits};
-use crate::segment::buffers::{chunk_of, no_such};
 use crate::segment::items::ItemEncoder;
-use crate::segment::packed::{Packed, PackedBuffers};
+use crate::segment::packed::PackedBuffers;
 use crate::segment::path;
 use crate::segment::plan::Output;
 use crate::tensor::TensorInfo;
@@ -27,7 +23,7 @@ use crate::wire::head;
 use crate::wire::reader::Reader;
 use crate::wire::tag;
 
-/// What [`recover_to`](crate::archive::recover_to) kept of a value that was cut off by the end of the file.
+/// What [`Recovery::to`](crate::archive::Recovery::to) kept of a value that was cut off by the end of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Salvaged {
@@ -40,19 +36,11 @@ pub struct Salvaged {
     pub missing: Vec<TensorInfo>,
 }
 
-/// What is written in place of damaged chunks.
-static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
-
-/// The damaged chunks of each buffer, in ascending order.
-pub type DamagedChunks = BTreeMap<u64, Vec<u64>>;
-
-/// A segment of which some buffers, or some chunks, are missing.
+/// A segment of which some buffers are missing.
 pub struct Salvage<'a, S: ?Sized> {
     segment: Segment<'a, S>,
     /// The numbers of the buffers that are kept, ascending.
     kept: Vec<u64>,
-    /// The chunks of kept buffers that become zeros.
-    filled: DamagedChunks,
     limits: Limits,
 }
 
@@ -66,33 +54,13 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
         if kept.is_empty() {
             return None;
         }
-        let salvage = Self::new(source, loaded, kept, DamagedChunks::new(), options);
+        let salvage = Self::new(source, loaded, kept, options);
         (!salvage.kept.is_empty()).then_some(salvage)
     }
 
-    /// What is left of a damaged segment. `is_lost` says which buffers are not kept. The damaged chunks of the others
-    /// become zeros.
-    pub fn of_damaged(
-        source: &'a S,
-        loaded: Loaded,
-        filled: DamagedChunks,
-        options: DecodeOptions,
-        is_lost: impl Fn(u64) -> bool,
-    ) -> Self {
-        let count = loaded.header.count() as u64;
-        let kept = (0..count).filter(|&number| !is_lost(number)).collect();
-        Self::new(source, loaded, kept, filled, options)
-    }
-
-    fn new(
-        source: &'a S,
-        loaded: Loaded,
-        kept: Vec<u64>,
-        filled: DamagedChunks,
-        options: DecodeOptions,
-    ) -> Self {
+    fn new(source: &'a S, loaded: Loaded, kept: Vec<u64>, options: DecodeOptions) -> Self {
         let segment = Segment { source, arena: None, loaded: Arc::new(loaded), options };
-        let mut salvage = Self { segment, kept, filled, limits: options.limits };
+        let mut salvage = Self { segment, kept, limits: options.limits };
         // Columns are kept as a whole or not at all. The complete buffers of columns that are not kept are of no use.
         // If the metadata is malformed, `report` says so.
         if let Ok((_, used)) = salvage.metadata() {
@@ -141,16 +109,9 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
         let lengths = lengths.filter(|&(number, _)| self.number(number as u64).is_some());
         let lengths: Vec<u64> = lengths.map(|(_, len)| len).collect();
         let (metadata, _) = self.metadata()?;
-        let packed = (0..).zip(&self.kept).filter_map(|(number, &old)| {
-            let place = header.buffer(old)?;
-            let lengths = place.packed()?.lengths();
-            // A chunk of zeros is stored as it is, so that no codec is needed.
-            let lengths = (0..).zip(lengths).map(|(index, stored)| {
-                let Range { start, end } = chunk_of(place, header.chunk_len, index);
-                if self.is_filled(old, index) { end - start } else { stored }
-            });
-            Some((number, Packed::new(place.packed()?.coding.clone(), lengths)))
-        });
+        let packed = (0..)
+            .zip(&self.kept)
+            .filter_map(|(number, &old)| Some((number, header.buffer(old)?.packed()?.clone())));
         let packed: PackedBuffers = packed.collect();
         let content = header.content(self.segment.name(), &lengths, &packed, &metadata);
         out.whole_segment(&content, |out: &mut dyn Output| {
@@ -160,48 +121,14 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
                 for index in 0..header.chunk_len.count(len) {
                     let mut push = |hash| hashes.push(hash);
                     let with_hash = header.is_checked().then_some(&mut push as &mut dyn FnMut(u64));
-                    if self.is_filled(old, index) {
-                        self.put_zeros(old, index, out, with_hash)?;
-                    } else {
-                        let put = |block: &[u8]| out.put(block);
-                        self.segment.stored_chunk(old, index, &mut memory, put, with_hash)?;
-                    }
+                    let put = |block: &[u8]| out.put(block);
+                    self.segment.stored_chunk(old, index, &mut memory, put, with_hash)?;
                 }
                 out.end()?;
                 hashes.end_buffer();
             }
             Ok(hashes.bytes())
         })?;
-        Ok(())
-    }
-
-    fn is_filled(&self, number: u64, chunk: u64) -> bool {
-        self.filled.get(&number).is_some_and(|chunks| chunks.binary_search(&chunk).is_ok())
-    }
-
-    /// Writes zeros in place of a chunk.
-    fn put_zeros(
-        &self,
-        number: u64,
-        index: u64,
-        out: &mut dyn Output,
-        with_hash: Option<&mut dyn FnMut(u64)>,
-    ) -> Result<()> {
-        let header = self.segment.header();
-        let place = header.buffer(number).ok_or_else(|| no_such(number))?;
-        let Range { start, end } = chunk_of(place, header.chunk_len, index);
-        let mut hasher = Hasher::new();
-        let mut left = end - start;
-        while left > 0 {
-            let len = usize::try_from(left).unwrap_or(usize::MAX).min(ZEROS.len());
-            let zeros = &ZEROS[..len];
-            hasher.update(zeros);
-            out.put(zeros)?;
-            left -= len as u64;
-        }
-        if let Some(with_hash) = with_hash {
-            with_hash(hasher.finish());
-        }
         Ok(())
     }
 

@@ -207,11 +207,6 @@ impl Loaded {
         }
     }
 
-    /// Sets the checksums of the buffers, in place of those that are stored. They must not have been read before.
-    pub fn set_hashes(&self, hashes: Hashes) {
-        self.hashes.get_or_init(|| hashes);
-    }
-
     /// The list of checksums after the body, which is not verified.
     pub fn trailer<'a, S: ReadAt + ?Sized>(&self, source: &'a S) -> Result<Cow<'a, [u8]>> {
         let layout = &self.header.layout;

@@ -396,8 +396,6 @@ pub struct SegmentLayout {
     pub header_end: u64,
     pub body_start: u64,
     pub body_end: u64,
-    /// The number of chunks that have hashes.
-    pub chunks: u64,
     /// The bytes of these hashes.
     hashes: u64,
     /// The end of the segment.
@@ -440,7 +438,6 @@ impl SegmentLayout {
                 header_end,
                 body_start: header_end,
                 body_end: header_end,
-                chunks,
                 hashes: 0,
                 end: header_end,
             });
@@ -456,7 +453,7 @@ impl SegmentLayout {
         let end = body_end.checked_add(hashes_len)?.checked_add(hashes)?;
         let end = end.checked_add(HASH_ITEM as u64)?;
         i64::try_from(end).ok()?;
-        Some(Self { buffers, packed, header_end, body_start, body_end, chunks, hashes, end })
+        Some(Self { buffers, packed, header_end, body_start, body_end, hashes, end })
     }
 
     /// Where a buffer is. `None` if there is no buffer with this number.
@@ -528,15 +525,6 @@ pub fn open_trailer<'a>(
 fn unverified_hashes<'a>(item: &'a [u8], layout: &SegmentLayout) -> Option<&'a [u8]> {
     let start = item.len().checked_sub(usize::try_from(layout.hashes).ok()?)?;
     item.get(start..)
-}
-
-/// The hashes in a trailer that may be damaged, and the hash over them. `None` if it is too short.
-pub fn unverified_trailer<'a>(
-    trailer: &'a [u8],
-    layout: &SegmentLayout,
-) -> Option<(Vec<u64>, &'a [u8; HASH_ITEM])> {
-    let (item, stored) = trailer.split_last_chunk()?;
-    Some((hashes_of(unverified_hashes(item, layout)?), stored))
 }
 
 /// Hashes of 64 bits from their bytes.
@@ -631,8 +619,7 @@ mod tests {
                     assert!(layout.buffers.iter().all(|(start, _)| start % alignment == 0));
                     let before = layout.before_body().unwrap().len() as u64;
                     assert_eq!(header_end + before, layout.body_start);
-                    assert_eq!(layout.chunks, chunk.count(len) + 1);
-                    let hashes = vec![0; 8 * usize::try_from(layout.chunks).unwrap()];
+                    let hashes = vec![0; 8 * usize::try_from(chunk.count(len) + 1).unwrap()];
                     let item = hashes_item(&Check::Xxh3, &hashes).unwrap();
                     let trailer = trailer(item, 0).len() as u64;
                     assert_eq!(layout.body_end + trailer, layout.end);

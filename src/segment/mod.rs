@@ -3,7 +3,6 @@
 //! The metadata is the value as CBOR. Each large tensor in it is a reference to a buffer, which holds
 //! the tensor's bytes. An archive stores this as a segment; [`parts`](crate::parts) keep it in memory.
 
-pub mod buffer_use;
 pub mod buffers;
 mod column_type;
 mod compress;

@@ -57,25 +57,12 @@ pub struct Outlined<'m> {
     present: Present,
     /// The buffer and its length, if the column is in one group, and its payload is one whole buffer.
     buffer: Option<(u64, usize)>,
-    /// Its payloads that are whole buffers.
-    pub pieces: Vec<ColumnPiece>,
     /// Where it is in each group that has it.
     spans: Vec<Span>,
     /// The number of groups that have the column.
     groups: usize,
     /// The number of columns stored as tensors that it consists of, in all groups together.
     tensors: usize,
-}
-
-/// The payload of a column in one group, if it is a whole buffer.
-#[derive(Clone, Debug)]
-pub struct ColumnPiece {
-    /// The number of the buffer.
-    pub buffer: u64,
-    /// The rows of all groups that are in it.
-    pub rows: Range<u64>,
-    /// The dtype of these rows.
-    pub dtype: Option<DType>,
 }
 
 /// The place of a column in one group, or of the whole group.
@@ -419,7 +406,6 @@ impl<'m> Schema<'m> {
                 is_optional: false,
                 present: Present::Unknown,
                 buffer: None,
-                pieces: Vec::new(),
                 spans: Vec::new(),
                 groups: 0,
                 tensors: 0,
@@ -432,10 +418,6 @@ impl<'m> Schema<'m> {
     pub(super) fn merge(&mut self, number: usize, form: ColumnType) {
         let rows = self.rows_of_group();
         let Some(column) = self.columns.get_mut(number) else { return };
-        if let Some((buffer, _)) = form.buffer {
-            let dtype = form.tensor.as_ref().map(|(dtype, _)| dtype.clone());
-            column.pieces.push(ColumnPiece { buffer, rows: rows.clone(), dtype });
-        }
         if let Some(item) = &form.item {
             column.spans.push(Span { item: item.clone(), rows });
         }

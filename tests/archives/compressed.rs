@@ -412,7 +412,7 @@ fn complete_tensors_of_a_cut_segment_are_kept() {
     let dir = Dir::new();
     let (old, new) = (dir.file("old"), dir.file("new"));
     std::fs::write(&old, &bytes[..=last as usize]).unwrap();
-    let recovered = tenarc::archive::recover_to(&old, &new).unwrap();
+    let recovered = tenarc::archive::Recovery::of(&old).to(&new).unwrap();
     assert_eq!(recovered.salvaged.unwrap().tensors.len(), 2);
     let archive = tenarc::open(&new).unwrap();
     archive.verify().unwrap();

@@ -16,7 +16,6 @@ mod atomic;
 mod child;
 mod created;
 mod disk;
-mod filled;
 mod killed;
 mod processes;
 mod saving;

@@ -131,7 +131,7 @@ impl Sample {
         let expected = recovered(segments, dropped);
 
         let new = path.with_extension("new");
-        let mut found = tenarc::archive::recover_to(path, &new).unwrap();
+        let mut found = tenarc::archive::Recovery::of(path).to(&new).unwrap();
         assert!(fs::read(path).unwrap() == torn, "{cut}: the old file changed");
         let salvaged = found.salvaged.take();
         assert_eq!(found, expected);
@@ -349,7 +349,7 @@ fn damage_with_whole_segments_behind_it_is_not_cut_off() {
                 assert_eq!(error.category(), Category::Damaged, "{error}");
                 assert!(error.to_string().contains(NAME), "{error}");
                 assert_eq!(fs::read(&path).unwrap(), torn);
-                assert!(tenarc::archive::recover_to(&path, dir.at("new")).is_err());
+                assert!(tenarc::archive::Recovery::of(&path).to(dir.at("new")).is_err());
                 assert!(!dir.at("new").exists());
                 // Nor is an earlier state taken for the last one.
                 for error in
@@ -395,7 +395,7 @@ fn what_recover_refuses() {
         fs::write(&path, bytes).unwrap();
         assert_eq!(tenarc::archive::recover(&path).unwrap_err().category(), Category::Syntax);
         assert_eq!(
-            tenarc::archive::recover_to(&path, dir.at("new")).unwrap_err().category(),
+            tenarc::archive::Recovery::of(&path).to(dir.at("new")).unwrap_err().category(),
             Category::Syntax
         );
         assert_eq!(fs::read(&path).unwrap(), bytes);
@@ -417,9 +417,12 @@ fn what_recover_refuses() {
     let cut = fs::read(&path).unwrap()[..20].to_vec();
     fs::write(&path, &cut).unwrap();
     assert_eq!(tenarc::archive::recover(&path).unwrap_err().category(), Category::Torn);
-    assert_eq!(tenarc::archive::recover_to(&path, &path).unwrap_err().category(), Category::Torn);
+    assert_eq!(
+        tenarc::archive::Recovery::of(&path).to(&path).unwrap_err().category(),
+        Category::Torn
+    );
     assert_eq!(fs::read(&path).unwrap(), cut);
-    assert_eq!(tenarc::archive::recover_to(&path, dir.at("new")).unwrap().segments, 0);
+    assert_eq!(tenarc::archive::Recovery::of(&path).to(dir.at("new")).unwrap().segments, 0);
     assert_eq!(read(&dir.at("new")), []);
 }
 

@@ -51,8 +51,9 @@ fn pages_name_files_that_exist() {
     let pages = [include_str!("../../docs/architecture.md"), include_str!("../../CONTRIBUTING.md")];
     let mut number = 0;
     for quoted in pages.iter().flat_map(|page| page.split('`').skip(1).step_by(2)) {
-        if quoted.ends_with(".rs") && !quoted.contains([' ', '*']) {
-            let [inside, at] = [Path::new("src").join(quoted), quoted.into()];
+        let at = Path::new(quoted);
+        if at.extension().is_some_and(|end| end == "rs") && !quoted.contains([' ', '*']) {
+            let inside = Path::new("src").join(at);
             assert!(inside.is_file() || at.is_file(), "there is no `{quoted}`");
             number += 1;
         }
@@ -138,7 +139,7 @@ fn top_module(file: &Path) -> String {
 fn circles_of_any_length_are_found() {
     let found =
         |texts: &[&'static str]| circles(texts.iter().map(|text| text.split_once(' ').unwrap()));
-    let circle = |members: &[&'static str]| BTreeSet::from_iter(members.iter().copied());
+    let circle = |members: &[&'static str]| members.iter().copied().collect::<BTreeSet<_>>();
     assert_eq!(found(&["a b", "a c", "b d", "c d"]), []);
     assert_eq!(found(&["a b", "b a", "b c", "d a"]), [circle(&["a", "b"])]);
     assert_eq!(found(&["a b", "b c", "c a", "c d"]), [circle(&["a", "b", "c"])]);

@@ -20,7 +20,7 @@ fn byte_strings_are_reported_only_if_they_are_missing() {
     let third = bytes.windows(64).position(|window| window == [3; 64]).unwrap();
     fs::write(&path, &bytes[..third + 100]).unwrap();
 
-    let recovered = tenarc::archive::recover_to(&path, &new).unwrap();
+    let recovered = tenarc::archive::Recovery::of(&path).to(&new).unwrap();
     let salvaged = recovered.salvaged.unwrap();
     let names = |of: &[tenarc::tensor::TensorInfo]| -> Vec<String> {
         of.iter().map(|info| info.path().to_owned()).collect()

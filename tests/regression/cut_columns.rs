@@ -30,7 +30,7 @@ fn columns_are_kept_as_a_whole_or_not_at_all() {
     // Cut inside the second column, and behind both.
     for (len, has_log) in [(doubles.unwrap() + 100, false), (bytes.len() - 10_000, true)] {
         fs::write(&path, &bytes[..len]).unwrap();
-        let salvaged = tenarc::archive::recover_to(&path, &new).unwrap().salvaged.unwrap();
+        let salvaged = tenarc::archive::Recovery::of(&path).to(&new).unwrap().salvaged.unwrap();
         let archive = tenarc::open(&new).unwrap();
         archive.verify().unwrap();
         let value: Value = archive.load().unwrap();

@@ -52,7 +52,7 @@ fn whole_tensors_of_a_cut_model_are_read_and_kept() {
         assert_eq!(error.category(), Category::Torn);
         assert!(error.to_string().contains("recover_to"), "{error}");
         assert_eq!(fs::read(&path).unwrap(), torn, "nothing is cut off");
-        let recovered = tenarc::archive::recover_to(&path, &new).unwrap();
+        let recovered = tenarc::archive::Recovery::of(&path).to(&new).unwrap();
         assert_eq!(recovered.segments, 0);
         let salvaged = recovered.salvaged.unwrap();
         let names = |of: &[tenarc::tensor::TensorInfo]| -> Vec<String> {

@@ -242,7 +242,7 @@ const RECOMMENDED: [(&str, &str); 5] = [
     ("use DecodeOptions::with_checksums(false) to read", "use --no-verify to read"),
     ("open_torn reads", "--torn reads"),
     ("recover cuts off", "`tenarc recover` cuts off"),
-    ("recover_to writes", "`tenarc recover -o` writes"),
+    ("Recovery::to writes", "`tenarc recover -o` writes"),
 ];
 
 /// Returns a message of the library. Its advice for programmers is replaced by advice for users of the command.

@@ -30,7 +30,6 @@ from .errors import (
     Version,
 )
 from .files import Appender, append, save
-from .fill import Filled, FilledChunk, Lost, Mended
 from .mend import Recovered, recover, recover_to
 from .message import dumps, loads
 from .options import Limits
@@ -51,13 +50,9 @@ __all__ = [
     "Damaged",
     "End",
     "Error",
-    "Filled",
-    "FilledChunk",
     "Header",
     "Limit",
     "Limits",
-    "Lost",
-    "Mended",
     "Mismatch",
     "NotFound",
     "Numbers",

@@ -125,18 +125,9 @@ class ColumnTensor(NamedTuple):
     buffer: int | None = None
 
 
-class Found(NamedTuple):
-    """A column that is a tensor."""
-
-    tensor: ColumnTensor
-    #: The buffers that are the column in a group, and which rows of all groups each has.
-    buffers: list[tuple[int, range]]
-
-
-def tensors_in(content: Any, resolver: Resolver) -> dict[tuple[str, ...], Found]:
+def tensors_in(content: Any, resolver: Resolver) -> dict[tuple[str, ...], ColumnTensor]:
     """The columns that are tensors, by the names of the fields that lead to them. No buffer is read."""
     whole: dict[tuple[str, ...], ColumnTensor] | None = None
-    groups, end = [], 0
     for index, count in enumerate(counts_of(content)):
         if not count:
             continue
@@ -144,14 +135,8 @@ def tensors_in(content: Any, resolver: Resolver) -> dict[tuple[str, ...], Found]
             group = dict(_tensors(content[2 * index + 1], count, (), resolver))
         except Fault as fault:
             raise fault.at(2 * index + 1) from None
-        groups.append((group, range(end, end + count)))
-        end += count
         whole = group if whole is None else _common(whole, group)
-    found = {}
-    for fields, tensor in (whole or {}).items():
-        parts = [(group[fields].buffer, rows) for group, rows in groups]
-        found[fields] = Found(tensor, [(number, rows) for number, rows in parts if number is not None])
-    return found
+    return whole or {}
 
 
 def _common(

@@ -1,4 +1,4 @@
-"""Repairs torn and damaged archives (SPEC 5.8)."""
+"""Repairs torn archives (SPEC 5.8)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from .atomic import AtomicFile, open_locked
 from .errors import Damaged, Torn, in_file
-from .fill import Lost, Mended, Places, mend
 from .options import DEFAULT_LIMITS
 from .salvage import Salvage, Salvaged
 from .saved import Segment
@@ -30,11 +29,6 @@ class Recovered(NamedTuple):
     dropped: int
     #: What `recover_to` kept of the dropped bytes, as one more segment.
     salvaged: Salvaged | None = None
-    #: The segments in which `recover_to` with `fill` replaced damaged bytes. They are counted in `segments`, not
-    #: in `damaged`.
-    mended: tuple[Mended, ...] = ()
-    #: The segments that `recover_to` with `fill` left out.
-    lost: tuple[Lost, ...] = ()
 
 
 def recover(path: str | os.PathLike[str]) -> Recovered:
@@ -61,7 +55,7 @@ def recover(path: str | os.PathLike[str]) -> Recovered:
     return result
 
 
-def recover_to(path: str | os.PathLike[str], new: str | os.PathLike[str], *, fill: bool = False) -> Recovered:
+def recover_to(path: str | os.PathLike[str], new: str | os.PathLike[str]) -> Recovered:
     """Like `recover`, but writes the result to a new file and does not change the old one.
 
     If a segment was cut off by the end of the file, its complete tensors are kept too, although they can no longer
@@ -70,17 +64,9 @@ def recover_to(path: str | os.PathLike[str], new: str | os.PathLike[str], *, fil
 
     The errors are those of `recover`, with one exception: a file without a complete segment or tensor is an error
     only if `new` is the same file.
-
-    With `fill`, damaged archives are recovered too: zeros are written in place of damaged chunks, so that
-    everything else can be read as usual. The new file has good checksums, so readers can no longer tell that these
-    bytes were damaged: `Recovered.mended` names them. A segment whose header is damaged is left out, and is in
-    `Recovered.lost`.
-    `Damaged` if segments cannot be found because a header or the directory is damaged.
     """
     with in_file(path), open_regular(path) as file:
         source = FileSource(file)
-        if fill:
-            return _fill(file, source, new)
         found, result = _plan(source)
         salvage = None if found is None else Salvage.of(source, found.cut, DEFAULT_LIMITS)
         if salvage is None and _is_at(file, new):
@@ -98,38 +84,7 @@ def recover_to(path: str | os.PathLike[str], new: str | os.PathLike[str], *, fil
     return result
 
 
-def _fill(file: io.FileIO, source: Source, new: str | os.PathLike[str]) -> Recovered:
-    places = Places.of(source)
-    salvage = Salvage.of(source, places.cut, DEFAULT_LIMITS)
-    if not places.entries and salvage is None and places.dropped and _is_at(file, new):
-        raise _nothing_left(places.dropped)
-    result, mended, lost = Recovered(0, 0, places.dropped), [], []
-    with AtomicFile(new, sync=True) as out:
-        archive, count = _Copied(out), 0
-        for found in places.segments(source):
-            if isinstance(found, Lost):
-                lost.append(found)
-                continue
-            good, report = mend(source, found, count)
-            archive.copy(good)
-            mended += [report] if report is not None else []
-            count += 1
-        if salvage is not None:
-            result = result._replace(salvaged=salvage.report())
-            archive.copy(salvage)
-        archive.finish()
-    return result._replace(segments=count, mended=tuple(mended), lost=tuple(lost))
-
-
-class _Copied(Writer):
-    """Writes segments that are encoded already."""
-
-    def copy(self, found: Salvage) -> None:
-        """Writes a segment."""
-        self._write_segment(found.header(), found.buffers(), found.copied())
-
-
-class _Resumed(_Copied):
+class _Resumed(Writer):
     """Continues an archive, of which what a scan keeps has been written to `file`."""
 
     def __init__(self, file: io.FileIO, found: Scan, source: Source, *, sync: bool) -> None:
@@ -142,6 +97,10 @@ class _Resumed(_Copied):
         # A scan does not find out rows and digests.
         entries[:] = [complete(self._source, entry, self._at, DEFAULT_LIMITS) for entry in entries]
         self._fill()
+
+    def copy(self, found: Salvage) -> None:
+        """Writes what is left of a segment."""
+        self._write_segment(found.header(), found.buffers())
 
     def _make_durable(self) -> None:
         if self._sync:
@@ -158,16 +117,12 @@ def _is_at(file: io.FileIO, path: str | os.PathLike[str]) -> bool:
 def _check_keeps_something(found: Scan | None, result: Recovered) -> None:
     """Checks that cutting the file leaves more than an empty archive."""
     if found is not None and not found.entries and result.dropped:
-        raise _nothing_left(result.dropped, found.keep)
-
-
-def _nothing_left(dropped: int, at: int | None = None) -> Torn:
-    what = f"no segment is complete: nothing would be left of {dropped} bytes"
-    advice = (
-        "`open(path, torn=True, verify=False)` reads the complete tensors of a cut segment, and `recover_to` "
-        "writes them to another file"
-    )
-    return Torn(f"{what}; {advice}", offset=at)
+        what = f"no segment is complete: nothing would be left of {result.dropped} bytes"
+        advice = (
+            "`open(path, torn=True, verify=False)` reads the complete tensors of a cut segment, and `recover_to` "
+            "writes them to another file"
+        )
+        raise Torn(f"{what}; {advice}", offset=found.keep)
 
 
 def _plan(source: Source) -> tuple[Scan | None, Recovered]:

@@ -263,18 +263,15 @@ class Place:
         ambiguous: _Ambiguous,
         steps: tuple[str, ...],
         in_key: bool,
-        in_columns: bool = False,
         fields: tuple[str, ...] = (),
     ) -> None:
         self._ambiguous, self._steps, self._fields = ambiguous, steps, fields
         #: Whether it is inside a map key. No path leads there: the path has a `?` in place of the key.
         self.in_key = in_key
-        #: Whether it is inside columns. The path is that of the sequence that the columns stand for.
-        self.in_columns = in_columns
 
     def column(self, fields: tuple[str, ...]) -> Place:
         """The place of a column, by the names of the fields that lead from the sequence to it."""
-        return Place(self._ambiguous, self._steps, self.in_key, self.in_columns, fields)
+        return Place(self._ambiguous, self._steps, self.in_key, fields)
 
     def path(self) -> str:
         """The path, which may lead to other values too."""
@@ -305,7 +302,6 @@ def payloads(tree: Any) -> Iterator[tuple[Place, Tag]]:
         if node.tag != COLUMNS:
             yield place, node
             continue
-        place.in_columns = True
         for reference, _ in references_in(node.value):
             yield place, reference
 

@@ -1,26 +1,19 @@
-"""Writes what is left of a segment again (SPEC 5.8).
+"""Writes what is left of a segment that was cut off by the end of the file (SPEC 5.8).
 
-The header and the metadata are complete. If the segment was cut off by the end of the file, the checksums of the
-buffers are missing, because they come after the last buffer: the buffers that are complete cannot be verified. If
-the segment was damaged, the good chunks are verified, and zeros are in place of the others.
+The header and the metadata are complete. The checksums of the buffers come after the last buffer, so they are
+missing: the buffers that are complete cannot be verified.
 """
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain
 from typing import NamedTuple
 
-import xxhash
-
 from . import ext, items, scan
-from .chunks import Hashes, lengths_of
 from .errors import Limit
 from .items import BYTES, TAG, TEXT, UNSIGNED, Items
 from .options import Limits
-from .packed import Packed
 from .saved import Segment, TensorInfo
 from .segment import Header
 from .source import STEP, Source
@@ -44,24 +37,15 @@ class Salvaged(NamedTuple):
 
 
 class Salvage:
-    """A segment of which some buffers, or some chunks, are missing."""
+    """A cut segment with at least one complete buffer."""
 
-    def __init__(
-        self,
-        source: Source,
-        segment: Segment,
-        limits: Limits,
-        complete: set[int],
-        filled: Mapping[int, set[int]] | None = None,
-        hashes: Hashes | None = None,
-    ) -> None:
-        """For a segment with these complete buffers, of which the chunks in `filled` become zeros.
-
-        The other chunks are compared with `hashes` when they are written.
-        """
+    def __init__(self, source: Source, segment: Segment, limits: Limits) -> None:
         self._source, self._segment, self._limits = source, segment, limits
-        self._filled, self._hashes = filled or {}, hashes
-        self._parts = list(_parts(segment.header.metadata, limits))
+        header = segment.header
+        # The hashes of buffers elsewhere are lost.
+        lost = set(header.elsewhere) if header.checksums else set()
+        complete = {number for number in range(len(header.lengths)) if segment.has_buffer(number)} - lost
+        self._parts = list(_parts(header.metadata, limits))
         # If columns refer to a missing buffer, other buffers that only they refer to are not kept either.
         usable = (part.numbers() for part in self._parts)
         kept = sorted({number for numbers in usable if numbers <= complete for number in numbers})
@@ -73,11 +57,7 @@ class Salvage:
         """`None` if there is no cut segment, or if none of its buffers is complete."""
         if segment is None or ext.unknown(segment.header.ext) is not None:
             return None
-        header = segment.header
-        # The hashes of buffers elsewhere are lost.
-        lost = set(header.elsewhere) if header.checksums else set()
-        complete = {number for number in range(len(header.lengths)) if segment.has_buffer(number)} - lost
-        found = cls(source, segment, limits, complete)
+        found = cls(source, segment, limits)
         return found if found._numbers else None
 
     def report(self) -> Salvaged:
@@ -113,62 +93,29 @@ class Salvage:
         """The header of the value with the complete buffers only."""
         old = self._segment.header
         lengths = tuple(old.lengths[number] for number in self._numbers)
-        packed = {new: self._packed(number) for number, new in self._numbers.items() if number in old.packed}
+        packed = {new: old.packed[number] for number, new in self._numbers.items() if number in old.packed}
         elsewhere = {
             new: old.elsewhere[number] for number, new in self._numbers.items() if number in old.elsewhere
         }
-        # Without the stored hashes, hashes are computed.
-        algorithm = None if self._hashes is None else old.algorithm
+        # The stored hashes are missing, so new ones are computed, of an algorithm that is known here.
         return replace(
             old,
             lengths=lengths,
             metadata=self._metadata(),
             packed=packed,
             elsewhere=elsewhere,
-            algorithm=algorithm,
+            algorithm=None,
         )
-
-    def copied(self) -> dict[int, bytes]:
-        """The hashes that are copied: of buffers elsewhere, or all of them if their algorithm is not known."""
-        old, hashes = self._segment.header, self._hashes
-        if hashes is None:
-            return {}
-        return {
-            new: hashes.of_chunks(number)
-            for number, new in self._numbers.items()
-            if old.algorithm is not None or number in old.elsewhere
-        }
 
     def buffers(self) -> Iterator[Iterator[bytes]]:
         """The complete buffers as they are stored, each in pieces."""
+        buffers, lengths = self._segment.buffers, self._segment.header.stored_lengths
         for number in self._numbers:
-            if number in self._segment.header.elsewhere:
-                yield iter(())
-                continue
-            filled = self._filled.get(number, set())
-            yield chain.from_iterable(
-                zeros(chunk.length) if index in filled else self._good(number, index, chunk)
-                for index, chunk in enumerate(chunks_of(self._segment, number))
-            )
+            yield self._pieces(buffers[number][0], lengths[number])
 
-    def _good(self, number: int, index: int, chunk: Chunk) -> Iterator[bytes]:
-        hasher = xxhash.xxh3_64()
-        hashes = self._hashes if self._segment.header.is_checked else None
-        for piece in pieces(self._source, chunk.stored):
-            if hashes is not None:
-                hasher.update(piece)
-            yield piece
-        if hashes is not None:
-            hashes.check_chunk(number, index, hasher.digest(), self._segment.buffers[number][0])
-
-    def _packed(self, number: int) -> Packed:
-        """How a compressed buffer is stored. A chunk of zeros is stored as it is, so that no codec is needed."""
-        filled = self._filled.get(number, set())
-        lengths = (
-            chunk.length if index in filled else len(chunk.stored)
-            for index, chunk in enumerate(chunks_of(self._segment, number))
-        )
-        return replace(self._segment.header.packed[number], stored=array("Q", lengths))
+    def _pieces(self, at: int, length: int) -> Iterator[bytes]:
+        for start in range(0, length, STEP):
+            yield self._source.read(at + start, min(STEP, length - start))
 
     def _metadata(self) -> bytes:
         """The metadata with *undefined* in place of each reference to a missing buffer.
@@ -187,37 +134,6 @@ class Salvage:
                 pieces += [old[copied:start], items.head(UNSIGNED, self._numbers[number])]
                 copied = end
         return b"".join([*pieces, old[copied:]])
-
-
-class Chunk(NamedTuple):
-    """A chunk of a buffer."""
-
-    #: The positions of its stored bytes.
-    stored: range
-    #: How many bytes it has after it was decompressed.
-    length: int
-
-
-def chunks_of(segment: Segment, number: int) -> Iterator[Chunk]:
-    """The chunks of a buffer."""
-    at, length = segment.buffers[number]
-    packed = segment.compressed(number)
-    for index, content in enumerate(lengths_of(length, segment.header.chunk_len)):
-        stored = content if packed is None else packed.stored[index]
-        yield Chunk(range(at, at + stored), content)
-        at += stored
-
-
-def pieces(source: Source, place: range) -> Iterator[bytes]:
-    """The bytes at some positions."""
-    for start in range(place.start, place.stop, STEP):
-        yield source.read(start, min(STEP, place.stop - start))
-
-
-def zeros(length: int) -> Iterator[bytes]:
-    """So many zeros, in pieces."""
-    for start in range(0, length, STEP):
-        yield bytes(min(STEP, length - start))
 
 
 class _Part(NamedTuple):

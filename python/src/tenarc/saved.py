@@ -83,7 +83,6 @@ class TensorInfo(NamedTuple):
 
 
 @lists_without(
-    "column_pieces",
     "contents",
     "cut_error",
     "digest_bytes",
@@ -538,8 +537,7 @@ class Segment:
             if place.in_key:
                 continue
             if node.tag == COLUMNS:
-                for column, (tensor, _) in self._columns_of(node, place):
-                    yield TensorInfo.of(column.unique_path(), tensor)
+                yield from self._columns_of(node, place)
             else:
                 yield from self._described(node, place)
 
@@ -554,14 +552,14 @@ class Segment:
         if found is not None and not found.is_bytes:
             yield TensorInfo.of(place.unique_path(), found)
 
-    def _columns_of(self, node: Tag, place: paths.Place) -> Iterator[tuple[paths.Place, column_fields.Found]]:
+    def _columns_of(self, node: Tag, place: paths.Place) -> Iterator[TensorInfo]:
         """The columns that are tensors."""
         try:
             found = column_fields.tensors_in(node.value, self._describer)
         except Fault as fault:
             raise fault.kind(fault.message, offset=self._metadata_at, path=place.path()) from None
-        for fields, column in found.items():
-            yield place.column(fields), column
+        for fields, tensor in found.items():
+            yield TensorInfo.of(place.column(fields).unique_path(), tensor)
 
     def in_buffers(self) -> Iterator[tuple[paths.Place, Described]]:
         """What the buffers hold: for each reference to one, its place and the description of what it refers to.
@@ -573,14 +571,6 @@ class Segment:
             found = self._describe(node, place.path)
             if found is not None and found.buffer is not None:
                 yield place, found
-
-    def column_pieces(self) -> Iterator[tuple[int, TensorInfo, range]]:
-        """The buffers that are whole columns, or groups of them: number, description of the column, rows in it."""
-        for place, node in paths.places(self._tree):
-            if node.tag == COLUMNS:
-                for column, (tensor, buffers) in self._columns_of(node, place):
-                    for number, rows in buffers:
-                        yield number, TensorInfo.of(column.path(), tensor), rows
 
     @cached_property
     def _describer(self) -> Resolver:

@@ -115,16 +115,8 @@ class Writer:
         )
         self._write_segment(header, pieces)
 
-    def _write_segment(
-        self,
-        header: Header,
-        buffers: Iterable[Iterable[bytes | memoryview]],
-        copied: Mapping[int, bytes] | None = None,
-    ) -> None:
-        """Writes a segment. Each buffer comes in pieces, which are hashed while they are in the cache.
-
-        `copied` are the hashes of buffers that are not hashed here.
-        """
+    def _write_segment(self, header: Header, buffers: Iterable[Iterable[bytes | memoryview]]) -> None:
+        """Writes a segment. Each buffer comes in pieces, which are hashed while they are in the cache."""
         start, hashes = self._at, bytearray()
         item = header.write(start)
         self._write(item)
@@ -133,13 +125,12 @@ class Writer:
             base = self._at
             for number, (place, pieces) in enumerate(zip(header.places(), buffers, strict=True)):
                 self._write(bytes(base + place - self._at))
-                known = None if copied is None else copied.get(number)
                 hasher = header.hasher(number)
                 for piece in pieces:
-                    if header.checksums and known is None:
+                    if header.checksums:
                         hasher.update(piece)
                     self._write(piece)
-                hashes += hasher.hashes if known is None else known
+                hashes += hasher.hashes
             self._write(header.hash_list(bytes(hashes), item[1 - HASH_ITEM :]))
         rows, digest = rows_of(header.metadata), header.content_digest(bytes(hashes))
         self._directory.add(Entry(start, header.name, len(item), rows, digest))

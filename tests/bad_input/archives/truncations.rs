@@ -171,7 +171,7 @@ fn cut_files_are_refused_by_name_and_mended() {
         assert!(error.to_string().contains("file.tenarc"), "{error}");
         assert!(tenarc::open(&path).is_err());
         let new = dir.0.join("new.tenarc");
-        match tenarc::archive::recover_to(&path, &new) {
+        match tenarc::archive::Recovery::of(&path).to(&new) {
             Ok(recovered) => {
                 assert_eq!(recovered.segments, whole.count(len) as u64);
                 assert_eq!(recovered.dropped, (len - whole.end(len)) as u64);

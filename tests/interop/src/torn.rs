@@ -3,17 +3,16 @@
 use std::error::Error;
 use std::ffi::OsStr;
 use std::fs;
-use std::ops::Range;
 use std::path::Path;
 
 use serde_json::{Value as Json, json};
-use tenarc::archive::{FilledChunk, Mended, Recovered, recover, recover_filled, recover_to};
+use tenarc::archive::{Recovered, Recovery, recover};
 use tenarc::tensor::{Order, TensorInfo};
 
 use crate::Tally;
 
-/// Recovers every `NAME.torn` of a directory: as `recovered/NAME.in-place`, as `recovered/NAME.new` and, with zeros for what
-/// is damaged, as `recovered/NAME.filled`. Each has a report in a file of the same name with `.json` after it.
+/// Recovers every `NAME.torn` of a directory, as `recovered/NAME.in-place` and as `recovered/NAME.new`. Each has a report in
+/// a file of the same name with `.json` after it.
 pub fn recover_all(dir: &Path) -> Result<Tally, Box<dyn Error>> {
     let recovered = dir.join("recovered");
     fs::create_dir_all(&recovered)?;
@@ -24,14 +23,11 @@ pub fn recover_all(dir: &Path) -> Result<Tally, Box<dyn Error>> {
             continue;
         }
         let name = path.file_stem().ok_or("a file without a name")?.to_string_lossy();
-        let [in_place, new, filled] =
-            ["in-place", "new", "filled"].map(|way| recovered.join(format!("{name}.{way}")));
+        let [in_place, new] =
+            ["in-place", "new"].map(|way| recovered.join(format!("{name}.{way}")));
         fs::copy(&path, &in_place)?;
-        for (to, result) in [
-            (&in_place, recover(&in_place)),
-            (&new, recover_to(&path, &new)),
-            (&filled, recover_filled(&path, &filled)),
-        ] {
+        for (to, result) in [(&in_place, recover(&in_place)), (&new, Recovery::of(&path).to(&new))]
+        {
             let way = to.file_name().unwrap_or_default().to_string_lossy();
             let noted = result.map_err(|error| error.to_string()).and_then(|recovered| {
                 let report = to.with_file_name(format!("{way}.json"));
@@ -52,31 +48,11 @@ fn described(recovered: &Recovered) -> Json {
             "missing": salvaged.missing.iter().map(tensor).collect::<Vec<_>>(),
         })
     });
-    let lost = recovered.lost.iter().map(|lost| json!([lost.number, lost.name]));
     json!({
         "segments": recovered.segments,
         "damaged": recovered.damaged,
         "dropped": recovered.dropped,
         "salvaged": salvaged,
-        "mended": recovered.mended.iter().map(mended).collect::<Vec<_>>(),
-        "lost": lost.collect::<Vec<_>>(),
-    })
-}
-
-fn mended(mended: &Mended) -> Json {
-    let range = |range: &Range<u64>| json!([range.start, range.end]);
-    let chunk = |chunk: &FilledChunk| {
-        json!([chunk.number, range(&chunk.bytes), chunk.rows.as_ref().map(range)])
-    };
-    let filled = mended.filled.iter().map(|filled| {
-        let tensors: Vec<Json> = filled.tensors.iter().map(tensor).collect();
-        json!([tensors, filled.chunks.iter().map(chunk).collect::<Vec<_>>()])
-    });
-    json!({
-        "number": mended.number,
-        "name": mended.name,
-        "filled": filled.collect::<Vec<_>>(),
-        "missing": mended.missing,
     })
 }
 

@@ -67,7 +67,7 @@ pub struct Digest {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Truncated archives: the complete values are kept, and with --output the complete tensors of the value that is cut. \
-Damaged archives: the values are kept with their damage, unless --fill is given. What is kept is verified: if it is damaged, \
+Damaged archives: the values are kept with their damage. What is kept is verified: if it is damaged, \
 the damaged values are listed, and the exit status is 1.")]
 pub struct Recover {
     /// The archive to repair; without --output it is repaired in place
@@ -75,9 +75,6 @@ pub struct Recover {
     /// Write the repaired archive here, and leave the input as it is
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Write zeros in place of damaged parts of tensors, and list these parts
-    #[arg(long, requires = "output")]
-    pub fill: bool,
     /// Do not replace a file that is there
     #[arg(long, requires = "output")]
     pub no_clobber: bool,

@@ -2,12 +2,11 @@
 
 use std::collections::HashSet;
 use std::io::Write;
-use std::ops::Range;
 use std::path::Path;
 
 use serde_json::{Value as Json, json};
 use tenarc::Archive;
-use tenarc::archive::{self, Filled, FilledChunk, Lost, Mended, Recovered};
+use tenarc::archive::{Recovered, Recovery};
 use tenarc::io::ReadAt;
 use tenarc::tensor::TensorInfo;
 
@@ -25,14 +24,13 @@ pub fn run(args: &Recover, out: &mut Out) -> Result<Status> {
     if let Some(output) = args.output.as_ref().filter(|_| args.no_clobber) {
         refuse_to_replace(output)?;
     }
+    let recovery = Recovery::of(&args.file).with_options(decoding());
     let recovered = match &args.output {
-        None => archive::recover_with(&args.file, decoding())?,
-        Some(output) if args.fill => archive::recover_filled_with(&args.file, output, decoding())?,
-        Some(output) => archive::recover_to_with(&args.file, output, decoding())?,
+        None => recovery.in_place()?,
+        Some(output) => recovery.to(output)?,
     };
     let file = args.output.as_ref().unwrap_or(&args.file);
-    // A filled file has good checksums, and the report names what was filled.
-    let damage = if args.fill { Ok(Vec::new()) } else { damage(file) };
+    let damage = damage(file);
     let found = damage.as_deref().unwrap_or_default();
     if args.json.json {
         out.json(&as_json(&recovered, found))?;
@@ -43,8 +41,10 @@ pub fn run(args: &Recover, out: &mut Out) -> Result<Status> {
     if found.is_empty() {
         return Ok(Status::Good);
     }
-    let what = "the kept values are damaged: `tenarc recover --fill -o NEW` writes zeros in place of the damaged parts";
-    say(&format!("{}: {what}", shown(file)));
+    say(&format!(
+        "{}: the kept values are damaged; what is whole in them can be read",
+        shown(file)
+    ));
     Ok(Status::Found)
 }
 
@@ -114,25 +114,6 @@ fn as_json(recovered: &Recovered, found: &[Damage]) -> Json {
             "missing": places(&salvaged.missing),
         })
     });
-    let range = |range: &Range<u64>| json!([range.start, range.end]);
-    let chunk = |chunk: &FilledChunk| {
-        let rows = chunk.rows.as_ref().map(range);
-        json!({"chunk": chunk.number, "bytes": range(&chunk.bytes), "rows": rows})
-    };
-    let filled = |filled: &Filled| {
-        let chunks: Vec<Json> = filled.chunks.iter().map(chunk).collect();
-        json!({"tensors": paths(&filled.tensors), "chunks": chunks})
-    };
-    let mended = |mended: &Mended| {
-        let filled: Vec<Json> = mended.filled.iter().map(filled).collect();
-        json!({
-            "number": mended.number,
-            "name": mended.name,
-            "filled": filled,
-            "missing": mended.missing,
-        })
-    };
-    let lost = |lost: &Lost| json!({"number": lost.number, "name": lost.name, "error": lost.error});
     let damage = |Damage { value, error }: &Damage| {
         let (number, name) =
             value.as_ref().map_or((None, None), |(number, name)| (Some(number), name.as_ref()));
@@ -144,8 +125,6 @@ fn as_json(recovered: &Recovered, found: &[Damage]) -> Json {
         "damage": found.iter().map(damage).collect::<Vec<_>>(),
         "dropped": recovered.dropped,
         "salvaged": salvaged,
-        "mended": recovered.mended.iter().map(mended).collect::<Vec<_>>(),
-        "lost": recovered.lost.iter().map(lost).collect::<Vec<_>>(),
     })
 }
 
@@ -171,35 +150,6 @@ fn print(recovered: &Recovered, found: &[Damage], file: &str, out: &mut Out) -> 
                 writeln!(out, "value #{number}{name} is damaged: {error}")?;
             }
             None => writeln!(out, "damaged: {error}")?,
-        }
-    }
-    for lost in &recovered.lost {
-        let name = named(lost.name.as_deref());
-        writeln!(out, "value #{}{name} is lost: {}", lost.number, escaped(&lost.error))?;
-    }
-    for mended in &recovered.mended {
-        let name = named(mended.name.as_deref());
-        writeln!(
-            out,
-            "value #{}{name} was damaged; the new file has zeros in place of:",
-            mended.number
-        )?;
-        for Filled { tensors, chunks, .. } in &mended.filled {
-            let tensors: Vec<_> = paths(tensors).into_iter().map(ls::shown).collect();
-            let tensors = tensors.join(", ");
-            for FilledChunk { number, bytes: Range { start, end }, rows, .. } in chunks {
-                let rows = rows.as_ref().map_or_else(String::new, |rows| {
-                    format!(", rows {}..{}", rows.start, rows.end)
-                });
-                writeln!(out, "  {tensors}: chunk {number}, bytes {start}..{end}{rows}")?;
-            }
-        }
-        for path in &mended.missing {
-            writeln!(
-                out,
-                "  {}: all rows, because their lengths, flags or texts are damaged; the new file has null",
-                ls::shown(path)
-            )?;
         }
     }
     if let Some(salvaged) = &recovered.salvaged {
