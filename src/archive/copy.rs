@@ -12,7 +12,7 @@ use crate::io::at::ReadAt;
 use crate::io::checksum::Hasher;
 use crate::segment::buffers::stored_range;
 use crate::segment::format::BufferPlace;
-use crate::segment::plan::Output;
+use crate::segment::pass::Output;
 
 impl<S: ReadAt + ?Sized> Segment<'_, S> {
     /// Reads a buffer of the segment, counted from zero, and passes its bytes to `each` in blocks. A block

@@ -20,7 +20,8 @@ use crate::segment::buffers::no_such;
 use crate::segment::format::{self, SegmentLayout};
 use crate::segment::header::{self, HeaderContent};
 use crate::segment::options::SaveOptions;
-use crate::segment::plan::{Output, Plan};
+use crate::segment::pass::Output;
+use crate::segment::plan::Plan;
 use crate::wire::writer::ToWrite;
 
 /// Writes values one after the other into an archive, over any [`io::Write`]. The counterpart of

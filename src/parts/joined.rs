@@ -20,8 +20,8 @@ use crate::segment::format::{self, MAX_RECORD_HEAD};
 use crate::segment::header::{Header, HeaderContent};
 use crate::segment::locate::{Location, in_columns, locate};
 use crate::segment::packed::PackedBuffers;
+use crate::segment::pass::Output;
 use crate::segment::path;
-use crate::segment::plan::Output;
 use crate::tensor::TensorInfo;
 
 /// A value split into metadata and buffers. Each large tensor has its own buffer, which can be sent, shared and

@@ -17,7 +17,8 @@ use crate::error::Result;
 use crate::io::chunks::Hashes;
 use crate::options::DecodeOptions;
 use crate::segment::options::SaveOptions;
-use crate::segment::plan::{Output, Plan};
+use crate::segment::pass::Output;
+use crate::segment::plan::Plan;
 use crate::wire::writer::ToWrite;
 use info::DecodedMetadata;
 

@@ -11,7 +11,8 @@ use crate::io::chunks::Hashes;
 use crate::io::sink::{Sink, Stage};
 use crate::options::DecodeOptions;
 use crate::segment::options::SaveOptions;
-use crate::segment::plan::{Output, Plan};
+use crate::segment::pass::Output;
+use crate::segment::plan::Plan;
 
 /// A borrowed value, split into metadata and buffers to be sent. Unlike [`Parts`](crate::parts::Parts), it does
 /// not copy the tensors.

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use super::buffers::chunk_memory;
 use super::options::Compression;
 use super::packed::{Coding, Packed, PackedBuffers};
-use super::plan::Output;
+use super::pass::Output;
 use crate::codec::{self, Codec, Encoder};
 use crate::dtype::DType;
 use crate::error::{Error, Result};

@@ -14,11 +14,14 @@ pub mod items;
 pub mod locate;
 pub mod options;
 pub mod packed;
+pub mod pass;
 pub mod path;
 mod path_tracker;
 pub mod plan;
 pub mod schema;
+mod sizing;
 pub mod spelling;
+mod writing;
 
 use serde::de::DeserializeSeed;
 
