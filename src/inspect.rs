@@ -31,8 +31,8 @@ use crate::io::buffers::BufferLengths;
 use crate::io::input::Input;
 use crate::meta::TensorMeta;
 use crate::options::Limits;
-use crate::segment;
-use crate::segment::spelling::{self, Ambiguous, Of, Written};
+use crate::path::find;
+use crate::path::spelling::{self, Ambiguous, Of, Written};
 use crate::wire::head::{self, Head};
 use crate::wire::reader::Reader;
 use crate::wire::tag;
@@ -156,7 +156,7 @@ pub enum Form {
 /// # Errors
 /// If there is no such value, or the path could mean several values, or an item on the way is not well-formed.
 pub fn find(value: &[u8], path: &str, limits: Limits) -> Result<Range<usize>> {
-    segment::find::find_item(value, None, path, limits)
+    find::find_item(value, None, path, limits)
 }
 
 /// Writes the paths of the values inside an encoded value. It uses the same form as [`TensorInfo::path`] does for

@@ -138,6 +138,8 @@ pub mod near;
 mod number;
 mod options;
 pub mod parts;
+mod path;
+mod plan;
 mod raw;
 mod segment;
 pub mod ser;

@@ -8,7 +8,7 @@ from tenarc import Tag, paths
 from tenarc.options import Limits
 from tenarc.tree import parse
 
-# As `src/segment/spelling.rs` has them.
+# As `src/path/spelling.rs` has them.
 SPELLED = [
     (b"\x63a.b", "a.b"),
     (b"\x7f\x61a\x61b\xff", "ab"),

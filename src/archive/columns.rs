@@ -10,9 +10,9 @@ use crate::buffer::file::FileBuffers;
 use crate::buffer::slice::{PayloadPart, rows_of};
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
-use crate::segment::locate::{Inside, Location, in_columns, locate};
-use crate::segment::path::references_at;
-use crate::segment::schema::{ColumnTarget, Schema, WholeColumn};
+use crate::path::list::references_at;
+use crate::path::locate::{Inside, Location, in_columns, locate};
+use crate::path::schema::{ColumnTarget, Schema, WholeColumn};
 use crate::tensor::{DynTensor, FromTensor, RawTensor, Slices, Tensor, TensorInfo, ToTensor as _};
 use crate::wire::tensor::ItemPayload;
 

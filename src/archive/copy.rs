@@ -10,9 +10,9 @@ use crate::buffer::unpack::Unpack;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::io::checksum::Hasher;
+use crate::plan::pass::Output;
 use crate::segment::buffers::stored_range;
 use crate::segment::format::BufferPlace;
-use crate::segment::pass::Output;
 
 impl<S: ReadAt + ?Sized> Segment<'_, S> {
     /// Reads a buffer of the segment, counted from zero, and passes its bytes to `each` in blocks. A block

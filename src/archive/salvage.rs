@@ -14,10 +14,10 @@ use crate::io::at::ReadAt;
 use crate::io::chunks::Hashes;
 use crate::io::input::Input;
 use crate::options::{DecodeOptions, Limits};
+use crate::path::list;
+use crate::plan::pass::Output;
 use crate::segment::items::ItemEncoder;
 use crate::segment::packed::PackedBuffers;
-use crate::segment::pass::Output;
-use crate::segment::path;
 use crate::tensor::TensorInfo;
 use crate::wire::head;
 use crate::wire::reader::Reader;
@@ -83,8 +83,8 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
         let mut missing = vec![];
         let mut tensors = vec![];
         let mut named = vec![false; header.count()];
-        let listed = path::list_without_columns(metadata, header, self.limits)?;
-        let others = path::in_buffers(metadata, header, self.limits)?;
+        let listed = list::list_without_columns(metadata, header, self.limits)?;
+        let others = list::in_buffers(metadata, header, self.limits)?;
         for info in &listed {
             let number = info.buffer().and_then(|number| usize::try_from(number).ok());
             if let Some(named) = number.and_then(|number| named.get_mut(number)) {

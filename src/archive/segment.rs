@@ -28,14 +28,14 @@ use crate::mem::Arena;
 use crate::mem::shared_bytes::SharedBytes;
 use crate::options::DecodeOptions;
 use crate::parts::{Buffer, Parts};
+use crate::path::find;
+use crate::path::list;
+use crate::path::locate::{Inside, Location, in_columns};
+use crate::path::schema::ColumnTarget;
 use crate::segment::buffers::{MemoryBuffers, SeenBuffers};
 use crate::segment::decode;
-use crate::segment::find;
 use crate::segment::format::{BufferPlace, Check};
 use crate::segment::header::Header;
-use crate::segment::locate::{Inside, Location, in_columns};
-use crate::segment::path;
-use crate::segment::schema::ColumnTarget;
 use crate::tensor::{DynTensor, FromTensor, RawTensor, SharedTensor, Slices, Tensor, TensorInfo};
 use crate::wire::tensor::ItemPayload;
 
@@ -245,7 +245,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         slices: &Slices,
     ) -> Result<T> {
         let (base, item) = self.item(range)?;
-        let (found, inline) = path::tensor_at(item, base, self.header(), self.options.limits)?;
+        let (found, inline) = list::tensor_at(item, base, self.header(), self.options.limits)?;
         let part = PayloadPart::new(&found.meta, slices)?;
         let bytes = match found.payload {
             ItemPayload::Buffer { number, .. } => return self.part_of_buffer(part, number),
@@ -344,7 +344,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         };
         let item = self.metadata()?.get(range).unwrap_or_default();
         let mut numbers = BTreeSet::new();
-        path::references(item, self.header(), self.options.limits, &mut |_, item| {
+        list::references(item, self.header(), self.options.limits, &mut |_, item| {
             if let ItemPayload::Buffer { number, .. } = item.payload {
                 numbers.insert(number);
             }
@@ -359,7 +359,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// - The metadata is invalid.
     /// - A map on the way to a tensor has two equal keys, so that no path leads to the tensor.
     pub fn tensors(&self) -> Result<Vec<TensorInfo>> {
-        path::list(self.metadata()?, self.header(), self.options.limits)
+        list::list(self.metadata()?, self.header(), self.options.limits)
     }
 
     /// Dtype, shape and place of the tensor at `path`. Does not read its elements.
@@ -370,7 +370,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         match self.locate(path)? {
             Location::Item(range) => {
                 let (base, item) = self.item(range)?;
-                let found = path::tensor_at(item, base, self.header(), self.options.limits);
+                let found = list::tensor_at(item, base, self.header(), self.options.limits);
                 let info = found.map(|(item, _)| TensorInfo::of(path.to_owned(), &item));
                 info.map_err(|error| error.under(path))
             }
@@ -395,7 +395,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// # Errors
     /// If there is no such value, or it is not a struct, map, array or sequence.
     pub fn keys(&self, path: &str) -> Result<Vec<String>> {
-        path::keys(self.metadata()?, self.header(), path, self.options.limits)
+        list::keys(self.metadata()?, self.header(), path, self.options.limits)
     }
 
     /// Loads the value as parts, without decoding it. The buffers are read into memory and their checksums are

@@ -21,12 +21,12 @@ use crate::io::source::IoRead;
 use crate::meta::TensorMeta;
 use crate::options::DecodeOptions;
 use crate::parts::{Buffer, Parts};
+use crate::path::list;
 use crate::segment::buffers::check_unpacked;
 use crate::segment::decode;
 use crate::segment::ext::Ext;
 use crate::segment::format::{self, BufferPlace, MAGIC, MAX_RECORD_HEAD, RecordKind};
 use crate::segment::header::Header;
-use crate::segment::path;
 
 /// Reads values one after the other from an archive, over any [`io::Read`]. The counterpart of
 /// [`OArchive`](crate::OArchive).
@@ -149,7 +149,7 @@ impl<R: io::Read> IArchive<R> {
         match self.peek()? {
             Some(next) => {
                 next.known(options)?;
-                path::entries(next.metadata(), &next.header, options.limits)
+                list::entries(next.metadata(), &next.header, options.limits)
             }
             None => Err(self.at_end("another segment")),
         }
@@ -532,7 +532,7 @@ impl<R: io::Read> IArchive<R> {
             stored = header.open_trailer(&trailer, at)?;
             for found in computed {
                 found.check(header, &stored).map_err(|error| {
-                    path::in_content(next.metadata(), header, found.buffer, error)
+                    list::in_content(next.metadata(), header, found.buffer, error)
                 })?;
             }
         }

@@ -28,7 +28,7 @@ use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::io::input::Input;
 use crate::options::{DecodeOptions, Limits};
-use crate::segment::schema::{ColumnTarget, Schema, WholeColumn};
+use crate::path::schema::{ColumnTarget, Schema, WholeColumn};
 use crate::segment::{decode, decode_with};
 use crate::steps::Steps;
 use crate::value::Value;

@@ -7,7 +7,7 @@ use crate::buffer::source;
 use crate::error::{Category, Error, Result};
 use crate::io::at::ReadAt;
 use crate::options::{DecodeOptions, Limits};
-use crate::segment::path;
+use crate::path::list;
 use crate::wire::tensor::ItemPayload;
 
 pub fn verify<S: ReadAt + ?Sized>(
@@ -55,7 +55,7 @@ fn in_segment(error: Error, number: u64, name: Option<&str>) -> Error {
 fn references<S: ReadAt + ?Sized>(source: &S, segment: &Loaded, limits: Limits) -> Result<()> {
     let header = &segment.header;
     let mut referred = vec![false; header.count()];
-    path::check(segment.metadata(source)?, header, limits, &mut |item| {
+    list::check(segment.metadata(source)?, header, limits, &mut |item| {
         if let ItemPayload::Buffer { number, .. } = item.payload
             && let Some(seen) = usize::try_from(number).ok().and_then(|at| referred.get_mut(at))
         {

@@ -16,12 +16,12 @@ use crate::io::atomic::{AtomicFile, SyncLevel};
 use crate::io::lock::Locked;
 use crate::io::sink::{Sink, Stage};
 use crate::parts::Parts;
+use crate::plan::Plan;
+use crate::plan::pass::Output;
 use crate::segment::buffers::no_such;
 use crate::segment::format::{self, SegmentLayout};
 use crate::segment::header::{self, HeaderContent};
 use crate::segment::options::SaveOptions;
-use crate::segment::pass::Output;
-use crate::segment::plan::Plan;
 use crate::wire::writer::ToWrite;
 
 /// Writes values one after the other into an archive, over any [`io::Write`]. The counterpart of

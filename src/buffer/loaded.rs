@@ -8,10 +8,10 @@ use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::io::chunks::Hashes;
 use crate::options::{DecodeOptions, Limits};
+use crate::path::list;
 use crate::segment::buffers::{Checker, StoredHashes, no_such};
 use crate::segment::format::{self, BufferPlace, Check, RecordKind};
 use crate::segment::header::Header;
-use crate::segment::path;
 
 /// The verified header of a segment. Keeps the checksums of the buffers after they were first read.
 #[derive(Debug)]
@@ -250,11 +250,11 @@ impl Loaded {
         Ok(self.stored(source, number, options)?.map(Checker::new))
     }
 
-    /// Adds the path of the first tensor in a buffer to an error; see [`path::in_content`].
+    /// Adds the path of the first tensor in a buffer to an error; see [`list::in_content`].
     #[cold]
     pub fn in_tensor<S: ReadAt + ?Sized>(&self, source: &S, number: u64, error: Error) -> Error {
         match self.metadata(source) {
-            Ok(metadata) => path::in_content(metadata, &self.header, number, error),
+            Ok(metadata) => list::in_content(metadata, &self.header, number, error),
             Err(_) => error,
         }
     }

@@ -12,10 +12,10 @@ use crate::io::checksum;
 use crate::io::chunks::{ChunkHasher, Hashes};
 use crate::io::source::{IoRead, STEP};
 use crate::options::{DecodeOptions, Limits};
+use crate::path::list;
 use crate::segment::buffers::{StoredHashes, check_unpacked, chunk_memory, no_such};
 use crate::segment::format::{BufferPlace, PackedPlace};
 use crate::segment::header::Header;
-use crate::segment::path;
 use crate::wire::tensor::ItemPayload;
 
 /// The number of bytes received so far. The sender pays for this many bytes, so that we may allocate
@@ -70,7 +70,7 @@ pub fn last_uses(metadata: &[u8], header: &Header, limits: Limits) -> Result<Vec
     if uses.is_empty() {
         return Ok(uses);
     }
-    path::valid_references(metadata, header, limits, &mut |at, item| {
+    list::valid_references(metadata, header, limits, &mut |at, item| {
         if let ItemPayload::Buffer { number, .. } = item.payload
             && let Some(last) = usize::try_from(number).ok().and_then(|number| uses.get_mut(number))
         {

@@ -7,9 +7,9 @@ use super::buffer::Buffer;
 use crate::error::{Error, Result};
 use crate::io::chunks::{ChunkHasher, Hashes, of_chunks};
 use crate::options::{DecodeOptions, Limits};
+use crate::path::list;
 use crate::segment::format::{self, BufferPlace, RecordKind};
 use crate::segment::header::{Header, HeaderContent};
-use crate::segment::path;
 use crate::tensor::TensorInfo;
 
 /// The decoded metadata of parts.
@@ -42,7 +42,7 @@ impl DecodedMetadata {
         let (record, rest) = metadata.split_at_checked(len).ok_or_else(|| short(lengths.total))?;
         let header = Self::header(record)?;
         // Memory is allocated for each buffer below, so a false number of buffers must be found here.
-        let most = header.metadata.len() / path::MIN_REFERENCE;
+        let most = header.metadata.len() / list::MIN_REFERENCE;
         if header.count() > most {
             let (found, len) = (header.count(), header.metadata.len());
             let what =
@@ -100,7 +100,7 @@ impl DecodedMetadata {
         if self.header.count() == 0 {
             return Ok(());
         }
-        let number = path::unreferred(self.item(metadata), &self.header, limits)?;
+        let number = list::unreferred(self.item(metadata), &self.header, limits)?;
         number.map_or(Ok(()), |number| Err(unreferred(number)))
     }
 
@@ -197,11 +197,11 @@ impl DecodedMetadata {
     #[cold]
     fn named(&self, metadata: &[u8], number: usize, limits: Limits) -> String {
         let item = self.item(metadata);
-        let content = path::content_of(item, &self.header, limits, number as u64);
-        if let Ok(Some(path::BufferContent { path, rows: Some(Range { start, end }) })) = content {
+        let content = list::content_of(item, &self.header, limits, number as u64);
+        if let Ok(Some(list::BufferContent { path, rows: Some(Range { start, end }) })) = content {
             return format!("buffer {number} (`{}`, rows {start}..{end})", path.escape_debug());
         }
-        let tensors = path::in_buffers(item, &self.header, limits);
+        let tensors = list::in_buffers(item, &self.header, limits);
         match tensors.ok().and_then(|tensors| tensors.into_iter().nth(number)?) {
             Some(tensor) => {
                 let (path, dtype, shape) = (tensor.path(), tensor.dtype(), tensor.shape());
@@ -306,7 +306,7 @@ impl PartsInfo {
         let metadata = metadata.into();
         let parsed = DecodedMetadata::new(&metadata, options.limits)?;
         let DecodedMetadata { header, hashes } = &parsed;
-        let tensors = path::in_buffers(parsed.item(&metadata), header, options.limits)?;
+        let tensors = list::in_buffers(parsed.item(&metadata), header, options.limits)?;
         let mut buffers = Vec::with_capacity(tensors.len());
         for (number, tensor) in tensors.into_iter().enumerate() {
             let tensor = tensor.ok_or_else(|| unreferred(number))?;
@@ -348,7 +348,7 @@ impl PartsInfo {
     /// If the metadata is not a valid value, or a tensor has no path because a key on the way occurs twice in its
     /// map.
     pub fn tensors(&self) -> Result<Vec<TensorInfo>> {
-        path::list(self.item(), &self.parsed.header, self.options.limits)
+        list::list(self.item(), &self.parsed.header, self.options.limits)
     }
 }
 

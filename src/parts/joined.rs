@@ -15,13 +15,13 @@ use crate::io::sink::{MAX_SLICE, write_slices};
 use crate::mem::Arena;
 use crate::mem::shared_bytes::SharedBytes;
 use crate::options::DecodeOptions;
+use crate::path::list;
+use crate::path::locate::{Location, in_columns, locate};
+use crate::plan::pass::Output;
 use crate::segment::buffers::{MemoryBuffers, SeenBuffers, no_such};
 use crate::segment::format::{self, MAX_RECORD_HEAD};
 use crate::segment::header::{Header, HeaderContent};
-use crate::segment::locate::{Location, in_columns, locate};
 use crate::segment::packed::PackedBuffers;
-use crate::segment::pass::Output;
-use crate::segment::path;
 use crate::tensor::TensorInfo;
 
 /// A value split into metadata and buffers. Each large tensor has its own buffer, which can be sent, shared and
@@ -202,7 +202,7 @@ impl<B: AsRef<[u8]>> Parts<B> {
         let info = PartsInfo::with_options(assemble(&content, hashes)?, options);
         // An error should have offsets and a category that fit the archive.
         let info = info.map_err(|error| {
-            let told = path::list(metadata, header, options.limits).err();
+            let told = list::list(metadata, header, options.limits).err();
             told.unwrap_or_else(|| error.moved_by(header.offset))
         })?;
         Ok(Self::trusted(info, buffers))

@@ -16,9 +16,9 @@ pub use split::{Piece, Split};
 use crate::error::Result;
 use crate::io::chunks::Hashes;
 use crate::options::DecodeOptions;
+use crate::plan::Plan;
+use crate::plan::pass::Output;
 use crate::segment::options::SaveOptions;
-use crate::segment::pass::Output;
-use crate::segment::plan::Plan;
 use crate::wire::writer::ToWrite;
 use info::DecodedMetadata;
 

@@ -10,9 +10,9 @@ use crate::error::{Error, Result};
 use crate::io::chunks::Hashes;
 use crate::io::sink::{Sink, Stage};
 use crate::options::DecodeOptions;
+use crate::plan::Plan;
+use crate::plan::pass::Output;
 use crate::segment::options::SaveOptions;
-use crate::segment::pass::Output;
-use crate::segment::plan::Plan;
 
 /// A borrowed value, split into metadata and buffers to be sent. Unlike [`Parts`](crate::parts::Parts), it does
 /// not copy the tensors.

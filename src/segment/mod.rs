@@ -4,24 +4,12 @@
 //! the tensor's bytes. An archive stores this as a segment; [`parts`](crate::parts) keep it in memory.
 
 pub mod buffers;
-mod column_type;
-mod compress;
 pub mod ext;
-pub mod find;
 pub mod format;
 pub mod header;
 pub mod items;
-pub mod locate;
 pub mod options;
 pub mod packed;
-pub mod pass;
-pub mod path;
-mod path_tracker;
-pub mod plan;
-pub mod schema;
-mod sizing;
-pub mod spelling;
-mod writing;
 
 use serde::de::DeserializeSeed;
 

@@ -10,10 +10,10 @@ use crate::budget::Budget;
 use crate::de::ColumnOfGroups;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
+use crate::path::locate::{Inside, in_columns};
+use crate::path::schema::ColumnTarget;
 use crate::segment::buffers::SeenBuffers;
 use crate::segment::decode_with;
-use crate::segment::locate::{Inside, in_columns};
-use crate::segment::schema::ColumnTarget;
 
 impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     /// Views a column in an archive in memory, such as a [`Map`](crate::Map): for example as a

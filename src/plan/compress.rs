@@ -3,9 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use super::buffers::chunk_memory;
-use super::options::Compression;
-use super::packed::{Coding, Packed, PackedBuffers};
 use super::pass::Output;
 use crate::codec::{self, Codec, Encoder};
 use crate::dtype::DType;
@@ -16,6 +13,9 @@ use crate::io::parallel::in_parallel;
 use crate::io::sink::reserve;
 use crate::mem;
 use crate::options::Limits;
+use crate::segment::buffers::chunk_memory;
+use crate::segment::options::Compression;
+use crate::segment::packed::{Coding, Packed, PackedBuffers};
 
 /// The number of chunks for each thread that are compressed before more bytes are accepted.
 const CHUNKS_A_THREAD: usize = 4;

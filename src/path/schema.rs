@@ -10,13 +10,13 @@ use std::ops::Range;
 use std::vec;
 
 use super::column_type::{self, ColumnType, Present, SchemaFields};
-use super::header::Header;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::buffers::BufferLengths;
 use crate::io::input::Input;
 use crate::meta::{Order, TensorMeta};
 use crate::options::Limits;
+use crate::segment::header::Header;
 use crate::shape::Shape;
 use crate::steps::{Steps, escape_step, leads_to_several};
 use crate::tensor::TensorInfo;

@@ -6,22 +6,27 @@
 //!
 //! Both passes use the same encoder type. `Serialize` is therefore compiled once for each type of value.
 
+mod compress;
+pub mod pass;
+mod sizing;
+mod writing;
+
 use std::collections::{BTreeMap, HashSet};
 
-use super::compress::{Compressed, Compressor, Method};
-use super::format::Check;
-use super::header::HeaderContent;
-use super::options::{Compression, SaveOptions};
-use super::pass::{Answers, Choice, Output, PlainSequences, changed, unfinished, walk};
-use super::path;
-use super::path_tracker::PathTracker;
-use super::sizing::{Keeping, Known, SizingPass};
-use super::writing::WritingPass;
+use self::compress::{Compressed, Compressor, Method};
+use self::pass::{Answers, Choice, Output, PlainSequences, changed, unfinished, walk};
+use self::sizing::{Keeping, Known, SizingPass};
+use self::writing::WritingPass;
 use crate::codec::Codec;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::io::chunks::Hashes;
 use crate::options::{ColumnChoice, Limits};
+use crate::path::list;
+use crate::path::tracker::PathTracker;
+use crate::segment::format::Check;
+use crate::segment::header::HeaderContent;
+use crate::segment::options::{Compression, SaveOptions};
 use crate::wire::strict::strict;
 use crate::wire::tensor::ItemPayload;
 use crate::wire::writer::ToWrite;
@@ -34,11 +39,11 @@ pub struct Plan {
     /// The length of each buffer in bytes.
     pub lengths: Vec<u64>,
     /// The compressed buffers. Those without chunks were compressed before, and are copied as they are stored.
-    pub(super) compressed: Compressed,
+    compressed: Compressed,
     /// The codecs of the buffers that are to be compressed again.
     again: BTreeMap<usize, Codec>,
     /// With deduplication: the buffer of each payload, in the order of the pass.
-    pub(super) targets: Option<Vec<u64>>,
+    targets: Option<Vec<u64>>,
     /// The sequences, by number, that turned out to contain different types.
     mixed: HashSet<usize>,
     /// Whether all sequences stay inline, because too many turned out to be mixed.
@@ -166,7 +171,7 @@ impl Plan {
         let Some(choose) = options.chosen_compression() else {
             // Without a function, no paths are needed. They could take much more memory than the metadata.
             let mut methods = vec![None; places.len()];
-            path::references_at(&self.metadata, 0, &places, limits, &mut |_, item| {
+            list::references_at(&self.metadata, 0, &places, limits, &mut |_, item| {
                 if let ItemPayload::Buffer { number, .. } = item.payload
                     && let Ok(number) = usize::try_from(number)
                     && let Some(first @ None) = methods.get_mut(number)
@@ -176,7 +181,7 @@ impl Plan {
             })?;
             return Ok(methods);
         };
-        let tensors = path::in_buffers_at(&self.metadata, 0, &places, limits)?;
+        let tensors = list::in_buffers_at(&self.metadata, 0, &places, limits)?;
         let methods = tensors.iter().enumerate().map(|(number, tensor)| {
             let tensor = tensor.as_ref()?;
             method(number, tensor.dtype(), &|| choose(tensor).unwrap_or_default())
@@ -185,7 +190,7 @@ impl Plan {
     }
 
     /// The metadata as the passes write it.
-    pub(super) fn written(&self) -> &[u8] {
+    fn written(&self) -> &[u8] {
         self.written.as_deref().unwrap_or(&self.metadata)
     }
 
@@ -258,7 +263,7 @@ impl Plan {
 
 /// The paths of the sequences that are columns in this metadata and whose tensors are not all listed.
 fn hidden(metadata: &[u8], lengths: &[u64]) -> Result<Vec<String>> {
-    path::hidden_in_columns(metadata, &buffers(lengths), own_limits())
+    list::hidden_in_columns(metadata, &buffers(lengths), own_limits())
 }
 
 /// Buffers of these lengths, whose places are not known yet.

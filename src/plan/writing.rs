@@ -1,15 +1,15 @@
 //! The second pass over a value that is saved: it writes the bytes of the buffers.
 
+use super::Plan;
 use super::compress::{Chunks, Compressed};
-use super::packed::Packed;
 use super::pass::{Choice, Output, PlainSequences, changed, choose, unfinished};
-use super::plan::Plan;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::io::checksum;
 use crate::io::chunks::{ChunkHasher, ChunkLen, Hashes};
 use crate::io::compressed::{Precompressed, StoredHasher};
 use crate::meta::TensorMeta;
+use crate::segment::packed::Packed;
 use crate::wire::buffer_sink::{BufferSink, Wanted};
 
 pub struct WritingPass<'a> {

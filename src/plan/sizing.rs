@@ -3,8 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher as _, RandomState};
 
-use super::buffers::chunk_memory;
-use super::packed::{Packed, PackedBuffers};
 use super::pass::{Choice, PlainSequences, choose, unfinished};
 use crate::codec::Codec;
 use crate::dtype::DType;
@@ -14,6 +12,8 @@ use crate::io::chunks::ChunkLen;
 use crate::io::compressed::Precompressed;
 use crate::meta::TensorMeta;
 use crate::options::Limits;
+use crate::segment::buffers::chunk_memory;
+use crate::segment::packed::{Packed, PackedBuffers};
 use crate::wire::buffer_sink::{BufferSink, Wanted};
 
 pub struct SizingPass<'a> {

@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
-use super::options::SaveOptions;
-use super::path_tracker::PathTracker;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::sink::{Overflow, reserve};
 use crate::meta::{Order, TensorMeta};
 use crate::options::{ColumnChoice, EncodeOptions};
+use crate::path::tracker::PathTracker;
+use crate::segment::options::SaveOptions;
 use crate::shape::Shape;
 use crate::tensor::TensorInfo;
 use crate::wire::buffer_sink::{BufferSink, Target};

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::find::find_item;
-use super::header::Header;
 use super::schema::Schema;
 use super::spelling::{Ambiguous, ItemPath, Of, Step, Written, key};
 use crate::error::{Category, Error, Result};
@@ -13,6 +12,7 @@ use crate::io::buffers::BufferLengths;
 use crate::io::input::Input;
 use crate::meta::TensorMeta;
 use crate::options::Limits;
+use crate::segment::header::Header;
 use crate::tensor::TensorInfo;
 use crate::wire::head;
 use crate::wire::reader::{ItemStart, Left, Reader};

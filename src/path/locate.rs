@@ -5,15 +5,15 @@ use std::ops::Range;
 
 use serde::de::Deserialize;
 
-use super::decode_with;
 use super::find::{self, FoundPlace};
-use super::header::Header;
 use super::schema::{ColumnTarget, Schema};
 use crate::budget::Budget;
 use crate::de::ColumnOfGroups;
 use crate::error::Result;
 use crate::io::buffers::Buffers;
 use crate::options::{DecodeOptions, Limits};
+use crate::segment::decode_with;
+use crate::segment::header::Header;
 use crate::steps::Steps;
 
 /// Where the value at a path is.
