@@ -83,7 +83,7 @@ impl Budget {
     }
 
     /// Takes bytes that are about to be allocated. Returns false, and takes nothing, if too few are left.
-    #[inline(always)]
+    #[inline]
     pub fn take(&self, bytes: u64) -> bool {
         match self.left.get().checked_sub(bytes) {
             Some(left) => {
@@ -95,7 +95,7 @@ impl Budget {
     }
 
     /// Like [`take`](Self::take), but too few bytes are an error.
-    #[inline(always)]
+    #[inline]
     pub fn charge(&self, bytes: u64) -> Result<()> {
         if self.take(bytes) { Ok(()) } else { self.exceed() }
     }
@@ -142,7 +142,7 @@ impl Budget {
     }
 
     /// Notes that memory was taken for a value of this type, which is read next.
-    #[inline(always)]
+    #[inline]
     pub fn place(&self, element: &ElementSize) {
         if element.size > SMALL {
             self.place.set(element.size);
@@ -150,7 +150,7 @@ impl Budget {
     }
 
     /// The bytes that a value of this type takes in addition. It is in a box if it is larger than the place for it.
-    #[inline(always)]
+    #[inline]
     pub fn in_box<T>(&self) -> Option<u64> {
         if const { size_of::<T>() > SMALL } && self.place.take() < size_of::<T>() {
             return Some(size_of::<T>() as u64);
@@ -159,7 +159,7 @@ impl Budget {
     }
 
     /// Takes the bytes of a value of this type, if it is in a box.
-    #[inline(always)]
+    #[inline]
     pub fn charge_box<T>(&self) -> Result<()> {
         match self.in_box::<T>() {
             Some(bytes) => self.charge(bytes),
@@ -286,7 +286,7 @@ impl Room {
 
     /// Takes the room of one more element. Returns false if there is none, and [`grow`](Self::grow) has to make it. Elements
     /// without size need none: some visitors pass over others with them.
-    #[inline(always)]
+    #[inline]
     pub fn take(&mut self, element: &ElementSize) -> bool {
         if element.size == 0 {
             return true;
@@ -324,13 +324,13 @@ impl MapRoom {
     pub const INSIDE: Self = Self { free: usize::MAX, ..Self::NONE };
 
     /// Notes the type of the keys.
-    #[inline(always)]
+    #[inline]
     pub fn key<K>(&mut self) {
         self.key = size_of::<K>();
     }
 
     /// Takes the place of one more entry. Returns true if there is none, and [`grow`](Self::grow) has to make room for it.
-    #[inline(always)]
+    #[inline]
     pub fn is_used_up(&mut self) -> bool {
         match self.free.checked_sub(1) {
             Some(free) => {

@@ -36,7 +36,7 @@ pub mod name {
     pub const COLUMNS: &str = "$tenarc::columns";
     pub const VALUE: &str = "$tenarc::Value";
 
-    #[inline(always)]
+    #[inline]
     pub fn is_ours(name: &str) -> bool {
         name.as_bytes().first() == Some(&b'$')
     }

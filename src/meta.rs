@@ -114,7 +114,7 @@ impl CompactMeta {
     pub const MAX_RANK: u8 = 4;
 
     /// The metadata of a row-major tensor. `None` if it is not of the usual form.
-    #[inline(always)]
+    #[inline]
     pub fn of(dtype: &DType, shape: &[usize]) -> Option<Self> {
         // Complex numbers have another tag around that of their parts.
         let tag = dtype.typed_array_tag().filter(|_| !dtype.is_complex())?;
@@ -128,19 +128,19 @@ impl CompactMeta {
     }
 
     /// The tag of the typed array.
-    #[inline(always)]
+    #[inline]
     pub fn tag(self) -> u8 {
         self.head.to_le_bytes()[0]
     }
 
     /// The number of dimensions.
-    #[inline(always)]
+    #[inline]
     pub fn rank(self) -> u8 {
         self.head.to_le_bytes()[1]
     }
 
     /// The dimension of this number.
-    #[inline(always)]
+    #[inline]
     #[allow(clippy::cast_possible_truncation)]
     pub fn dim(self, number: u8) -> u32 {
         (self.dims >> (32 * number)) as u32
@@ -164,7 +164,7 @@ impl CompactMeta {
     }
 
     /// Writes the dimensions to `dims`. Returns `false` and writes nothing if the tensor has another number of dimensions.
-    #[inline(always)]
+    #[inline]
     pub fn dims_into(self, dims: &mut [usize]) -> bool {
         if dims.len() != usize::from(self.rank()) {
             return false;

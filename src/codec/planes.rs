@@ -19,7 +19,7 @@ pub enum Plane<'a> {
 macro_rules! splits {
     ($whole:ident to $half:ident) => {
         /// Splits each number into its lower and its upper half.
-        #[inline(always)]
+        #[inline]
         pub fn $half(from: &[$whole], low: &mut [$half], high: &mut [$half]) {
             for ((whole, low), high) in from.iter().zip(low).zip(high) {
                 *low = *whole as $half;
@@ -41,7 +41,7 @@ mod split {
 macro_rules! joins {
     ($half:ident to $whole:ident) => {
         /// Joins each lower and upper half to one number.
-        #[inline(always)]
+        #[inline]
         pub fn $whole(low: &[$half], high: &[$half], to: &mut [$whole]) {
             for ((to, low), high) in to.iter_mut().zip(low).zip(high) {
                 *to = $whole::from(*low) | $whole::from(*high) << $half::BITS;
@@ -94,7 +94,7 @@ fn tiles_mut<const W: usize>(
 
 macro_rules! loads {
     ($name:ident, $word:ident, $width:literal) => {
-        #[inline(always)]
+        #[inline]
         fn $name<const ROTATED: bool>(elements: &[[u8; $width]], words: &mut [$word]) {
             for (word, element) in words.iter_mut().zip(elements) {
                 let value = $word::from_le_bytes(*element);
@@ -222,7 +222,7 @@ impl<'a, const W: usize> Tiles<'a, W> {
     }
 
     /// The bytes of `count` elements from element `start`. `None` if a plane is shorter.
-    #[inline(always)]
+    #[inline]
     fn at(&self, start: usize, count: usize) -> Option<[&[u8]; W]> {
         let mut all = true;
         let tiles = std::array::from_fn(|at| {
@@ -239,7 +239,7 @@ impl<'a, const W: usize> Tiles<'a, W> {
 
 macro_rules! stores {
     ($name:ident, $word:ident, $width:literal) => {
-        #[inline(always)]
+        #[inline]
         fn $name<const ROTATED: bool>(words: &[$word], elements: &mut [[u8; $width]]) {
             for (element, word) in elements.iter_mut().zip(words) {
                 let value = if ROTATED { word.rotate_right(1) } else { *word };

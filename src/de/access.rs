@@ -25,7 +25,7 @@ pub struct Seq<'a, 'de, 'b> {
 
 impl<'a, 'de, 'b> Seq<'a, 'de, 'b> {
     /// `room` is that of the elements.
-    #[inline(always)]
+    #[inline]
     pub fn new(de: &'a mut ValueDecoder<'de, 'b>, left: &'a mut Left, room: Room) -> Self {
         Self { de, left, index: 0, room, told: Cell::new(0) }
     }
@@ -33,7 +33,7 @@ impl<'a, 'de, 'b> Seq<'a, 'de, 'b> {
 
 impl Seq<'_, '_, '_> {
     /// Starts the next element, whose type has this size. Returns its offset.
-    #[inline(always)]
+    #[inline]
     fn begin(&mut self, element: &'static ElementSize) -> Result<Option<u64>> {
         if !self.de.wire.more(self.left)? {
             return Ok(None);
@@ -103,14 +103,14 @@ pub struct MapEntries<'a, 'de, 'b, const COUNTED: bool> {
 }
 
 impl<'a, 'de, 'b, const COUNTED: bool> MapEntries<'a, 'de, 'b, COUNTED> {
-    #[inline(always)]
+    #[inline]
     pub fn new(de: &'a mut ValueDecoder<'de, 'b>, left: &'a mut Left) -> Self {
         let key = de.wire.src.no_mark();
         Self { de, left, key, room: MapRoom::NONE }
     }
 
     /// Starts the value of an entry, whose type has this size.
-    #[inline(always)]
+    #[inline]
     fn begin_value(&mut self, element: &'static ElementSize) -> Result<()> {
         if !self.left.take_one() {
             return Err(no_value(self.de.wire.offset()));
@@ -139,7 +139,7 @@ impl<'a, 'de, 'b, const COUNTED: bool> MapEntries<'a, 'de, 'b, COUNTED> {
 impl<'de, const COUNTED: bool> de::MapAccess<'de> for MapEntries<'_, 'de, '_, COUNTED> {
     type Error = Error;
 
-    #[inline(always)]
+    #[inline]
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
         // The entry is counted as taken when its value is read.
         if !self.de.wire.any_left(self.left)? {
@@ -158,7 +158,7 @@ impl<'de, const COUNTED: bool> de::MapAccess<'de> for MapEntries<'_, 'de, '_, CO
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
         self.begin_value(const { &ElementSize::of::<V::Value>() })?;
         match seed.deserialize(&mut *self.de) {
@@ -220,7 +220,7 @@ pub struct EnumAccess<'a, 'de, 'b> {
 }
 
 impl<'a, 'de, 'b> EnumAccess<'a, 'de, 'b> {
-    #[inline(always)]
+    #[inline]
     pub fn new(de: &'a mut ValueDecoder<'de, 'b>) -> Self {
         let name = de.wire.src.no_mark();
         Self { de, name, is_read: false }

@@ -22,7 +22,7 @@ use crate::wire::tensor::Kind;
 
 macro_rules! integers {
     ($($method:ident $visit:ident $type:ty, $exact:ident;)*) => {$(
-        #[inline(always)]
+        #[inline]
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
             let at = self.wire.offset();
             let number = match self.wire.unsigned()? {
@@ -48,7 +48,7 @@ impl<'de> de::Deserializer<'de> for &mut ValueDecoder<'de, '_> {
         self.any(visitor)
     }
 
-    #[inline(always)]
+    #[inline]
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         if let Some(&initial @ (head::FALSE | head::TRUE)) = self.wire.src.window().first() {
             self.wire.src.advance(1);
@@ -71,7 +71,7 @@ impl<'de> de::Deserializer<'de> for &mut ValueDecoder<'de, '_> {
         deserialize_u128 visit_u128 u128, as_unsigned;
     }
 
-    #[inline(always)]
+    #[inline]
     fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         if let Some(bytes) = self.wire.src.after(head::SINGLE) {
             return visitor.visit_f32(f32::from_be_bytes(bytes));
@@ -80,7 +80,7 @@ impl<'de> de::Deserializer<'de> for &mut ValueDecoder<'de, '_> {
         visitor.visit_f32(value)
     }
 
-    #[inline(always)]
+    #[inline]
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         if let Some(bytes) = self.wire.src.after(head::DOUBLE) {
             return visitor.visit_f64(f64::from_be_bytes(bytes));
@@ -101,7 +101,7 @@ impl<'de> de::Deserializer<'de> for &mut ValueDecoder<'de, '_> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         self.deserialize_str(visitor)
     }
@@ -205,7 +205,7 @@ impl<'de> de::Deserializer<'de> for &mut ValueDecoder<'de, '_> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         self.sequence(Room::NONE, visitor)
     }
@@ -290,7 +290,7 @@ impl<'de> de::Deserializer<'de> for &mut ValueDecoder<'de, '_> {
 
 impl<'de> ValueDecoder<'de, '_> {
     /// Reads a sequence or a tuple. `room` is that of its elements.
-    #[inline(always)]
+    #[inline]
     pub(super) fn sequence<V: Visitor<'de>>(&mut self, room: Room, visitor: V) -> Result<V::Value> {
         if bulk::fills::<V>().is_none()
             && let Some(left) = self.wire.few(head::ARRAY)

@@ -121,7 +121,7 @@ impl<'de> ValueDecoder<'de, '_> {
     }
 
     /// Reads the head of an item without a tag that changes its content. The tag `TSOM` is skipped.
-    #[inline(always)]
+    #[inline]
     pub(super) fn plain(&mut self, expected: &dyn de::Expected) -> Result<Head> {
         let at = self.wire.offset();
         match self.wire.item()? {
@@ -201,7 +201,7 @@ impl<'de> ValueDecoder<'de, '_> {
     }
 
     /// Leaves an array or a map. If there is a value, the visitor must have taken all elements.
-    #[inline(always)]
+    #[inline]
     fn leave<T>(&mut self, result: Result<T>, left: Left, what: &str) -> Result<T> {
         self.wire.leave();
         if left.known() != Some(0) && result.is_ok() {
@@ -387,7 +387,7 @@ impl<'de> ValueDecoder<'de, '_> {
         self.hand_over(item, visitor).map_err(|error| error.at(at))
     }
 
-    #[inline(always)]
+    #[inline]
     fn usual_tensor<V: Visitor<'de>>(
         &mut self,
         meta: CompactMeta,
@@ -502,7 +502,7 @@ impl<'de> ValueDecoder<'de, '_> {
     }
 
     /// Reads an enum value with content: a map of one entry, whose head was read.
-    #[inline(always)]
+    #[inline]
     pub(super) fn variant<V: Visitor<'de>>(&mut self, at: u64, visitor: V) -> Result<V::Value> {
         self.wire.enter()?;
         let mut access = EnumAccess::new(&mut *self);
@@ -678,7 +678,7 @@ pub(super) fn encoded(value: &value::Value) -> Result<Vec<u8>> {
 }
 
 /// Passes a text to a visitor.
-#[inline(always)]
+#[inline]
 pub(super) fn visit_text<'de, V: Visitor<'de>>(
     text: Text<'de, '_>,
     visitor: V,

@@ -85,7 +85,7 @@ fn run<A>(
 }
 
 /// Reads floats of `N - 1` bytes.
-#[inline(always)]
+#[inline]
 fn words<A, const N: usize>(
     bytes: &[u8],
     len: usize,
@@ -101,7 +101,7 @@ fn words<A, const N: usize>(
 }
 
 /// Reads integers of any width. `make` gets the sign and the argument (RFC 8949, section 3.1).
-#[inline(always)]
+#[inline]
 fn integers<A>(
     bytes: &[u8],
     len: usize,

@@ -8,7 +8,7 @@ use crate::io::source::SourceBytes;
 use crate::meta::TensorMeta;
 
 /// Passes a byte string to a visitor.
-#[inline(always)]
+#[inline]
 pub fn visit_bytes<'de, V: Visitor<'de>>(
     bytes: SourceBytes<'de, '_>,
     visitor: V,

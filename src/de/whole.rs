@@ -18,7 +18,7 @@ pub struct WholeTensor<'de> {
 }
 
 impl<'de> WholeTensor<'de> {
-    #[inline(always)]
+    #[inline]
     pub fn new(meta: CompactMeta, payload: &'de [u8]) -> Self {
         Self { meta, payload, passed: 0 }
     }
@@ -28,7 +28,7 @@ impl<'de> EnumAccess<'de> for WholeTensor<'de> {
     type Error = Error;
     type Variant = Self;
 
-    #[inline(always)]
+    #[inline]
     fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self)> {
         let head = seed.deserialize(U16Deserializer::<Error>::new(self.meta.head))?;
         Ok((head, self))
@@ -38,7 +38,7 @@ impl<'de> EnumAccess<'de> for WholeTensor<'de> {
 impl<'de> VariantAccess<'de> for WholeTensor<'de> {
     type Error = Error;
 
-    #[inline(always)]
+    #[inline]
     fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value> {
         visitor.visit_seq(self)
     }
@@ -59,7 +59,7 @@ impl<'de> VariantAccess<'de> for WholeTensor<'de> {
 impl<'de> SeqAccess<'de> for WholeTensor<'de> {
     type Error = Error;
 
-    #[inline(always)]
+    #[inline]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
         self.passed += 1;
         match self.passed {
@@ -72,7 +72,7 @@ impl<'de> SeqAccess<'de> for WholeTensor<'de> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn size_hint(&self) -> Option<usize> {
         Some(2 - usize::from(self.passed))
     }

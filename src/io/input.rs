@@ -126,20 +126,20 @@ impl<'de, 'b> Input<'de, 'b> {
     }
 
     /// The next bytes that are available without I/O.
-    #[inline(always)]
+    #[inline]
     pub fn window(&self) -> &[u8] {
         self.window.bytes()
     }
 
     /// The bytes that were not read yet, if values can borrow from them.
-    #[inline(always)]
+    #[inline]
     pub fn lent(&self) -> Option<&'de [u8]> {
         self.window.lent_bytes()
     }
 
     /// Reads until the window has `need` bytes or the input ends. `need` is at most the length of a
     /// head.
-    #[inline(always)]
+    #[inline]
     pub fn fill(&mut self, need: usize) -> Result<()> {
         if self.window.len() < need && self.window.has_source() {
             return self.with_stream(|read| read.fill(need)).unwrap_or(Ok(()));
@@ -148,7 +148,7 @@ impl<'de, 'b> Input<'de, 'b> {
     }
 
     /// Moves past the first `n` bytes of the window.
-    #[inline(always)]
+    #[inline]
     pub fn advance(&mut self, n: usize) {
         #[cfg(test)]
         PASSED.with(|passed| passed.set(passed.get() + n.min(self.window.len())));
@@ -157,14 +157,14 @@ impl<'de, 'b> Input<'de, 'b> {
 
     /// Skips `skip` bytes and takes the `len` bytes after them, if the window contains all of them. They are there until the
     /// input is used again.
-    #[inline(always)]
+    #[inline]
     pub fn short(&mut self, skip: usize, len: usize) -> Option<&[u8]> {
         self.window.take(skip, len)
     }
 
     /// If the window starts with the byte `initial`, takes it and the `N` bytes after it, and returns
     /// these `N` bytes. Otherwise, or if the window is too short, takes nothing.
-    #[inline(always)]
+    #[inline]
     pub fn after<const N: usize>(&mut self, initial: u8) -> Option<[u8; N]> {
         let (&first, rest) = self.window().split_first()?;
         let bytes = *rest.first_chunk()?;
@@ -176,14 +176,14 @@ impl<'de, 'b> Input<'de, 'b> {
     }
 
     /// The position in the input, in bytes from its start.
-    #[inline(always)]
+    #[inline]
     pub fn offset(&self) -> u64 {
         self.end - self.window.len() as u64
     }
 
     /// The number of bytes left in the input, if it is known. A length in the document of at most this
     /// number is backed by input.
-    #[inline(always)]
+    #[inline]
     pub fn remaining(&self) -> Option<usize> {
         if self.window.has_source() { None } else { Some(self.window.len()) }
     }
@@ -221,7 +221,7 @@ impl<'de, 'b> Input<'de, 'b> {
     }
 
     /// Takes exactly `len` bytes. `what` names them in the error if the input is too short.
-    #[inline(always)]
+    #[inline]
     pub fn take<'s>(&'s mut self, len: usize, what: &str) -> Result<SourceBytes<'de, 's>> {
         if let Some(bytes) = self.lent().and_then(|rest| rest.get(..len)) {
             self.advance(len);
@@ -261,13 +261,13 @@ impl<'de, 'b> Input<'de, 'b> {
     }
 
     /// A mark of no bytes.
-    #[inline(always)]
+    #[inline]
     pub fn no_mark(&self) -> Mark {
         Mark { from: self.offset(), kept: [0; KEY] }
     }
 
     /// Marks the bytes from offset `from` to the current position.
-    #[inline(always)]
+    #[inline]
     pub fn mark(&mut self, mark: &mut Mark, from: u64) {
         mark.from = from;
         if self.window.has_source() {
@@ -318,7 +318,7 @@ impl<'de, 'b> Input<'de, 'b> {
     }
 
     /// The buffers that the input may refer to. `None` for a message, which has no buffers.
-    #[inline(always)]
+    #[inline]
     pub fn buffers(&mut self) -> Option<&mut dyn Buffers<'de>> {
         match &mut self.kind {
             InputKind::Metadata(buffers) => Some(&mut **buffers),
@@ -328,7 +328,7 @@ impl<'de, 'b> Input<'de, 'b> {
 
     /// Returns the bytes of a tensor, which were taken right before: as they are, or as an aligned copy if they are not
     /// aligned to `align` and the input has an arena.
-    #[inline(always)]
+    #[inline]
     pub fn aligned(&mut self, bytes: &'de [u8], align: usize) -> &'de [u8] {
         match &self.kind {
             InputKind::Metadata(buffers) if !(bytes.as_ptr() as usize).is_multiple_of(align) => {

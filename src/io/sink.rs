@@ -73,7 +73,7 @@ impl<O: Overflow, C> Sink<O, C> {
 
 impl<O: Overflow + ?Sized, C> Sink<O, C> {
     /// The buffer, the number of bytes that have left it, and the overflow.
-    #[inline(always)]
+    #[inline]
     fn parts(&mut self) -> (&mut Vec<u8>, &mut u64, &mut O) {
         (&mut self.buf, &mut self.base, &mut self.over)
     }
@@ -84,7 +84,7 @@ impl<O: Overflow + ?Sized, C> Sink<O, C> {
         self.base + self.buf.len() as u64
     }
 
-    #[inline(always)]
+    #[inline]
     pub fn put<const N: usize>(&mut self, bytes: [u8; N]) -> Result<()> {
         if mem::append(&mut self.buf, bytes, &[]) { Ok(()) } else { self.last_put(bytes) }
     }
@@ -97,13 +97,13 @@ impl<O: Overflow + ?Sized, C> Sink<O, C> {
         over.overflow(buf, base, &bytes)
     }
 
-    #[inline(always)]
+    #[inline]
     pub fn put_slice(&mut self, bytes: &[u8]) -> Result<()> {
         if mem::append(&mut self.buf, [], bytes) { Ok(()) } else { self.overflow(bytes) }
     }
 
     /// Writes the first `len` bytes of a word.
-    #[inline(always)]
+    #[inline]
     pub fn put_first<const N: usize>(&mut self, word: [u8; N], len: usize) -> Result<()> {
         if mem::append_first(&mut self.buf, word, len) {
             return Ok(());
@@ -124,7 +124,7 @@ impl<O: Overflow + ?Sized, C> Sink<O, C> {
     }
 
     /// Writes a head and the bytes that follow it.
-    #[inline(always)]
+    #[inline]
     pub fn put_headed<const N: usize>(&mut self, head: [u8; N], bytes: &[u8]) -> Result<()> {
         if mem::append(&mut self.buf, head, bytes) {
             return Ok(());
@@ -134,7 +134,7 @@ impl<O: Overflow + ?Sized, C> Sink<O, C> {
     }
 
     /// Like [`mem::append_short`]: `false` if that might not fit into the buffer.
-    #[inline(always)]
+    #[inline]
     #[must_use]
     pub fn fit_short<const N: usize>(
         &mut self,
@@ -147,7 +147,7 @@ impl<O: Overflow + ?Sized, C> Sink<O, C> {
 
     /// Like [`mem::append_run`], for at most [`MAX_ROOM`] bytes. `None` if bytes are only counted; then
     /// `next` was not called.
-    #[inline(always)]
+    #[inline]
     pub fn put_run<const N: usize>(
         &mut self,
         initial: u8,
@@ -181,7 +181,7 @@ impl<O: Overflow + ?Sized, C> Sink<O, C> {
         over.reserve(buf, bytes)
     }
 
-    #[inline(always)]
+    #[inline]
     fn has_room(&mut self, bytes: usize) -> Result<bool> {
         if self.buf.capacity() - self.buf.len() >= bytes { Ok(true) } else { self.make_room(bytes) }
     }
@@ -222,7 +222,7 @@ impl<O: Overflow + ?Sized, C> Sink<O, C> {
     }
 
     /// The bytes that are still in the buffer, and the overflow.
-    #[inline(always)]
+    #[inline]
     pub fn pending(&mut self) -> (&[u8], &mut O) {
         (&self.buf, &mut self.over)
     }
@@ -237,7 +237,7 @@ impl<O: Overflow + ?Sized, C> Sink<O, C> {
         &self.over
     }
 
-    #[inline(always)]
+    #[inline]
     pub fn overflow_mut(&mut self) -> &mut O {
         &mut self.over
     }

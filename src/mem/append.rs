@@ -8,7 +8,7 @@ use std::mem::ManuallyDrop;
 ///
 /// It copies short slices, such as field names, without calling `memcpy`. If the compiler knows the
 /// length of the slice, the copy takes one or two move instructions.
-#[inline(always)]
+#[inline]
 #[must_use]
 pub fn append<const N: usize>(buf: &mut Vec<u8>, head: [u8; N], tail: &[u8]) -> bool {
     let (len, spare) = (buf.len(), buf.capacity() - buf.len());
@@ -38,7 +38,7 @@ pub struct Short {
 }
 
 impl Short {
-    #[inline(always)]
+    #[inline]
     pub fn new<const N: usize>(initial: u8, bytes: [u8; N]) -> Self {
         let mut word = [0; 8];
         word[..N].copy_from_slice(&bytes);
@@ -47,7 +47,7 @@ impl Short {
 
     /// The head of an item with its argument in the fewest bytes (RFC 8949, section 4.1). `major` is the major type, shifted
     /// into the three upper bits.
-    #[inline(always)]
+    #[inline]
     pub fn head(major: u8, arg: u64) -> Self {
         if arg < 24 {
             #[allow(clippy::cast_possible_truncation)]
@@ -74,7 +74,7 @@ impl Short {
     /// # Safety
     /// `end` must be valid for writes of [`MAX_SHORT`] bytes. Of these, only those up to the returned length are part of the
     /// item.
-    #[inline(always)]
+    #[inline]
     unsafe fn write(self, end: *mut u8) -> usize {
         // SAFETY: one byte and a word of eight are the `MAX_SHORT` bytes that the caller vouches for. The write of the word
         // needs no alignment.
@@ -91,7 +91,7 @@ pub const MAX_SHORT: usize = 9;
 
 /// Like [`append`], with a short item after the slice, such as the number after a field name. Also returns `false` if the
 /// capacity has room for the item but not for the longest one.
-#[inline(always)]
+#[inline]
 #[must_use]
 pub fn append_short<const N: usize>(
     buf: &mut Vec<u8>,
@@ -116,7 +116,7 @@ pub fn append_short<const N: usize>(
 
 /// Appends the first `len` bytes of a word and returns `true`. Returns `false` and changes nothing if the vector's
 /// capacity has no room for the whole word, or `len` is not within it.
-#[inline(always)]
+#[inline]
 #[must_use]
 pub fn append_first<const N: usize>(buf: &mut Vec<u8>, word: [u8; N], len: usize) -> bool {
     let (filled, spare) = (buf.len(), buf.capacity() - buf.len());
@@ -166,7 +166,7 @@ pub fn append_words<const N: usize>(
 ///
 /// # Panics
 /// Under the same conditions as [`append_words`].
-#[inline(always)]
+#[inline]
 pub fn append_run<const N: usize>(
     buf: &mut Vec<u8>,
     initial: u8,
@@ -226,7 +226,7 @@ pub fn append_shorts(
 ///
 /// Each part goes through [`black_box`]. Otherwise two of them are loaded as one word of 16 bytes, and a processor waits until
 /// both are in the cache. For a message of three fields, that took as long as writing it.
-#[inline(always)]
+#[inline]
 pub fn take_vec(buf: &mut Vec<u8>) -> Vec<u8> {
     let mut taken = ManuallyDrop::new(std::mem::take(buf));
     let (len, capacity) = (black_box(taken.len()), black_box(taken.capacity()));
@@ -239,7 +239,7 @@ pub fn take_vec(buf: &mut Vec<u8>) -> Vec<u8> {
 ///
 /// # Safety
 /// `to` must be valid for writes of `from.len()` bytes and not overlap `from`.
-#[inline(always)]
+#[inline]
 unsafe fn copy_short(from: &[u8], to: *mut u8) {
     let (start, len) = (from.as_ptr(), from.len());
     // SAFETY: each arm only reads and writes the first `len` bytes of `from` and `to`, because the

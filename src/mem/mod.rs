@@ -54,7 +54,7 @@ pub fn swap_words(bytes: &mut [u8], width: usize) {
 
 /// Converts UTF-8 bytes to a string slice. For up to 256 bytes of ASCII, such as field names and most
 /// short texts, the check is inlined.
-#[inline(always)]
+#[inline]
 pub fn text(bytes: &[u8]) -> Result<&str, std::str::Utf8Error> {
     let is_ascii = match bytes.len() {
         0..=16 => short_is_ascii(bytes),
@@ -70,7 +70,7 @@ pub fn text(bytes: &[u8]) -> Result<&str, std::str::Utf8Error> {
 
 /// Whether all of these bytes are below 0x80. For at least 8 bytes: the last 8 bytes are checked as
 /// one word, which may overlap the word before it.
-#[inline(always)]
+#[inline]
 fn words_are_ascii(bytes: &[u8]) -> bool {
     let (words, _) = bytes.as_chunks::<8>();
     let Some(last) = bytes.last_chunk::<8>() else { return false };
@@ -80,7 +80,7 @@ fn words_are_ascii(bytes: &[u8]) -> bool {
 
 /// Whether all of these bytes are below 0x80. For at most 16 bytes: of a longer slice it only checks
 /// the first 8 and the last 8.
-#[inline(always)]
+#[inline]
 fn short_is_ascii(bytes: &[u8]) -> bool {
     let high = match bytes.len() {
         8.. => match (bytes.first_chunk(), bytes.last_chunk()) {

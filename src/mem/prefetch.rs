@@ -4,7 +4,7 @@ const LINE: usize = 64;
 
 /// Tells the processor that these bytes will be read soon. It starts to load them into its cache, and goes on with the
 /// next instruction at once. Does nothing on processors for which the standard library has no such instruction.
-#[inline(always)]
+#[inline]
 pub fn prefetch(bytes: &[u8]) {
     // Miri does not know the instruction.
     #[cfg(all(target_arch = "x86_64", not(miri)))]

@@ -75,7 +75,7 @@ impl<'de, 'b, S: Buffered + ?Sized> Window<'de, 'b, S> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: `start` and `len` are those of a slice, or of the end of one: `pass` only makes it shorter. The slice lives
         // for `'de` or `'b`, or is in the vector that is kept, or the source has buffered it. Then it is as if the source were still borrowed: it was given
@@ -84,24 +84,24 @@ impl<'de, 'b, S: Buffered + ?Sized> Window<'de, 'b, S> {
     }
 
     /// The bytes, if values can borrow them.
-    #[inline(always)]
+    #[inline]
     pub fn lent_bytes(&self) -> Option<&'de [u8]> {
         // SAFETY: as in `bytes`. If `is_lent`, the slice lives for `'de`.
         self.is_lent.then(|| unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) })
     }
 
-    #[inline(always)]
+    #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    #[inline(always)]
+    #[inline]
     pub fn has_source(&self) -> bool {
         self.source.is_some()
     }
 
     /// Moves past the first `n` bytes. `n` is at most the number of bytes.
-    #[inline(always)]
+    #[inline]
     pub fn pass(&mut self, n: usize) {
         let n = n.min(self.len);
         // SAFETY: the result is in the slice or at its end.
@@ -110,7 +110,7 @@ impl<'de, 'b, S: Buffered + ?Sized> Window<'de, 'b, S> {
     }
 
     /// Moves past the first `skip + len` bytes and returns the last `len` of them.
-    #[inline(always)]
+    #[inline]
     pub fn take(&mut self, skip: usize, len: usize) -> Option<&[u8]> {
         let taken = skip.checked_add(len).filter(|taken| *taken <= self.len)?;
         let start = self.start;

@@ -37,7 +37,7 @@ pub struct Compound<'a, 'o> {
 }
 
 impl<'a, 'o> Compound<'a, 'o> {
-    #[inline(always)]
+    #[inline]
     pub(super) fn begin(
         encoder: &'a mut Writer<'o>,
         major: u8,
@@ -49,7 +49,7 @@ impl<'a, 'o> Compound<'a, 'o> {
     }
 
     /// An array or map whose head is not written yet.
-    #[inline(always)]
+    #[inline]
     fn unwritten(encoder: &'a mut Writer<'o>, len: Option<usize>) -> Self {
         let left = len.unwrap_or(usize::MAX);
         Self { encoder, total: len, left, levels: 1, variant: None, keyed: false }
@@ -70,7 +70,7 @@ impl<'a, 'o> Compound<'a, 'o> {
     }
 
     /// Counts an element or entry. An error if there are more than the value announced.
-    #[inline(always)]
+    #[inline]
     fn count(&mut self) -> Result<()> {
         match self.left.checked_sub(1) {
             Some(left) => {
@@ -127,7 +127,7 @@ impl<'a, 'o> Compound<'a, 'o> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     pub(super) fn finish(self) -> Result<()> {
         if self.keyed || self.left != 0 {
             let left = self.total.map(|_| self.left);
@@ -270,7 +270,7 @@ enum Mode {
 
 /// Returns the lent buffer, also if the value's own code stops half-way.
 impl Drop for Sequence<'_, '_> {
-    #[inline(always)]
+    #[inline]
     fn drop(&mut self) {
         if let Some(packing) = self.packing.take() {
             abandon(self.compound.encoder, packing);
@@ -286,7 +286,7 @@ fn abandon(encoder: &mut Writer<'_>, packing: Packing) {
 }
 
 impl<'a, 'o> Sequence<'a, 'o> {
-    #[inline(always)]
+    #[inline]
     pub(super) fn begin(encoder: &'a mut Writer<'o>, len: Option<usize>) -> Result<Self> {
         let may_pack = encoder.context.options.typed_arrays && len.is_some();
         let (compound, mode) = if may_pack || columns::are_possible(encoder, len) {
@@ -373,7 +373,7 @@ impl ser::SerializeSeq for Sequence<'_, '_> {
     type Ok = ();
     type Error = Error;
 
-    #[inline(always)]
+    #[inline]
     fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
         if self.mode == Mode::Plain {
             return self.compound.element(value);
@@ -398,7 +398,7 @@ impl ser::SerializeSeq for Sequence<'_, '_> {
         result
     }
 
-    #[inline(always)]
+    #[inline]
     fn end(mut self) -> Result<()> {
         let (packing, columns) = (self.packing.take(), self.columns.take());
         let Compound { total, left, levels, variant, keyed, .. } = self.compound;

@@ -29,7 +29,7 @@ macro_rules! elements {
                 self.element(value)
             }
 
-            #[inline(always)]
+            #[inline]
             fn end(self) -> Result<$ok, $error> {
                 self.finish()
             }
@@ -66,7 +66,7 @@ macro_rules! fields {
                 }
             )?
 
-            #[inline(always)]
+            #[inline]
             fn end(self) -> Result<$ok, $error> {
                 self.finish()
             }

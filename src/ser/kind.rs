@@ -30,7 +30,7 @@ macro_rules! numbers {
         }
 
         impl Primitive {
-            #[inline(always)]
+            #[inline]
             pub fn kind(self) -> Kind {
                 match self {
                     $(Self::$kind(_) => Kind::$kind,)*
@@ -40,7 +40,7 @@ macro_rules! numbers {
 
         impl Primitive {
             /// The little-endian bytes of the number, with zeros behind them.
-            #[inline(always)]
+            #[inline]
             fn word(self) -> [u8; 8] {
                 let mut word = [0; 8];
                 match self {
@@ -50,7 +50,7 @@ macro_rules! numbers {
             }
 
             /// The little-endian bytes of the number, if it has this type. `N` is the size of the type.
-            #[inline(always)]
+            #[inline]
             pub fn bytes<const N: usize>(self, kind: Kind) -> Option<[u8; N]> {
                 if self.kind() != kind {
                     return None;
@@ -83,7 +83,7 @@ macro_rules! numbers {
                 }
             }
 
-            #[inline(always)]
+            #[inline]
             pub fn size(self) -> usize {
                 match self {
                     $(Self::$kind => size_of::<$type>(),)*
@@ -93,7 +93,7 @@ macro_rules! numbers {
 
         /// Whether `T` is a primitive number or a reference to one. Then serializing it only calls the
         /// serializer's method for that number. The compiler knows the answer.
-        #[inline(always)]
+        #[inline]
         pub fn is_number<T: ?Sized>() -> bool {
             let id = typeid::of::<T>();
             $(id == TypeId::of::<$type>() || id == TypeId::of::<&'static $type>())||*
@@ -105,7 +105,7 @@ for_each_number!(numbers);
 
 impl Primitive {
     /// The number as it is written outside of a typed array.
-    #[inline(always)]
+    #[inline]
     pub fn plain(self) -> Plain {
         let (major, arg) = match self {
             Self::U8(value) => (head::UNSIGNED, value.into()),

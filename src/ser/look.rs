@@ -20,7 +20,7 @@ pub enum Leaf {
 
 impl Leaf {
     /// How it is written outside of a typed array.
-    #[inline(always)]
+    #[inline]
     pub fn plain(self) -> Plain {
         match self {
             Self::Number(number) => number.plain(),
@@ -36,7 +36,7 @@ pub fn is_record<T: Serialize + ?Sized>(value: &T) -> bool {
 }
 
 /// The number that `value` is, if it is one.
-#[inline(always)]
+#[inline]
 pub fn number<T: Serialize + ?Sized>(value: &T) -> Option<Primitive> {
     match value.serialize(Look) {
         Ok(Leaf::Number(number)) => Some(number),
@@ -45,19 +45,19 @@ pub fn number<T: Serialize + ?Sized>(value: &T) -> Option<Primitive> {
 }
 
 /// The number or bool that `value` is, if its type is a primitive one or a reference to one.
-#[inline(always)]
+#[inline]
 pub fn leaf<T: Serialize + ?Sized>(value: &T) -> Option<Leaf> {
     if is_leaf::<T>() { value.serialize(Look).ok() } else { None }
 }
 
 /// Whether `T` is a primitive number, a bool, or a reference to one. The compiler knows the answer.
-#[inline(always)]
+#[inline]
 pub fn is_leaf<T: ?Sized>() -> bool {
     is_number::<T>() || is_bool::<T>()
 }
 
 /// Whether `T` is a bool or a reference to one. The compiler knows the answer.
-#[inline(always)]
+#[inline]
 pub fn is_bool<T: ?Sized>() -> bool {
     let id = typeid::of::<T>();
     id == TypeId::of::<bool>() || id == TypeId::of::<&'static bool>()
@@ -65,7 +65,7 @@ pub fn is_bool<T: ?Sized>() -> bool {
 
 /// Whether `T` is a text or a reference to one. Then serializing it only calls the serializer's method for
 /// texts. The compiler knows the answer.
-#[inline(always)]
+#[inline]
 pub fn is_text<T: ?Sized>() -> bool {
     let id = typeid::of::<T>();
     id == TypeId::of::<String>() || id == TypeId::of::<str>() || id == TypeId::of::<&'static str>()
@@ -73,7 +73,7 @@ pub fn is_text<T: ?Sized>() -> bool {
 
 /// Whether `T` is a type that is never written as null or anything else that an option reads as `None`.
 /// The compiler knows the answer.
-#[inline(always)]
+#[inline]
 pub fn is_never_none<T: ?Sized>() -> bool {
     is_leaf::<T>() || is_text::<T>()
 }
@@ -105,7 +105,7 @@ impl serde::ser::Error for Seen {
 
 macro_rules! leaves {
     ($($kind:ident $type:ty, $method:ident;)*) => {$(
-        #[inline(always)]
+        #[inline]
         fn $method(self, value: $type) -> Result<Leaf, Seen> {
             Ok(Leaf::Number(Primitive::$kind(value)))
         }
@@ -118,7 +118,7 @@ impl Serializer for Look {
 
     for_each_number!(leaves);
 
-    #[inline(always)]
+    #[inline]
     fn serialize_bool(self, value: bool) -> Result<Leaf, Seen> {
         Ok(Leaf::Bool(value))
     }

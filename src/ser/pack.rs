@@ -149,7 +149,7 @@ impl Packing {
 
     /// Appends a number and returns true. Returns false if the number has another type, if the
     /// announced length was reached, or if the buffer is full.
-    #[inline(always)]
+    #[inline]
     pub fn push_here(&mut self, number: Primitive) -> bool {
         if number.kind() != self.kind || self.count == self.len {
             return false;
@@ -248,7 +248,7 @@ macro_rules! numbers {
         }
 
         impl Packing {
-            #[inline(always)]
+            #[inline]
             fn append_here(&mut self, number: Primitive) -> bool {
                 match number {
                     $(Primitive::$kind(value) => mem::append(&mut self.buf, value.to_le_bytes(), &[]),)*

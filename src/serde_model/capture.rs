@@ -347,12 +347,12 @@ impl Serializer for PutWhole<'_, '_> {
         if bytes.len() < LONG { self.0.put_slice(bytes) } else { self.0.put_block(bytes) }
     }
 
-    #[inline(always)]
+    #[inline]
     fn serialize_seq(self, _: Option<usize>) -> Result<Self> {
         Ok(self)
     }
 
-    #[inline(always)]
+    #[inline]
     fn serialize_u128(self, head: u128) -> Result<()> {
         self.0.array_head(head)
     }
@@ -364,12 +364,12 @@ impl ser::SerializeSeq for PutWhole<'_, '_> {
     type Ok = ();
     type Error = Error;
 
-    #[inline(always)]
+    #[inline]
     fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
         value.serialize(PutWhole(&mut *self.0))
     }
 
-    #[inline(always)]
+    #[inline]
     fn end(self) -> Result<()> {
         Ok(())
     }

@@ -114,7 +114,7 @@ impl<A: Element, D: Dimension> FromTensor<'_> for Array<A, D> {
 }
 
 /// The dimensions and the payload, if the tensor fits an array of `A` with `D` dimensions.
-#[inline(always)]
+#[inline]
 fn dims_and_payload<'de, A: Element, D: Dimension>(
     block: &CompactTensor<'de>,
 ) -> Option<(D, &'de [u8])> {

@@ -34,24 +34,24 @@ pub struct CompactTensor<'de> {
 
 impl<'de> CompactTensor<'de> {
     /// `None` if the payload has not the length that the metadata states.
-    #[inline(always)]
+    #[inline]
     pub(super) fn new(meta: CompactMeta, payload: &'de [u8], cast: bool) -> Option<Self> {
         let len = meta.byte_len().and_then(|len| usize::try_from(len).ok());
         (len == Some(payload.len())).then_some(Self { meta, payload, cast })
     }
 
-    #[inline(always)]
+    #[inline]
     pub(super) fn meta(&self) -> CompactMeta {
         self.meta
     }
 
-    #[inline(always)]
+    #[inline]
     pub(super) fn payload(&self) -> &'de [u8] {
         self.payload
     }
 
     /// The length of the payload, which is below 2^32: see [`CompactMeta::byte_len`].
-    #[inline(always)]
+    #[inline]
     #[allow(clippy::cast_possible_truncation)]
     pub(super) fn len(&self) -> u32 {
         self.payload.len() as u32
@@ -59,7 +59,7 @@ impl<'de> CompactTensor<'de> {
 
     /// Writes the dimensions to `dims`, and returns the payload. `None` if the tensor has another dtype than `A` or
     /// another number of dimensions.
-    #[inline(always)]
+    #[inline]
     pub(super) fn payload_of<A: Element>(&self, dims: &mut [usize]) -> Option<&'de [u8]> {
         // The tag of complex numbers is that of their parts.
         let tag = A::DTYPE.typed_array_tag().filter(|_| !A::DTYPE.is_complex())?;

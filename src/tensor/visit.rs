@@ -135,7 +135,7 @@ impl<'de> Visitor<'de> for WholeVisitor {
         f.write_str("the dimensions and the payload of a tensor")
     }
 
-    #[inline(always)]
+    #[inline]
     fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<Self::Value, S::Error> {
         match (seq.next_element()?, seq.next_element()?) {
             (Some(dims), Some(payload)) => Ok((dims, payload)),

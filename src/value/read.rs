@@ -97,7 +97,7 @@ fn owned_bytes(wire: &mut Reader<'_, '_>, head: head::Head) -> Result<Vec<u8>> {
 
 /// Makes room for one more item of an array or map. After it, `left` items are left. If the input is in memory, there is room
 /// for all of them at once, but for no more items than the document has bytes.
-#[inline(always)]
+#[inline]
 fn make_room<T>(wire: &mut Reader<'_, '_>, items: &mut Vec<T>, left: Left) -> Result<()> {
     if items.len() < items.capacity() { Ok(()) } else { make_more_room(wire, items, left) }
 }

@@ -35,18 +35,18 @@ pub struct Head {
 }
 
 impl Head {
-    #[inline(always)]
+    #[inline]
     pub fn major(self) -> u8 {
         self.initial >> 5
     }
 
-    #[inline(always)]
+    #[inline]
     pub fn is_indefinite(self) -> bool {
         self.initial & 0x1f == INDEFINITE
     }
 
     /// The length of a string, array or map, or `None` if it is indefinite.
-    #[inline(always)]
+    #[inline]
     pub fn length(self) -> Option<u64> {
         (!self.is_indefinite()).then_some(self.arg)
     }
@@ -64,7 +64,7 @@ pub enum Parsed {
 }
 
 /// Parses the head at the start of `window`.
-#[inline(always)]
+#[inline]
 pub fn parse(window: &[u8]) -> Parsed {
     let Some(&initial) = window.first() else { return Parsed::Short(1) };
     let info = initial & 0x1f;
@@ -131,7 +131,7 @@ pub fn name(initial: u8) -> &'static str {
 
 /// Major type, argument and length in bytes of the head at the start of `bytes`. `None` if the head is
 /// incomplete, or if it has an indefinite length or reserved additional information.
-#[inline(always)]
+#[inline]
 pub fn definite(bytes: &[u8]) -> Option<(u8, u64, usize)> {
     let (&initial, rest) = bytes.split_first()?;
     let (arg, len) = match initial & 0x1f {

@@ -25,7 +25,7 @@ pub enum Plain {
 }
 
 impl Plain {
-    #[inline(always)]
+    #[inline]
     pub fn short(self) -> Short {
         match self {
             Self::Bool(value) => Short::new(bool(value), []),
@@ -37,14 +37,14 @@ impl Plain {
 }
 
 /// The one byte of a bool.
-#[inline(always)]
+#[inline]
 pub fn bool(value: bool) -> u8 {
     // The bytes of the two differ by one, so this takes no branch.
     head::FALSE + u8::from(value)
 }
 
 /// Major type and argument of an integer.
-#[inline(always)]
+#[inline]
 pub fn signed(value: i64) -> (u8, u64) {
     // The argument of a negative integer n is -1 - n, which is !n (RFC 8949, section 3.1).
     if value < 0 {
@@ -69,7 +69,7 @@ impl ArrayHead {
 
     /// The same bytes as [`Sink::tensor_head`] writes, for a tensor of at least one dimension whose payload has `len`
     /// bytes. `None` if there are too many.
-    #[inline(always)]
+    #[inline]
     pub fn of(meta: CompactMeta, len: u32) -> Option<Self> {
         let rank = meta.rank();
         if !(1..=CompactMeta::MAX_RANK).contains(&rank) {
@@ -88,14 +88,14 @@ impl ArrayHead {
     }
 
     /// The number that [`Sink::array_head`] takes.
-    #[inline(always)]
+    #[inline]
     pub fn packed(self) -> u128 {
         self.0
     }
 }
 
 /// Adds the head of an item, in the shortest form, to bytes and their number. `None` if there are too many.
-#[inline(always)]
+#[inline]
 fn push((bytes, len): &mut (u128, usize), major: u8, arg: u32) -> Option<()> {
     let major = major << 5;
     let (head, width) = if arg < 24 {
@@ -118,7 +118,7 @@ fn push((bytes, len): &mut (u128, usize), major: u8, arg: u32) -> Option<()> {
 
 impl<O: Overflow + ?Sized, C> Sink<O, C> {
     /// Writes a head of major type `major`, with its argument in the fewest bytes.
-    #[inline(always)]
+    #[inline]
     #[allow(clippy::cast_possible_truncation)]
     pub fn head(&mut self, major: u8, arg: u64) -> Result<()> {
         let major = major << 5;
@@ -130,7 +130,7 @@ impl<O: Overflow + ?Sized, C> Sink<O, C> {
         self.short(Short::head(major, arg))
     }
 
-    #[inline(always)]
+    #[inline]
     pub fn short(&mut self, short: Short) -> Result<()> {
         if self.fit_short([], &[], short) { Ok(()) } else { self.last_short(short) }
     }
@@ -144,12 +144,12 @@ impl<O: Overflow + ?Sized, C> Sink<O, C> {
         self.put_slice(bytes.get(..len).unwrap_or_default())
     }
 
-    #[inline(always)]
+    #[inline]
     pub fn single(&mut self, value: f32) -> Result<()> {
         self.short(Plain::Single(value.to_bits()).short())
     }
 
-    #[inline(always)]
+    #[inline]
     pub fn double(&mut self, value: f64) -> Result<()> {
         self.short(Plain::Double(value.to_bits()).short())
     }
@@ -176,7 +176,7 @@ impl<O: Overflow + ?Sized, C> Sink<O, C> {
         self.last_short(number)
     }
 
-    #[inline(always)]
+    #[inline]
     pub fn signed(&mut self, value: i64) -> Result<()> {
         let (major, arg) = signed(value);
         self.head(major, arg)
@@ -194,7 +194,7 @@ impl<O: Overflow + ?Sized, C> Sink<O, C> {
         self.bytes(bytes.get(zeros..).unwrap_or_default())
     }
 
-    #[inline(always)]
+    #[inline]
     pub fn text(&mut self, text: &str) -> Result<()> {
         let bytes = text.as_bytes();
         let initial = head::TEXT << 5;
@@ -227,7 +227,7 @@ impl<O: Overflow + ?Sized, C> Sink<O, C> {
     }
 
     /// Writes an [`ArrayHead`], which is [packed](ArrayHead::packed).
-    #[inline(always)]
+    #[inline]
     pub fn array_head(&mut self, packed: u128) -> Result<()> {
         let bytes = packed.to_le_bytes();
         self.put_first(bytes, usize::from(bytes[ArrayHead::MAX]))

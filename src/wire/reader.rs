@@ -71,7 +71,7 @@ impl Left {
 
     /// The number of items of the container with this head. The largest `u64` means an unknown
     /// number, so that a length of this value is reduced by one. No input has that many items.
-    #[inline(always)]
+    #[inline]
     pub fn of(head: Head) -> Self {
         Self(match head.length() {
             Some(len) => len.min(Self::UNKNOWN - 1),
@@ -85,7 +85,7 @@ impl Left {
     }
 
     /// Takes one item. Returns false if none are left.
-    #[inline(always)]
+    #[inline]
     pub fn take_one(&mut self) -> bool {
         let fewer = self.0.wrapping_sub(1);
         // One comparison finds both special values: 0 wraps to `u64::MAX`, and `UNKNOWN` becomes
@@ -98,7 +98,7 @@ impl Left {
     }
 
     /// The number of items left, or `None` if a break ends the container.
-    #[inline(always)]
+    #[inline]
     pub fn known(self) -> Option<u64> {
         (self.0 != Self::UNKNOWN).then_some(self.0)
     }
@@ -168,14 +168,14 @@ impl<'de, 'b> Reader<'de, 'b> {
         self.limits().max_depth
     }
 
-    #[inline(always)]
+    #[inline]
     pub fn offset(&self) -> u64 {
         self.src.offset()
     }
 
     /// Enters one level of nesting. After `Ok`, the caller must call [`Reader::leave`], unless an error
     /// ends the decoding.
-    #[inline(always)]
+    #[inline]
     pub fn enter(&mut self) -> Result<()> {
         match self.depth.checked_sub(1) {
             Some(depth) => {
@@ -186,7 +186,7 @@ impl<'de, 'b> Reader<'de, 'b> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     pub fn leave(&mut self) {
         self.depth += 1;
     }
@@ -232,14 +232,14 @@ impl<'de, 'b> Reader<'de, 'b> {
     }
 
     /// Takes bytes that are about to be allocated from the document's budget.
-    #[inline(always)]
+    #[inline]
     pub fn charge(&mut self, bytes: u64) -> Result<()> {
         if self.budget.take(bytes) { Ok(()) } else { self.charge_more(bytes, 0) }
     }
 
     /// Like [`charge`](Self::charge), for memory that grows with the next `len` bytes of the input, which are read into it.
     /// So these count as input.
-    #[inline(always)]
+    #[inline]
     pub fn charge_input(&mut self, len: u64) -> Result<()> {
         if self.budget.take(len) { Ok(()) } else { self.charge_more(len, len) }
     }
@@ -295,13 +295,13 @@ impl<'de, 'b> Reader<'de, 'b> {
     }
 
     /// Notes that memory was taken for a value of this type, which is read next: see [`Budget::in_box`].
-    #[inline(always)]
+    #[inline]
     pub fn place(&self, element: &ElementSize) {
         self.budget.place(element);
     }
 
     /// Takes the bytes of a value of this type, if it is in a box.
-    #[inline(always)]
+    #[inline]
     pub fn charge_box<T>(&mut self) -> Result<()> {
         match self.budget.in_box::<T>() {
             Some(bytes) => self.charge(bytes),
@@ -334,7 +334,7 @@ impl<'de, 'b> Reader<'de, 'b> {
     }
 
     /// The next byte, without taking it. `None` at the end of the input.
-    #[inline(always)]
+    #[inline]
     pub fn peek(&mut self) -> Result<Option<u8>> {
         if let Some(&byte) = self.src.window().first() {
             return Ok(Some(byte));
@@ -349,7 +349,7 @@ impl<'de, 'b> Reader<'de, 'b> {
     }
 
     /// The initial byte of the next item, without taking it.
-    #[inline(always)]
+    #[inline]
     pub fn initial(&mut self) -> Result<u8> {
         match self.peek()? {
             Some(byte) => Ok(byte),
@@ -358,7 +358,7 @@ impl<'de, 'b> Reader<'de, 'b> {
     }
 
     /// The items of the next container, if it has this major type and its length is in its first byte. Otherwise reads nothing.
-    #[inline(always)]
+    #[inline]
     pub fn few(&mut self, major: u8) -> Option<Left> {
         let len = self.src.window().first()?.wrapping_sub(major << 5);
         if len >= 24 {
@@ -369,7 +369,7 @@ impl<'de, 'b> Reader<'de, 'b> {
     }
 
     /// Reads the next head.
-    #[inline(always)]
+    #[inline]
     pub fn head(&mut self) -> Result<Head> {
         if let Some(&initial) = self.src.window().first() {
             let info = initial & 0x1f;
@@ -422,7 +422,7 @@ impl<'de, 'b> Reader<'de, 'b> {
     }
 
     /// Reads an unsigned integer, if the next item is one.
-    #[inline(always)]
+    #[inline]
     pub fn unsigned(&mut self) -> Result<Option<u64>> {
         match self.src.window().first() {
             Some(&initial) if initial < 24 => {
@@ -465,7 +465,7 @@ impl<'de, 'b> Reader<'de, 'b> {
     }
 
     /// Reads the next head, or tags that have no meaning to this crate.
-    #[inline(always)]
+    #[inline]
     pub fn item(&mut self) -> Result<ItemStart> {
         let head = self.head()?;
         if head.major() == head::TAG { self.tagged(head) } else { Ok(ItemStart::Head(head)) }
@@ -484,7 +484,7 @@ impl<'de, 'b> Reader<'de, 'b> {
     }
 
     /// Refuses a tag, which was read, if it does not occur here.
-    #[inline(always)]
+    #[inline]
     pub fn check_tag(&self, tag: u64) -> Result<()> {
         if tag::is_only_in_messages(tag) && self.strict {
             return Err(only_in_messages(tag).at(self.offset()));
@@ -497,7 +497,7 @@ impl<'de, 'b> Reader<'de, 'b> {
     }
 
     /// Like [`Reader::tagged`], but does not refuse tags that refer to another value.
-    #[inline(always)]
+    #[inline]
     pub fn known(&mut self, head: Head) -> Result<ItemStart> {
         if head.major() != head::TAG {
             return Ok(ItemStart::Head(head));
@@ -546,7 +546,7 @@ impl<'de, 'b> Reader<'de, 'b> {
 
     /// Whether a container has one more item, which is counted as taken. If the length is indefinite,
     /// this looks for the break. After the last item, `left` is 0.
-    #[inline(always)]
+    #[inline]
     pub fn more(&mut self, left: &mut Left) -> Result<bool> {
         match left.0 {
             Left::UNKNOWN => self.more_before_break(left),
@@ -556,7 +556,7 @@ impl<'de, 'b> Reader<'de, 'b> {
 
     /// Like [`Reader::more`], but does not count the item. The caller counts it with
     /// [`Left::take_one`].
-    #[inline(always)]
+    #[inline]
     pub fn any_left(&mut self, left: &mut Left) -> Result<bool> {
         match left.0 {
             Left::UNKNOWN => self.more_before_break(left),

@@ -85,7 +85,7 @@ impl<'de> Reader<'de, '_> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn block(&mut self, len: u64, what: &str) -> Result<SourceBytes<'de, '_>> {
         if self.src.remaining().is_none() {
             let len = usize::try_from(len).unwrap_or(usize::MAX);
@@ -191,7 +191,7 @@ impl<'de> Reader<'de, '_> {
 }
 
 /// The length of the head of a text of less than 256 bytes, and the length of the text.
-#[inline(always)]
+#[inline]
 fn short_text_head(window: &[u8]) -> Option<(usize, usize)> {
     match window.first()?.wrapping_sub(head::TEXT << 5) {
         len @ 0..24 => Some((1, len.into())),

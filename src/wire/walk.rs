@@ -102,7 +102,7 @@ impl Walk {
 
     /// Moves to the next event. Returns `None` at the end of an outermost item. The next call then starts the next
     /// outermost item.
-    #[inline(always)]
+    #[inline]
     pub fn next(&mut self, wire: &mut Reader<'_, '_>) -> Result<Option<Event>> {
         let inner = &mut self.inner;
         match inner.next {
@@ -126,7 +126,7 @@ impl Walk {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn end(&mut self, wire: &mut Reader<'_, '_>) -> Option<Event> {
         let Some(outer) = self.outer.pop() else {
             self.inner = Frame::default();
@@ -137,7 +137,7 @@ impl Walk {
         Some(Event::End { major, start })
     }
 
-    #[inline(always)]
+    #[inline]
     fn item(&mut self, wire: &mut Reader<'_, '_>) -> Result<Event> {
         let start = wire.offset();
         let mut head = wire.head()?;
@@ -171,7 +171,7 @@ impl Walk {
     }
 
     /// Counts the next item as read.
-    #[inline(always)]
+    #[inline]
     fn pass(&mut self) {
         let inner = &mut self.inner;
         inner.next = if inner.next == Next::Key { Next::Value } else { Next::Entry };
@@ -180,7 +180,7 @@ impl Walk {
     /// Leaves the item that was reported last to the caller. After an element, a key or a value, the caller
     /// reads the item that follows. After a tag, it reads the item in the tag; the tag does not count as a
     /// level any more, and its end is not reported.
-    #[inline(always)]
+    #[inline]
     pub fn take<'w, 'de, 'b>(&mut self, wire: &'w mut Reader<'de, 'b>) -> &'w mut Reader<'de, 'b> {
         match self.outer.pop_if(|_| self.inner.major == head::TAG) {
             Some(outer) => {

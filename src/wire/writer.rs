@@ -67,7 +67,7 @@ impl<O: Target> WriterTo<O> {
 
 impl Writer<'_> {
     /// The receiver of payloads that go to separate buffers, if there is one.
-    #[inline(always)]
+    #[inline]
     pub fn apart(&mut self) -> Option<&mut dyn BufferSink> {
         // Only metadata has buffers.
         if self.context.options.metadata { self.overflow_mut().apart() } else { None }
@@ -75,7 +75,7 @@ impl Writer<'_> {
 
     /// The receiver of payloads, if there is one and `takes` returns true. `takes` gets the receiver
     /// and the bytes written so far.
-    #[inline(always)]
+    #[inline]
     pub fn apart_if(
         &mut self,
         takes: impl FnOnce(&mut dyn BufferSink, &[u8]) -> bool,
@@ -96,7 +96,7 @@ impl Writer<'_> {
         self.flush()
     }
 
-    #[inline(always)]
+    #[inline]
     pub fn enter(&mut self, levels: usize) -> Result<()> {
         match self.context.depth.checked_sub(levels) {
             Some(depth) => {
@@ -130,7 +130,7 @@ impl Writer<'_> {
 
     /// Leaves the levels of an array or map. If it was the outermost one, flushes everything to the
     /// writer.
-    #[inline(always)]
+    #[inline]
     pub fn leave(&mut self, levels: usize) -> Result<()> {
         let depth = self.context.depth + levels;
         if depth == self.context.options.max_depth() {
@@ -177,7 +177,7 @@ impl Writer<'_> {
 }
 
 /// Whether `S` is this crate's encoder.
-#[inline(always)]
+#[inline]
 pub fn is_writer<S>() -> bool {
     typeid::of::<S>() == TypeId::of::<&'static mut Writer<'static>>()
 }

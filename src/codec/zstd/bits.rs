@@ -10,7 +10,7 @@ pub struct BitWriter {
 
 impl BitWriter {
     /// Appends the lowest `bits` bits of `value`, 32 at most. The others must be zero.
-    #[inline(always)]
+    #[inline]
     pub fn push(&mut self, value: u32, bits: u32) {
         debug_assert!(bits == 32 || value >> bits == 0, "{value} has more than {bits} bits");
         self.pending |= u64::from(value) << self.count;
@@ -37,7 +37,7 @@ impl BitWriter {
 }
 
 /// Returns `bits` bits, 56 at most, from bit `at` on. Bits behind the end are zero.
-#[inline(always)]
+#[inline]
 pub fn bits_at(bytes: &[u8], at: usize, bits: u32) -> u64 {
     debug_assert!(bits <= 56);
     let word = match bytes.get(at / 8..).and_then(|rest| rest.first_chunk::<8>()) {
@@ -79,7 +79,7 @@ impl<'a> Backward<'a> {
     }
 
     /// The next bits, 56 at most. `None` if fewer are left.
-    #[inline(always)]
+    #[inline]
     pub fn read(&mut self, bits: u32) -> Option<u64> {
         let start = self.left.checked_sub(bits as usize)?;
         self.left = start;
@@ -87,7 +87,7 @@ impl<'a> Backward<'a> {
     }
 
     /// Returns the next bits, 56 at most, without reading them. If fewer are left, zeros follow them.
-    #[inline(always)]
+    #[inline]
     pub fn peek(&self, bits: u32) -> u64 {
         match self.left.checked_sub(bits as usize) {
             Some(start) => bits_at(self.bytes, start, bits),
@@ -96,7 +96,7 @@ impl<'a> Backward<'a> {
     }
 
     /// Skips bits. `None` if fewer are left.
-    #[inline(always)]
+    #[inline]
     pub fn skip(&mut self, bits: u32) -> Option<()> {
         self.left = self.left.checked_sub(bits as usize)?;
         Some(())

@@ -258,7 +258,7 @@ impl Coder {
     }
 
     /// Returns the state of `symbol` from which a decoder gets to the state `next`. Appends the bits that lead there.
-    #[inline(always)]
+    #[inline]
     pub fn before(&self, symbol: u8, next: u16, bits: &mut BitWriter) -> u16 {
         let (count, start) = self.symbols[usize::from(symbol)];
         if self.log == 0 || count == 0 {

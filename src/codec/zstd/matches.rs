@@ -185,20 +185,20 @@ pub fn repeats(plane: &[u8]) -> bool {
     saved > bits / 16
 }
 
-#[inline(always)]
+#[inline]
 fn word(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..)?.first_chunk().map(|word| u64::from_le_bytes(*word))
 }
 
 /// The hash of the first bytes of a word.
-#[inline(always)]
+#[inline]
 fn hash(word: u64) -> usize {
     let bytes = word << (64 - 8 * HASHED);
     (bytes.wrapping_mul(0x9e37_79b1_85eb_ca87) >> (64 - TABLE_BITS)) as usize
 }
 
 /// The number of equal bytes from `from` and from `at` on. `from` is less than `at`.
-#[inline(always)]
+#[inline]
 fn common(bytes: &[u8], from: usize, at: usize) -> usize {
     if from >= at {
         return 0;

@@ -190,7 +190,7 @@ impl Sequences {
 }
 
 /// The distance of a match (RFC 8878, 3.1.1.5). `recent` are the last three distances.
-#[inline(always)]
+#[inline]
 pub fn distance_of(
     value: usize,
     literals: usize,
@@ -240,7 +240,7 @@ fn read_table(
 }
 
 /// Appends a match: `len` bytes from `distance` bytes before `done`.
-#[inline(always)]
+#[inline]
 fn copy(out: &mut [u8], done: usize, distance: usize, len: usize) -> Result<(), &'static str> {
     const STEP: usize = 16;
     let start = done.checked_sub(distance).ok_or("a match starts before the frame")?;
@@ -286,7 +286,7 @@ pub struct Sequence {
 }
 
 /// Returns the code of a length, the difference to the smallest length of this code, and the number of its bits.
-#[inline(always)]
+#[inline]
 fn code_of<const N: usize>(codes: &Codes<N>, direct: usize, length: u32) -> (u8, u32, u32) {
     // Each of the first codes stands for one length.
     let least = codes[0].0;

@@ -52,13 +52,13 @@ struct Several<'c, 'de> {
 }
 
 impl<'c, 'de> RowElements<'c, 'de> {
-    #[inline(always)]
+    #[inline]
     fn new(source: ElementSource<'c, 'de>, at: u64, allowance: &'c Budget, room: Room) -> Self {
         Self { source, allowance, at, room, index: 0 }
     }
 
     /// The rows of a column, which are the elements of a list at offset `at`.
-    #[inline(always)]
+    #[inline]
     pub fn of_list(
         column: &'c mut Column<'de>,
         rows: Range<usize>,
@@ -76,7 +76,7 @@ impl<'c, 'de> RowElements<'c, 'de> {
         Self::new(source, at, allowance, room)
     }
 
-    #[inline(always)]
+    #[inline]
     pub fn of_tuple(
         columns: &'c mut [Column<'de>],
         row: usize,
@@ -328,7 +328,7 @@ pub enum EntryKey<'c, 'de> {
 }
 
 impl<'c, 'de> RowEntries<'c, 'de> {
-    #[inline(always)]
+    #[inline]
     pub fn of_fields(
         fields: &'c mut [Field<'de>],
         row: usize,
@@ -393,7 +393,7 @@ impl<'c, 'de> RowEntries<'c, 'de> {
     }
 
     /// Whether this is a struct of which all fields were taken.
-    #[inline(always)]
+    #[inline]
     fn has_taken_fields(&self) -> bool {
         self.next == self.fields.len() && !self.has_key && matches!(self.others, Others::Nothing)
     }
@@ -423,7 +423,7 @@ impl<'c, 'de> RowEntries<'c, 'de> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn key(&mut self) -> Option<EntryKey<'_, 'de>> {
         if let Others::Nothing = self.others {
             loop {
@@ -487,7 +487,7 @@ impl<'c, 'de> RowEntries<'c, 'de> {
     }
 
     /// The value of the key that was read last, whose type has this size.
-    #[inline(always)]
+    #[inline]
     fn value(&mut self, element: &'static budget::ElementSize) -> Result<Row<'_, 'de>> {
         if self.room.is_used_up() {
             self.make_room(element)?;

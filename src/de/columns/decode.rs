@@ -62,7 +62,7 @@ enum RowContent<'c, 'de> {
 
 impl<'c, 'de> Row<'c, 'de> {
     /// The items that this row is one of.
-    #[inline(always)]
+    #[inline]
     fn items(&mut self) -> Option<(&mut EncodedRows<'de>, usize, &'c Budget)> {
         match &mut self.column.kind {
             ColumnKind::Items(items) => Some((items, self.row, self.allowance)),

@@ -19,7 +19,7 @@ pub struct RowName<'c, 'de> {
 }
 
 impl<'c, 'de> RowName<'c, 'de> {
-    #[inline(always)]
+    #[inline]
     pub fn new(text: ShownText<'de, 'c>, allowance: &'c Budget) -> Self {
         Self { text, allowance }
     }
@@ -70,7 +70,7 @@ impl<'de> de::Deserializer<'de> for RowName<'_, 'de> {
         self.deserialize_any(visitor)
     }
 
-    #[inline(always)]
+    #[inline]
     fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         if keeps_any_key::<V>() {
             return self.deserialize_any(visitor);

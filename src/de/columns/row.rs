@@ -29,7 +29,7 @@ pub struct Row<'c, 'de> {
 }
 
 impl<'c, 'de> Row<'c, 'de> {
-    #[inline(always)]
+    #[inline]
     pub fn new(column: &'c mut Column<'de>, row: usize, allowance: &'c Budget) -> Self {
         Self { column, row, allowance, somes: 0, is_last: false, can_repeat: false }
     }

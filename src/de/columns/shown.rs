@@ -22,7 +22,7 @@ impl<'de, 's> ShownText<'de, 's> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Borrowed(text) => text,
@@ -30,7 +30,7 @@ impl<'de, 's> ShownText<'de, 's> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     pub fn visit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         match self {
             Self::Borrowed(text) => visitor.visit_borrowed_str(text),
@@ -40,7 +40,7 @@ impl<'de, 's> ShownText<'de, 's> {
 }
 
 /// A name, as a text.
-#[inline(always)]
+#[inline]
 pub fn shown<'c, 'de>(name: &'c Cow<'de, str>) -> ShownText<'de, 'c> {
     match name {
         Cow::Borrowed(name) => ShownText::Borrowed(name),

@@ -37,7 +37,7 @@ pub fn vec_of_rows(
 }
 
 /// Copies numbers that have the type of the elements.
-#[inline(always)]
+#[inline]
 fn floats<A: Element + Pod>(
     kind: NumberType,
     column: &Column<'_>,
@@ -56,7 +56,7 @@ fn floats<A: Element + Pod>(
 }
 
 /// Like [`floats`], but integers may be written in fewer bytes than the elements have.
-#[inline(always)]
+#[inline]
 fn integers<A: Element + Pod + TryFrom<i64>>(
     kind: NumberType,
     column: &Column<'_>,
@@ -87,7 +87,7 @@ fn converted<A: TryFrom<i64>>(
     Some(Ok(values))
 }
 
-#[inline(always)]
+#[inline]
 fn bools(column: &Column<'_>, rows: Range<usize>, allowance: &Budget) -> Option<Result<Vec<bool>>> {
     let ColumnKind::Bools(bits) = &column.kind else { return None };
     Some(match charge::<bool>(rows.len(), allowance) {
@@ -96,7 +96,7 @@ fn bools(column: &Column<'_>, rows: Range<usize>, allowance: &Budget) -> Option<
     })
 }
 
-#[inline(always)]
+#[inline]
 fn charge<A>(rows: usize, allowance: &Budget) -> Result<()> {
     allowance.charge((rows as u64).saturating_mul(size_of::<A>() as u64))
 }

@@ -165,7 +165,7 @@ impl EnumBuilder {
 pub struct LengthsBuilder(pub Bytes);
 
 impl LengthsBuilder {
-    #[inline(always)]
+    #[inline]
     pub fn push(&mut self, len: u32) {
         self.0.push(len.to_le_bytes());
     }
@@ -330,7 +330,7 @@ impl ColumnBuilder {
     }
 
     /// Whether no value was added yet, so that the next one decides the kind of the column.
-    #[inline(always)]
+    #[inline]
     pub fn is_new(&self) -> bool {
         matches!(self, Self::Empty)
     }

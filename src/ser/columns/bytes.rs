@@ -45,7 +45,7 @@ impl Bytes {
     }
 
     /// Appends a word. Its length must be the same in each call, because otherwise the words cannot be found again.
-    #[inline(always)]
+    #[inline]
     pub fn push<const N: usize>(&mut self, word: [u8; N]) {
         if !mem::append(&mut self.last, word, &[]) {
             self.push_slow(&word);
@@ -60,7 +60,7 @@ impl Bytes {
     }
 
     /// Appends bytes.
-    #[inline(always)]
+    #[inline]
     pub fn push_slice(&mut self, bytes: &[u8]) {
         if !mem::append(&mut self.last, [], bytes) {
             self.push_slow(bytes);

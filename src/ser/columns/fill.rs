@@ -166,7 +166,7 @@ impl ColumnBuilder {
 }
 
 impl StringsBuilder {
-    #[inline(always)]
+    #[inline]
     pub(super) fn push(&mut self, bytes: &[u8], len: u32) {
         self.bytes.push_slice(bytes);
         self.lengths.push(len);

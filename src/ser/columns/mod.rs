@@ -49,7 +49,7 @@ const ROOM: usize = 1 << 10;
 const FEW_ROWS: usize = 256;
 
 /// Whether a sequence of this length, which is written next, may be written as columns.
-#[inline(always)]
+#[inline]
 pub fn are_possible(writer: &mut Writer<'_>, len: Option<usize>) -> bool {
     writer.context.options.columns != ColumnChoice::None
         && (len.is_none_or(|len| len >= MIN_INNER_ROWS || len >= MIN_ROWS && is_wanted(writer))
@@ -66,7 +66,7 @@ fn is_chosen(writer: &mut Writer<'_>) -> bool {
 
 /// Whether a sequence is the whole value, or a field that asks for columns, or in an archive whose options ask for them: then
 /// each column has a path.
-#[inline(always)]
+#[inline]
 fn is_wanted(writer: &Writer<'_>) -> bool {
     let options = &writer.context.options;
     writer.context.depth == options.main_depth()
@@ -137,7 +137,7 @@ impl Columns {
     }
 
     /// Adds an element.
-    #[inline(always)]
+    #[inline]
     pub fn push<T: Serialize + ?Sized>(
         &mut self,
         writer: &mut Writer<'_>,
@@ -157,7 +157,7 @@ impl Columns {
     ///
     /// A column may be collected in the output only during this call. Between two other calls, the value's own code
     /// could end with an error, and the output would not be given back.
-    #[inline(always)]
+    #[inline]
     pub fn push_all<I>(&mut self, writer: &mut Writer<'_>, items: I) -> Result<()>
     where
         I: Iterator,

@@ -20,7 +20,7 @@ pub enum ColumnData<'de> {
 }
 
 impl<'de> ColumnData<'de> {
-    #[inline(always)]
+    #[inline]
     pub fn as_slice(&self) -> &[u8] {
         match self {
             Self::Borrowed(bytes) => bytes,
@@ -107,7 +107,7 @@ impl TextData<'_> {
         })
     }
 
-    #[inline(always)]
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Borrowed(text) => text,

@@ -121,7 +121,7 @@ impl<'de> ColumnNumbers<'de> {
     }
 
     /// The bytes of a row. The length of the data was checked before, so they are there.
-    #[inline(always)]
+    #[inline]
     pub fn word<const N: usize>(&self, row: usize) -> [u8; N] {
         self.data.as_slice().as_chunks().0.get(row).copied().unwrap_or([0; N])
     }
@@ -142,7 +142,7 @@ impl<'de> ColumnNumbers<'de> {
     }
 
     /// The range of the bytes of several rows in the data.
-    #[inline(always)]
+    #[inline]
     fn place_of_run(&self, rows: Range<usize>) -> Range<usize> {
         let size = self.kind.size();
         rows.start * size..rows.end * size

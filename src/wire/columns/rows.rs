@@ -35,7 +35,7 @@ impl Bitmap<'_> {
         Self(ColumnData::from(SourceBytes::Owned(bytes)))
     }
 
-    #[inline(always)]
+    #[inline]
     pub fn get(&self, row: usize) -> bool {
         let byte = self.0.as_slice().get(row / 8).copied().unwrap_or_default();
         byte >> (row % 8) & 1 == 1
@@ -68,7 +68,7 @@ pub enum RowLengths<'de> {
 
 impl RowLengths<'_> {
     /// The length of a row. All lengths together were checked to fit in a `usize`.
-    #[inline(always)]
+    #[inline]
     pub fn get(&self, row: usize) -> usize {
         let (size, bytes) = match self {
             Self::Same(len) => return *len,
@@ -143,7 +143,7 @@ fn count_of(code: u8, bytes: &[u8]) -> usize {
     bytes.chunks(240).map(|piece| usize::from(count(piece))).sum()
 }
 
-#[inline(always)]
+#[inline]
 fn word<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     let rest = bytes.get(at * N..).and_then(<[u8]>::first_chunk);
     rest.copied().unwrap_or([0; N])
@@ -188,7 +188,7 @@ impl<'de> Offsets<'de> {
     }
 
     /// Like [`range`](Self::range), but inlined, for callers that are not inlined themselves.
-    #[inline(always)]
+    #[inline]
     pub fn range_here(&mut self, row: usize) -> Range<usize> {
         if self.row != row {
             self.move_to(row);
@@ -254,7 +254,7 @@ impl<'de> Validity<'de> {
         Ok(count)
     }
 
-    #[inline(always)]
+    #[inline]
     pub fn get(&self, row: usize) -> bool {
         self.bits.get(row)
     }

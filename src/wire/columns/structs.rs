@@ -68,13 +68,13 @@ pub struct Field<'de> {
 }
 
 impl Field<'_> {
-    #[inline(always)]
+    #[inline]
     pub fn is_present(&self, row: usize) -> bool {
         self.present.as_ref().is_none_or(|present| is_present(present, row))
     }
 
     /// The row of the column for a row of the struct that has this field.
-    #[inline(always)]
+    #[inline]
     pub fn inner(&mut self, row: usize) -> usize {
         match &mut self.present {
             None => row,

@@ -22,12 +22,12 @@ pub struct ListSerializer<'a, 'o> {
 }
 
 impl<'a, 'o> ListSerializer<'a, 'o> {
-    #[inline(always)]
+    #[inline]
     pub fn new(list: &'a mut ListBuilder, at: At<'o>) -> Self {
         Self { list, count: 0, at }
     }
 
-    #[inline(always)]
+    #[inline]
     pub fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
         match self.list.node.put(value, self.at) {
             Ok(()) => {
@@ -39,7 +39,7 @@ impl<'a, 'o> ListSerializer<'a, 'o> {
     }
 
     /// Adds numbers of a primitive type.
-    #[inline(always)]
+    #[inline]
     pub fn numbers<I>(&mut self, mut iter: I) -> Result<()>
     where
         I: Iterator,
@@ -58,7 +58,7 @@ impl<'a, 'o> ListSerializer<'a, 'o> {
     }
 
     /// Adds bools.
-    #[inline(always)]
+    #[inline]
     pub fn bools<I>(&mut self, mut iter: I) -> Result<()>
     where
         I: Iterator,
@@ -77,7 +77,7 @@ impl<'a, 'o> ListSerializer<'a, 'o> {
         Ok(())
     }
 
-    #[inline(always)]
+    #[inline]
     pub fn finish(self) -> Result<()> {
         let Ok(count) = u32::try_from(self.count) else { return Err(too_long()) };
         self.list.lengths.push(count);
@@ -104,7 +104,7 @@ pub struct MapSerializer<'a, 'o> {
 }
 
 impl<'a, 'o> MapSerializer<'a, 'o> {
-    #[inline(always)]
+    #[inline]
     pub fn new(map: &'a mut MapBuilder, at: At<'o>) -> Self {
         Self { map, keys: 0, values: 0, at }
     }
@@ -114,7 +114,7 @@ impl ser::SerializeMap for MapSerializer<'_, '_> {
     type Ok = ();
     type Error = Error;
 
-    #[inline(always)]
+    #[inline]
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<()> {
         if self.keys != self.values {
             return Err(unpaired());
@@ -123,7 +123,7 @@ impl ser::SerializeMap for MapSerializer<'_, '_> {
         self.map.keys.put(key, self.at)
     }
 
-    #[inline(always)]
+    #[inline]
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
         if self.keys != self.values + 1 {
             return Err(unpaired());
@@ -145,7 +145,7 @@ impl ser::SerializeMap for MapSerializer<'_, '_> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn end(self) -> Result<()> {
         if self.keys != self.values {
             return Err(unpaired());
@@ -163,7 +163,7 @@ pub struct TupleSerializer<'a, 'o> {
 }
 
 impl<'a, 'o> TupleSerializer<'a, 'o> {
-    #[inline(always)]
+    #[inline]
     pub fn new(tuple: &'a mut TupleBuilder, at: At<'o>) -> Self {
         Self { tuple, index: 0, at }
     }
@@ -202,7 +202,7 @@ impl<'a, 'o> TupleSerializer<'a, 'o> {
         Err(does_not_fit())
     }
 
-    #[inline(always)]
+    #[inline]
     fn finish(mut self) -> Result<()> {
         if self.index != self.tuple.len {
             return self.misfit();
@@ -230,7 +230,7 @@ pub struct StructSerializer<'a, 'o> {
 }
 
 impl<'a, 'o> StructSerializer<'a, 'o> {
-    #[inline(always)]
+    #[inline]
     pub fn new(columns: &'a mut StructBuilder, at: At<'o>) -> Self {
         Self { columns, index: 0, at }
     }
@@ -306,7 +306,7 @@ impl<'a, 'o> StructSerializer<'a, 'o> {
     }
 
     #[allow(clippy::unnecessary_wraps)] // `fields!` needs a `Result`.
-    #[inline(always)]
+    #[inline]
     fn finish(self) -> Result<()> {
         if self.index < self.columns.fields.len() {
             self.columns.end_early(self.index);

@@ -34,7 +34,7 @@ pub struct At<'o> {
 }
 
 impl At<'_> {
-    #[inline(always)]
+    #[inline]
     pub fn below(mut self) -> Self {
         self.level += 1;
         self
@@ -42,7 +42,7 @@ impl At<'_> {
 }
 
 /// Whether two names are equal. Mostly they are the same constant.
-#[inline(always)]
+#[inline]
 pub fn is_same(one: &'static str, other: &'static str) -> bool {
     std::ptr::eq(one, other) || is_equal(one, other)
 }

@@ -18,7 +18,7 @@ const MAX_VARIANTS: usize = 4096;
 
 macro_rules! numbers {
     ($($kind:ident $type:ty, $method:ident;)*) => {$(
-        #[inline(always)]
+        #[inline]
         fn $method(self, value: $type) -> Result<()> {
             self.node.number(Primitive::$kind(value))
         }
@@ -50,7 +50,7 @@ impl<'a, 'o> Serializer for RowSerializer<'a, 'o> {
     type SerializeStruct = StructSerializer<'a, 'o>;
     type SerializeStructVariant = StructSerializer<'a, 'o>;
 
-    #[inline(always)]
+    #[inline]
     fn serialize_bool(self, value: bool) -> Result<()> {
         if self.node.is_new() {
             *self.node = ColumnBuilder::Bools(Bytes::default());
@@ -78,12 +78,12 @@ impl<'a, 'o> Serializer for RowSerializer<'a, 'o> {
         self.node.strings(true, value.encode_utf8(&mut [0; 4]).as_bytes())
     }
 
-    #[inline(always)]
+    #[inline]
     fn serialize_str(self, value: &str) -> Result<()> {
         self.node.strings(true, value.as_bytes())
     }
 
-    #[inline(always)]
+    #[inline]
     fn serialize_bytes(self, value: &[u8]) -> Result<()> {
         self.node.strings(false, value)
     }
@@ -94,7 +94,7 @@ impl<'a, 'o> Serializer for RowSerializer<'a, 'o> {
         Ok(())
     }
 
-    #[inline(always)]
+    #[inline]
     fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<()> {
         let optional = column!(self.node, Optional);
         optional.node.put(value, self.at.below())?;
@@ -145,7 +145,7 @@ impl<'a, 'o> Serializer for RowSerializer<'a, 'o> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn serialize_newtype_variant<T: Serialize + ?Sized>(
         self,
         _: &'static str,
@@ -177,17 +177,17 @@ impl<'a, 'o> Serializer for RowSerializer<'a, 'o> {
         list.finish()
     }
 
-    #[inline(always)]
+    #[inline]
     fn serialize_seq(self, _: Option<usize>) -> Result<ListSerializer<'a, 'o>> {
         Ok(ListSerializer::new(column!(self.node, List), self.at.below()))
     }
 
-    #[inline(always)]
+    #[inline]
     fn serialize_tuple(self, _: usize) -> Result<TupleSerializer<'a, 'o>> {
         Ok(TupleSerializer::new(column!(self.node, Tuple), self.at.below()))
     }
 
-    #[inline(always)]
+    #[inline]
     fn serialize_tuple_struct(
         self,
         _: &'static str,
@@ -196,7 +196,7 @@ impl<'a, 'o> Serializer for RowSerializer<'a, 'o> {
         self.serialize_tuple(len)
     }
 
-    #[inline(always)]
+    #[inline]
     fn serialize_tuple_variant(
         self,
         _: &'static str,
@@ -208,12 +208,12 @@ impl<'a, 'o> Serializer for RowSerializer<'a, 'o> {
         RowSerializer { node, at: self.at.below() }.serialize_tuple(len)
     }
 
-    #[inline(always)]
+    #[inline]
     fn serialize_map(self, _: Option<usize>) -> Result<MapSerializer<'a, 'o>> {
         Ok(MapSerializer::new(column!(self.node, Map), self.at.below()))
     }
 
-    #[inline(always)]
+    #[inline]
     fn serialize_struct(self, _: &'static str, _: usize) -> Result<StructSerializer<'a, 'o>> {
         Ok(StructSerializer::new(column!(self.node, Struct), self.at.below()))
     }
