@@ -284,7 +284,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
 
     /// The digest of the value. It does not depend on the name of the segment or its place in the archive.
     ///
-    /// The checksums are read, but not the tensors: damage in a tensor is found by [`verify`](Archive::verify).
+    /// The checksums are read, but not the tensors: damage in a tensor is found by [`verify`](super::Archive::verify).
     ///
     /// # Errors
     /// If the value has tensors in buffers and was saved without checksums, or the segment is torn or damaged.

@@ -20,7 +20,7 @@ use crate::segment::buffers::{StoredHashes, check_unpacked, chunk_memory, chunk_
 use crate::segment::format::{BufferPlace, PackedPlace};
 use crate::segment::header::Header;
 
-/// The description of a compressed buffer. [`Segment::compressed`](super::Segment::compressed) returns it.
+/// The description of a compressed buffer. [`Segment::compressed`](crate::archive::Segment::compressed) returns it.
 #[derive(Clone, Copy, Debug)]
 pub struct CompressedBuffer<'a>(pub(crate) PackedPlace<'a>);
 
