@@ -3,7 +3,7 @@
 use super::{Numbers, Value, columns};
 use crate::budget::Growth;
 use crate::elements::Elements;
-use crate::error::Result;
+use crate::error::{Category, Result};
 use crate::io::input::Input;
 use crate::io::source::SourceBytes;
 use crate::options::Limits;
@@ -42,12 +42,15 @@ pub fn check_tags(item: &[u8], levels: usize) -> Result<()> {
         match walk.next(&mut wire)? {
             Some(Event::Tag(tag)) if tag::is_leaf(tag) => {
                 let rest = usize::try_from(start).ok().and_then(|start| item.get(start..));
-                let mut tagged =
-                    Reader::new(Input::slice(rest.unwrap_or_default()), Limits::default());
-                read(&mut tagged)?;
-                let wire = walk.take(&mut wire);
-                let content = tagged.offset() - (wire.offset() - start);
-                wire.pass(usize::try_from(content).unwrap_or(usize::MAX));
+                let limits = Limits::default();
+                let tagged = read(&mut Reader::new(Input::slice(rest.unwrap_or_default()), limits));
+                // Who reads more than the default limits allow sets others.
+                if let Err(error) = tagged
+                    && error.category() != Category::Limit
+                {
+                    return Err(error);
+                }
+                walk.take(&mut wire).skip()?;
             }
             Some(Event::Leaf(head)) => wire.skip_rest(head)?,
             Some(_) => {}

@@ -50,7 +50,7 @@ fn whole_tensors_of_a_cut_model_are_read_and_kept() {
 
         let error = tenarc::archive::recover(&path).unwrap_err();
         assert_eq!(error.category(), Category::Torn);
-        assert!(error.to_string().contains("recover_to"), "{error}");
+        assert!(error.to_string().contains("Recovery::to"), "{error}");
         assert_eq!(fs::read(&path).unwrap(), torn, "nothing is cut off");
         let recovered = tenarc::archive::Recovery::of(&path).to(&new).unwrap();
         assert_eq!(recovered.segments, 0);
