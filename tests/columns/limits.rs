@@ -277,7 +277,7 @@ fn rows_without_the_wanted_fields_are_limited() {
         b: Option<u8>,
     }
     let mut groups = vec![(1, map(&[("a", u8s(&[1])), ("b", u8s(&[1]))]))];
-    groups.resize(258, (1 << 16, map(&[("a", u8s(&[]))])));
+    groups.resize(258, (1 << 16, map(&[("a", kind("unit", &[]))])));
     let document = columns(&groups);
     let mut out = tenarc::OArchive::new(Vec::new()).unwrap();
     out.save(tenarc::value::RawValue::from_bytes(&document).unwrap()).unwrap();
