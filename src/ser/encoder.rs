@@ -1,7 +1,6 @@
 //! serde's `Serializer` for [`Writer`].
 
 use std::any::TypeId;
-use std::borrow::Cow;
 
 use serde::Serialize;
 use serde::ser::{self, SerializeSeq as _, Serializer as _};
@@ -120,18 +119,13 @@ impl Writer<'_> {
         if encoded::holds_reference(item) {
             return Err(reserved());
         }
-        let item = if strict::is_strict(item, self.context.depth) {
-            Cow::Borrowed(item)
-        } else if encoded::is_deeper(item, self.context.depth) {
-            return Err(self.too_deep());
-        } else {
-            Cow::Owned(strict::strict(item)?)
-        };
-        if encoded::holds_checked_tag(&item) {
-            // What is saved can be loaded.
-            value::check_tags(&item, self.context.depth)?;
+        if strict::is_strict(item, self.context.depth) {
+            return self.put_slice(item);
         }
-        self.put_slice(&item)
+        if encoded::is_deeper(item, self.context.depth) {
+            return Err(self.too_deep());
+        }
+        self.put_slice(&strict::strict(item)?)
     }
 
     /// Writes a value in which sequences of records are columns.

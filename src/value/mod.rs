@@ -18,7 +18,7 @@ pub use de::from_value;
 pub use index::Index;
 pub use numbers::Numbers;
 pub(crate) use offer::{encode, offer};
-pub(crate) use read::{check_tags, read};
+pub(crate) use read::read;
 pub use ser::to_value;
 pub(crate) use ser::{key_text, tensor_of};
 

@@ -3,10 +3,8 @@
 use super::{Numbers, Value, columns};
 use crate::budget::Growth;
 use crate::elements::Elements;
-use crate::error::{Category, Result};
-use crate::io::input::Input;
+use crate::error::Result;
 use crate::io::source::SourceBytes;
-use crate::options::Limits;
 use crate::tensor::DynTensor;
 use crate::wire::head;
 use crate::wire::number::Numeric;
@@ -14,7 +12,6 @@ use crate::wire::reader::{Left, Reader, unexpected_break};
 use crate::wire::strings::Text;
 use crate::wire::tag;
 use crate::wire::tensor::Kind;
-use crate::wire::walk::{Event, Walk};
 
 /// Reads one item.
 pub fn read(wire: &mut Reader<'_, '_>) -> Result<Value> {
@@ -30,33 +27,6 @@ pub fn read(wire: &mut Reader<'_, '_>) -> Result<Value> {
         head::TAG => return read_tagged(wire, head.arg, at),
         _ => return simple(head).map_err(|error| error.at(at)),
     })
-}
-
-/// Checks that a value can be read from a well-formed item that is nested at most this deep: that every tag contains what it
-/// stands for. Only tensors, columns and big integers are read for that, one at a time.
-pub fn check_tags(item: &[u8], levels: usize) -> Result<()> {
-    let mut wire = Reader::new(Input::slice(item), Limits::default().with_max_depth(levels));
-    let mut walk = Walk::with_items_of_types();
-    loop {
-        let start = wire.offset();
-        match walk.next(&mut wire)? {
-            Some(Event::Tag(tag)) if tag::is_leaf(tag) => {
-                let rest = usize::try_from(start).ok().and_then(|start| item.get(start..));
-                let limits = Limits::default();
-                let tagged = read(&mut Reader::new(Input::slice(rest.unwrap_or_default()), limits));
-                // Who reads more than the default limits allow sets others.
-                if let Err(error) = tagged
-                    && error.category() != Category::Limit
-                {
-                    return Err(error);
-                }
-                walk.take(&mut wire).skip()?;
-            }
-            Some(Event::Leaf(head)) => wire.skip_rest(head)?,
-            Some(_) => {}
-            None => return Ok(()),
-        }
-    }
 }
 
 // These are separate functions so that `read` uses little stack. It calls itself for nested items.

