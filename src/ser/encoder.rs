@@ -145,9 +145,7 @@ impl Writer<'_> {
             tag::SOME => self.mark_some()?,
             tag::BUFFER => return Err(reserved()),
             _ if self.context.options.metadata => match number {
-                tag::COLUMNS | tag::BIGNUM | tag::NEGATIVE_BIGNUM => {
-                    return self.meant(number, value);
-                }
+                tag::COLUMNS => return self.meant(number, value),
                 _ if tag::is_array(number) => return self.meant(number, value),
                 _ if tag::is_only_in_messages(number) => return Err(only_in_messages(number)),
                 _ => {}
@@ -161,8 +159,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Writes what a tag of tensors, packed sequences, columns or bignums means around this content. In metadata, there is
-    /// one way to write it.
+    /// Writes what a tag of tensors, packed sequences or columns means around this content. In metadata, there is one
+    /// way to write it.
     #[cold]
     #[inline(never)]
     fn meant<T: Serialize + ?Sized>(&mut self, tag: u64, content: &T) -> Result<()> {

@@ -473,8 +473,6 @@ fn tags_of_tensors_are_saved_as_what_they_mean() {
         tagged(76, Value::Null),
         tagged(68, Value::Text("a".into())),
         tagged(40, Value::Null),
-        tagged(2, Value::Null),
-        tagged(3, tagged(4711, bytes(&[5]))),
         tensor(40, Value::Text("a".into())),
         tagged(85, bytes(&[0; 3])),
         tagged(u32::from_be_bytes(*b"TCOL").into(), Value::Null),
