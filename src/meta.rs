@@ -147,7 +147,7 @@ impl CompactMeta {
     }
 
     /// The number of bytes that the elements take. `None` if this is not the usual form, or the number is above `u32::MAX`.
-    #[inline(always)]
+    #[inline]
     pub fn byte_len(self) -> Option<u32> {
         if self.rank() > Self::MAX_RANK {
             return None;

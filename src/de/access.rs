@@ -67,11 +67,13 @@ fn left_with_this(left: Left) -> usize {
 impl<'de> de::SeqAccess<'de> for Seq<'_, 'de, '_> {
     type Error = Error;
 
+    // Always: 3 % of decoding updates as rows.
     #[inline(always)]
     fn next_element<T: Deserialize<'de>>(&mut self) -> Result<Option<T>> {
         self.next_element_seed(PhantomData)
     }
 
+    // Always: 3 % of decoding updates as rows.
     #[inline(always)]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
         let Some(at) = self.begin(const { &ElementSize::of::<T::Value>() })? else {

@@ -162,7 +162,7 @@ impl<O: Overflow + ?Sized, C> Sink<O, C> {
 
     /// Like [`mem::append_shorts`], for at most [`MAX_ROOM`] bytes. `None` if bytes are only counted; then `next` was not
     /// called.
-    #[inline(always)]
+    #[inline]
     pub fn put_shorts(
         &mut self,
         max: usize,

@@ -137,6 +137,7 @@ pub fn append_first<const N: usize>(buf: &mut Vec<u8>, word: [u8; N], len: usize
 /// # Panics
 /// If the memory for `max` words cannot be reserved, as with `Vec::reserve`, or if `next` panics. In
 /// both cases nothing is appended.
+// Always: 57 % of saving a vector of ids.
 #[inline(always)]
 pub fn append_words<const N: usize>(
     buf: &mut Vec<u8>,
@@ -199,7 +200,7 @@ pub fn append_run<const N: usize>(
 /// # Panics
 /// If the memory for `max` items cannot be reserved, as with `Vec::reserve`, or if `next` panics. In both cases nothing is
 /// appended.
-#[inline(always)]
+#[inline]
 pub fn append_shorts(
     buf: &mut Vec<u8>,
     max: usize,

@@ -24,6 +24,7 @@ macro_rules! elements {
             type Ok = $ok;
             type Error = $error;
 
+            // Always: 7 % of encoding updates as columns.
             #[inline(always)]
             fn $method<T: serde::Serialize + ?Sized>(&mut self, value: &T) -> Result<(), $error> {
                 self.element(value)
@@ -51,6 +52,7 @@ macro_rules! fields {
             type Ok = $ok;
             type Error = $error;
 
+            // Always: 46 % of encoding a mesh as columns.
             #[inline(always)]
             fn serialize_field<T: serde::Serialize + ?Sized>(
                 &mut self,

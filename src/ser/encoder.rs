@@ -243,7 +243,7 @@ impl Writer<'_> {
     }
 
     /// Writes a sequence of numbers or bools as a plain array.
-    #[inline(always)]
+    #[inline]
     fn plain_primitives<I>(&mut self, len: usize, mut iter: I) -> Result<()>
     where
         I: Iterator,

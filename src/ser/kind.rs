@@ -61,6 +61,7 @@ macro_rules! numbers {
 
         impl Primitive {
             /// Appends the number to a column of numbers of its type.
+            // Always: 20 % of encoding a mesh as columns.
             #[inline(always)]
             pub fn append(self, column: &mut Bytes) {
                 match self {

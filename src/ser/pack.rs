@@ -278,7 +278,7 @@ impl Kind {
     }
 }
 
-#[inline(always)]
+#[inline]
 fn extend<I, const N: usize>(column: &mut Bytes, items: &mut I, kind: Kind) -> usize
 where
     I: Iterator,

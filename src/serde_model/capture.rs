@@ -341,7 +341,7 @@ impl Serializer for PutWhole<'_, '_> {
     type Error = Error;
     type SerializeSeq = Self;
 
-    #[inline(always)]
+    #[inline]
     fn serialize_bytes(self, bytes: &[u8]) -> Result<()> {
         // `put_slice` is made for short slices, `put_block` for long ones.
         if bytes.len() < LONG { self.0.put_slice(bytes) } else { self.0.put_block(bytes) }

@@ -155,6 +155,7 @@ impl<O: Overflow + ?Sized, C> Sink<O, C> {
     }
 
     /// Writes a text and a number or bool after it, such as a field of a struct.
+    // Always: 7 % of encoding a mesh as rows.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)]
     pub fn keyed(&mut self, key: &str, number: Plain) -> Result<()> {

@@ -46,6 +46,7 @@ impl<'de> Text<'de, '_> {
 
 impl<'de> Reader<'de, '_> {
     /// Reads the next item if it is a text of less than 256 bytes that values can borrow. Otherwise reads nothing.
+    // Always: 14 % of decoding a mesh as rows.
     #[inline(always)]
     pub fn short_text(&mut self) -> Option<&'de str> {
         let rest = self.src.lent()?;
@@ -77,6 +78,7 @@ impl<'de> Reader<'de, '_> {
     }
 
     /// The content of a byte or text string whose head was read.
+    // Always: 6 % of decoding a log as a `Value`.
     #[inline(always)]
     pub fn string(&mut self, head: Head) -> Result<SourceBytes<'de, '_>> {
         match head.length() {
@@ -139,6 +141,7 @@ impl<'de> Reader<'de, '_> {
     }
 
     /// The content of a text string whose head was read.
+    // Always: 5 % of decoding a log as a `Value`.
     #[inline(always)]
     pub fn text(&mut self, head: Head) -> Result<Text<'de, '_>> {
         let at = self.offset();

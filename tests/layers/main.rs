@@ -61,6 +61,24 @@ fn pages_name_files_that_exist() {
     assert!(number > 100);
 }
 
+/// Always inlining is for what a benchmark shows to need it, and the line above says which one.
+#[test]
+fn few_functions_are_always_inlined_and_say_why() {
+    let mut number = 0;
+    for file in sources(Path::new("src")) {
+        let text = fs::read_to_string(&file).unwrap();
+        let mut before = "";
+        for line in text.lines() {
+            if line.trim() == "#[inline(always)]" {
+                number += 1;
+                assert!(before.trim().starts_with("// Always: "), "{}: {before}", file.display());
+            }
+            before = line;
+        }
+    }
+    assert!(number <= 30, "{number}");
+}
+
 /// The circles in which things use each other, directly or through others. In each pair, the first uses the second.
 fn circles<T: Ord + Copy>(pairs: impl IntoIterator<Item = (T, T)>) -> Vec<BTreeSet<T>> {
     let mut uses = BTreeMap::<T, BTreeSet<T>>::new();

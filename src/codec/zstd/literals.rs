@@ -242,7 +242,7 @@ struct Window {
 }
 
 impl Window {
-    #[inline(always)]
+    #[inline]
     fn fill(bytes: &[u8], start: usize, used: u32) -> Option<Window> {
         let word = bytes.get(start..)?.first_chunk()?;
         Some(Window { start, bits: (u64::from_le_bytes(*word) | 1) << used })
@@ -279,6 +279,7 @@ fn rounds<const N: usize>(tree: &Tree, many: bool, streams: &mut [Stream; N]) {
 
 /// Calls `round` as long as the streams and their outputs have room for it. A round may write `ROUND` bytes, takes at
 /// most 55 bits, and returns the number of bytes that it has decoded.
+// Always: 4 % of loading compressed weights.
 #[inline(always)]
 fn in_rounds<const N: usize, const ROUND: usize>(
     streams: &mut [Stream; N],

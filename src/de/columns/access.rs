@@ -171,6 +171,7 @@ impl<'c, 'de> RowElements<'c, 'de> {
     }
 
     /// Starts the next element, whose type has this size.
+    // Always: 30 % of decoding a mesh as columns.
     #[inline(always)]
     fn next(&mut self, element: &'static budget::ElementSize) -> Result<Option<Row<'_, 'de>>> {
         if !self.room.take(element) {

@@ -71,6 +71,7 @@ impl<'c, 'de> Row<'c, 'de> {
 
     /// If the column holds optional values or is a dict, returns the row of the inner column. If there is none because the value is
     /// `None`, returns this row.
+    // Always: 1 % of decoding updates as columns.
     #[inline(always)]
     pub(super) fn inner(mut self) -> Self {
         if let ColumnKind::Optional(_) | ColumnKind::Dict(_) = self.column.kind {

@@ -42,7 +42,7 @@ impl<T: Serialize + ?Sized> Put for &T {
 
 impl ColumnBuilder {
     /// Adds a row. After an error, a part of the row may have been added.
-    #[inline(always)]
+    #[inline]
     pub fn put<T: Serialize + ?Sized>(&mut self, value: &T, at: At) -> Result<()> {
         // The compiler knows which of these types the value has. These values are added without a call.
         match (&mut *self, leaf(value)) {
@@ -92,7 +92,7 @@ impl ColumnBuilder {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn strings(&mut self, is_text: bool, bytes: &[u8]) -> Result<()> {
         match (self, u32::try_from(bytes.len())) {
             (Self::Strings(strings), Ok(len)) if strings.is_text == is_text => {

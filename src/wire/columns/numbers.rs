@@ -155,6 +155,7 @@ impl<'de> ColumnNumbers<'de> {
     }
 
     /// The number of a row as an integer, unless it is a float or does not fit.
+    // Always: 2 % of decoding short typed arrays.
     #[inline(always)]
     pub fn integer(&self, row: usize) -> Option<i64> {
         Some(match self.kind {

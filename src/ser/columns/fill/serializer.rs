@@ -88,7 +88,7 @@ impl<'a, 'o> Serializer for RowSerializer<'a, 'o> {
         self.node.strings(false, value)
     }
 
-    #[inline(always)]
+    #[inline]
     fn serialize_none(self) -> Result<()> {
         column!(self.node, Optional).bits.push([0]);
         Ok(())
@@ -119,6 +119,7 @@ impl<'a, 'o> Serializer for RowSerializer<'a, 'o> {
         self.serialize_unit()
     }
 
+    // Always: 1 % of encoding updates as columns.
     #[inline(always)]
     fn serialize_unit_variant(
         self,
@@ -129,6 +130,7 @@ impl<'a, 'o> Serializer for RowSerializer<'a, 'o> {
         variant_of(self.node, index, variant, VariantForm::Unit).map(|_| ())
     }
 
+    // Always: 5 % of saving small tensors.
     #[inline(always)]
     fn serialize_newtype_struct<T: Serialize + ?Sized>(
         self,
@@ -218,6 +220,7 @@ impl<'a, 'o> Serializer for RowSerializer<'a, 'o> {
         Ok(StructSerializer::new(column!(self.node, Struct), self.at.below()))
     }
 
+    // Always: 2 % of encoding updates as columns.
     #[inline(always)]
     fn serialize_struct_variant(
         self,
@@ -236,6 +239,7 @@ impl<'a, 'o> Serializer for RowSerializer<'a, 'o> {
 }
 
 /// Adds the code of a variant to a column of enums, and returns the column for the variant's content.
+// Always: 5 % of encoding updates as columns.
 #[inline(always)]
 fn variant_of<'a>(
     node: &'a mut ColumnBuilder,
