@@ -1,6 +1,7 @@
 //! Writes the charts and tables of the documents from the committed [`results`]. The benchmarks measure and save
 //! these.
 
+mod build;
 mod charts;
 mod markers;
 pub mod results;
@@ -12,6 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use build::Builds;
 use results::Results;
 
 /// Where the committed results are, from the root of the repository.
@@ -23,6 +25,9 @@ const PROFILES: [(&str, &str); 2] = [
     ("thin-lto", "docs/benchmarks/results-thin-lto.json"),
     ("fat-lto", "docs/benchmarks/results-fat-lto.json"),
 ];
+
+/// What a user's build pays.
+const BUILDS: &str = "docs/benchmarks/build.json";
 
 /// The documents with tables. Everything outside the tables is written by hand.
 const DOCUMENTS: [&str; 3] = ["README.md", "docs/benchmarks.md", "docs/compression.md"];
@@ -77,10 +82,11 @@ fn files(root: &Path) -> Result<Vec<(String, String)>, String> {
         }
         others.push(other);
     }
+    let builds = Builds::load(&root.join(BUILDS))?;
     let mut files = charts::all(&results)?;
     for document in DOCUMENTS {
         let text = read(&root.join(document))?;
-        let text = markers::fill(&text, |name| tables::table(&results, &others, name));
+        let text = markers::fill(&text, |name| tables::table(&results, &others, &builds, name));
         files.push((document.to_string(), text.map_err(|error| format!("{document}: {error}"))?));
     }
     Ok(files)

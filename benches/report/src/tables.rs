@@ -1,16 +1,25 @@
 //! Defines the tables of the documents.
 
+use crate::build::Builds;
 use crate::results::{CaseResults, Figure, Results, RowResults, Target, Unit, Verdict};
 use crate::units::{megabytes, milliseconds, thousands, time, times, two_digits};
 
 /// The table, or the sentence, with that name.
-pub fn table(results: &Results, others: &[Results], name: &str) -> Result<String, String> {
+pub fn table(
+    results: &Results,
+    others: &[Results],
+    builds: &Builds,
+    name: &str,
+) -> Result<String, String> {
     match name {
         "run" => Ok(run(results)),
         "crates" => Ok(format!("{}.", results.crates.join(", "))),
         "derives" => derives(results),
         "files" => files(results),
         "targets" => targets(results, others),
+        "build" => {
+            Ok(format!("{}\n{}, profile release.", markdown(2, &builds.rows()), builds.compiler()))
+        }
         "compressed-sizes" => compressed(results, |row, bytes| {
             let stored = row.bytes.ok_or("a file has no size")?;
             Ok(format!("{:.1} %", stored as f64 / bytes as f64 * 100.0))
