@@ -7,6 +7,9 @@
 /// It is `&RawValue` when it is borrowed from a slice, and `Box<RawValue>` when it is owned. Other
 /// serde formats see a byte string.
 ///
+/// Only that is checked. Who makes one of other bytes than tenarc wrote vouches for the rest: that a big integer holds
+/// bytes, or that columns keep their rules. An item that breaks such a rule is written, and its readers refuse it.
+///
 /// Archives say each thing in one way (`SPEC.md`, section 5.3). An item that has indefinite lengths, or big-endian or
 /// clamped numbers, is saved with definite lengths and little-endian typed arrays.
 #[derive(PartialEq, Eq)]

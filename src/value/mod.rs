@@ -78,7 +78,9 @@ pub enum Value {
     Array(Vec<Value>),
     /// A map: its entries, in the order of the document.
     Map(Vec<(Value, Value)>),
-    /// A tag around a value.
+    /// A tag around a value. Who makes one of a tag that has a meaning here, such as that of a tensor, vouches for its
+    /// content: a message with other content is written, and its readers refuse it. In archives, and for bignums, that is
+    /// an error when it is written.
     Tag(u64, Box<Value>),
     /// A simple value other than false, true and null. 23 is *undefined*.
     Simple(u8),

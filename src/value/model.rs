@@ -3,10 +3,11 @@
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Unexpected, Visitor};
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::ser::{self, Serialize, SerializeMap, Serializer};
 
 use super::{Value, offer};
 use crate::handoff::{self, Slot, name};
+use crate::wire::tag;
 
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -29,6 +30,10 @@ impl Serialize for Value {
                     map.serialize_entry(key, value)?;
                 }
                 map.end()
+            }
+            Self::Tag(tag::BIGNUM | tag::NEGATIVE_BIGNUM, inner) if inner.as_bytes().is_none() => {
+                let what = "the tag of a big integer is around something else than bytes";
+                Err(ser::Error::custom(what))
             }
             Self::Tag(tag, inner) => handoff::offer(Slot::Number(*tag), || {
                 serializer.serialize_newtype_struct(name::TAGGED, &Content(inner))
