@@ -82,13 +82,11 @@ mod codec;
 mod columns;
 mod elements;
 mod exported;
-#[cfg(any(feature = "arrow", feature = "parquet"))]
-mod extension;
 mod file;
 mod format;
 mod honest;
 mod input;
-#[cfg(any(feature = "arrow", feature = "parquet", feature = "safetensors", feature = "torch"))]
+#[cfg(any(feature = "arrow", feature = "safetensors", feature = "torch"))]
 mod json_text;
 mod loss;
 mod made;

@@ -93,6 +93,13 @@ impl Losses {
         }
     }
 
+    /// Adds what has no place in Arrow, or none in an archive.
+    #[cfg(any(feature = "arrow", feature = "parquet"))]
+    pub(crate) fn add_report(&mut self, report: &tenarc_arrow::Report) {
+        report.lost().iter().for_each(|(path, what)| self.add(path, what));
+        report.notes().iter().for_each(|note| self.note(note));
+    }
+
     /// Adds a tensor that is left out.
     pub(crate) fn add_tensor(&mut self, path: &str, what: impl Into<String>) {
         self.add_tensors(path, 1, what);

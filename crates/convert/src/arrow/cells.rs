@@ -4,7 +4,7 @@ use arrow_ipc::{DateUnit, Field, Precision, TimeUnit, Type};
 use tenarc::{DType, Error, Result};
 
 use crate::Losses;
-use crate::extension::{self, FixedShape};
+use tenarc_arrow::extension::{self, FixedShape};
 
 /// The dtype and shape of each row of a column, and how its elements are stored.
 #[derive(Clone, Debug)]

@@ -14,8 +14,8 @@ use super::body::Codec;
 use super::cells::Cells;
 use super::schema::{Column, Kind, LAYOUT, ONE_ROW, Schema, Strings};
 use crate::exported::Metadata;
-use crate::records::TABLE;
 use crate::{Losses, nested};
+use tenarc_arrow::TABLE;
 
 /// The columns of a file or a batch, which can be looked up by their paths.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use flatbuffers::{FlatBufferBuilder, ForwardsUOffset, UnionWIPOffset, Vector, WI
 use tenarc::DType;
 
 use super::plan::{Cells, Column, Data, Plan, is_large};
-use crate::extension::{self, FIXED_SHAPE_TENSOR, FixedShape};
+use tenarc_arrow::extension::{self, FIXED_SHAPE_TENSOR, FixedShape};
 
 type Builder<'f> = FlatBufferBuilder<'f>;
 

@@ -77,13 +77,13 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 pub use super::options::Options;
-pub use super::records::Rows;
 pub use export::Export;
 pub use options::{Container, Layout};
 pub use read::ArrowFile;
 pub use records::{are_table, segments_to_file, segments_to_writer};
 pub use stream::{Batches, Body};
 pub use table::TableFile;
+pub use tenarc_arrow::Rows;
 
 use super::codec::Codec;
 use super::{Losses, Stored, TensorFile};

@@ -1,6 +1,5 @@
 //! Writes tables of archives as files and streams.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -10,11 +9,12 @@ use arrow_ipc::writer::{FileWriter, StreamWriter};
 use tenarc::archive::Segment;
 use tenarc::io::ReadAt;
 use tenarc::{Archive, Result};
+use tenarc_arrow::ArrowTable;
 
 use super::options::Container;
 use super::table::{TableFile, failed};
 use crate::exported::{Exported, Keep};
-use crate::records::{self, Records, TABLE};
+use crate::records;
 use crate::{Losses, Options, made};
 
 /// Returns whether values of an archive are written as a table rather than as tensors. They are if they are sequences
@@ -32,7 +32,7 @@ pub fn are_table<S: ReadAt + ?Sized>(segments: &[Segment<'_, S>]) -> Result<bool
     {
         return Ok(false);
     }
-    Ok(Records::of(segments.to_vec()).is_ok_and(|found| found.losses.is_empty()))
+    Ok(records::table(segments.to_vec()).is_ok_and(|(_, losses)| losses.is_empty()))
 }
 
 /// Writes segments that are one table to any writer. All segments must have the same name. If the options accept
@@ -91,35 +91,30 @@ pub fn from_archive(
 }
 
 fn write<S: ReadAt + ?Sized>(
-    records: &Records<'_, S>,
+    records: &ArrowTable<'_, S>,
     out: &mut dyn Write,
     options: &Options,
 ) -> Result<()> {
-    let texts: HashMap<_, _> =
-        records.name.iter().map(|name| (TABLE.to_owned(), name.clone())).collect();
-    let schema = records.schema.as_ref().clone().with_metadata(texts);
+    let schema = records.schema();
     match options.container.unwrap_or(Container::Stream) {
-        Container::File => batches(records, FileWriter::try_new(out, &schema), options),
-        Container::Stream => batches(records, StreamWriter::try_new(out, &schema), options),
+        Container::File => batches(records, FileWriter::try_new(out, schema), options),
+        Container::Stream => batches(records, StreamWriter::try_new(out, schema), options),
     }
 }
 
 fn batches<S: ReadAt + ?Sized>(
-    records: &Records<'_, S>,
+    records: &ArrowTable<'_, S>,
     writer: std::result::Result<impl RecordBatchWriter, arrow_schema::ArrowError>,
     options: &Options,
 ) -> Result<()> {
     let mut writer = writer.map_err(failed)?;
     let most = options.rows_per_batch.unwrap_or(usize::MAX);
-    for segment in 0..records.segments() {
-        records.batches(segment, |batch| {
-            let starts = (0..batch.num_rows()).step_by(most);
-            for start in starts {
-                let rows = most.min(batch.num_rows() - start);
-                writer.write(&batch.slice(start, rows)).map_err(failed)?;
-            }
-            Ok(())
-        })?;
+    let mut reader = records.reader();
+    while let Some(batch) = reader.next_batch()? {
+        for start in (0..batch.num_rows()).step_by(most) {
+            let rows = most.min(batch.num_rows() - start);
+            writer.write(&batch.slice(start, rows)).map_err(failed)?;
+        }
     }
     writer.close().map_err(failed)
 }

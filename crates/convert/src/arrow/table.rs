@@ -14,12 +14,13 @@ use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
 use tenarc::de::Limits;
 use tenarc::io::{ReadAt, open_file};
 use tenarc::{Error, OArchive, Result};
+use tenarc_arrow::{Import, Rows, TABLE};
 
 use super::container::{self, Messages};
 use super::message::Place;
 use super::plain::{self, Plain};
 use super::schema::Schema as Checked;
-use crate::records::{Groups, Plan, Rows, TABLE};
+use crate::records::Groups;
 use crate::support::{alloc_budget, unsupported};
 use crate::{Losses, Options};
 
@@ -48,8 +49,8 @@ pub struct TableFile<S> {
     source: S,
     schema: SchemaRef,
     messages: Messages,
-    plans: Vec<Plan>,
-    /// For each plan, the number of its column in the file.
+    import: Import,
+    /// The numbers of the columns in the file that are kept.
     roots: Vec<usize>,
     losses: Losses,
     limits: Limits,
@@ -101,15 +102,16 @@ impl<S: ReadAt> TableFile<S> {
                 }
             }
         }
-        let mut plans = Plan::of_fields(kept, "", &mut losses)?;
-        roots = plans.iter().filter_map(|plan| roots.get(plan.number).copied()).collect();
-        // Only the columns that are kept are decoded, so plans are numbered among these.
-        plans.iter_mut().enumerate().for_each(|(number, plan)| plan.number = number);
+        let import = Import::of(kept)?;
+        losses.add_report(import.report());
+        roots = import.kept().filter_map(|number| roots.get(number).copied()).collect();
+        // Only the columns that are kept are decoded.
+        let import = import.of_kept();
         for key in schema.metadata().keys().filter(|key| *key != TABLE) {
             losses.note(format!("the metadata `{}` of the file are left out", key.escape_debug()));
         }
         let (schema, limits) = (schema.into(), Limits::default());
-        Ok(Self { source, schema, messages, plans, roots, losses, limits })
+        Ok(Self { source, schema, messages, import, roots, losses, limits })
     }
 
     /// Sets how many bytes a record batch may take in memory, and all dictionaries together. By default, each of them
@@ -129,7 +131,7 @@ impl<S: ReadAt> TableFile<S> {
         let mut batches = Some(self.record_batches());
         std::iter::from_fn(move || {
             let batch = batches.as_mut()?.next()?;
-            let rows = batch.and_then(|batch| Rows::of(&[batch], self.plans.clone(), self.limits));
+            let rows = batch.and_then(|batch| self.import.rows(&[batch], self.limits));
             if rows.is_err() {
                 batches = None;
             }
@@ -155,7 +157,7 @@ impl<S: ReadAt> TableFile<S> {
 
     pub(super) fn groups(&self) -> Groups<'_, impl Iterator<Item = Result<Rows>> + '_> {
         let (groups, name) = (self.batches(), self.table());
-        Groups { groups, name, columns: self.plans.len(), losses: &self.losses }
+        Groups { groups, name, columns: self.roots.len(), losses: &self.losses }
     }
 
     /// Returns an iterator over the record batches, with the columns that are kept. It ends after an error.

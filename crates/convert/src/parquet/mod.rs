@@ -46,7 +46,7 @@ mod write;
 mod zstd;
 
 pub use super::options::Options;
-pub use super::records::Rows;
 pub use options::Compression;
 pub use read::{ParquetFile, open, to_archive};
+pub use tenarc_arrow::Rows;
 pub use write::{from_archive, segments_to_file, segments_to_writer, to_writer};

@@ -19,6 +19,7 @@ use parquet::file::reader::{ChunkReader, Length};
 use tenarc::de::Limits;
 use tenarc::io::{ReadAt, open_file};
 use tenarc::{Error, OArchive, Result};
+use tenarc_arrow::{Import, Rows, TABLE};
 
 use super::Options;
 use super::error::failed;
@@ -26,7 +27,7 @@ use super::pages::Group;
 use super::source::{Pages, Source};
 use super::thrift::{self, FILE, Fault};
 use crate::Losses;
-use crate::records::{Groups, Plan, Rows, TABLE};
+use crate::records::Groups;
 use crate::support::{alloc_budget, unsupported};
 
 /// The number of rows that are decoded at once.
@@ -57,8 +58,8 @@ const BATCH: usize = 8192;
 pub struct ParquetFile<S> {
     source: Source<S>,
     metadata: ArrowReaderMetadata,
-    plans: Vec<Plan>,
-    /// For each plan, the number of its column in the file.
+    import: Import,
+    /// The numbers of the columns in the file that are kept.
     roots: Vec<usize>,
     losses: Losses,
     limits: Limits,
@@ -98,10 +99,11 @@ impl<S: ReadAt + Send + Sync + 'static> ParquetFile<S> {
         check_places(metadata.metadata(), Length::len(&source))?;
         let mut losses = Losses::default();
         let fields = metadata.schema().fields().iter().map(AsRef::as_ref);
-        let mut plans = Plan::of_fields(fields, "", &mut losses)?;
-        let roots = plans.iter().map(|plan| plan.number).collect();
-        // Only the columns that are kept are decoded, so plans are numbered among these.
-        plans.iter_mut().enumerate().for_each(|(number, plan)| plan.number = number);
+        let import = Import::of(fields)?;
+        losses.add_report(import.report());
+        let roots = import.kept().collect();
+        // Only the columns that are kept are decoded.
+        let import = import.of_kept();
         let texts = metadata.metadata().file_metadata().key_value_metadata();
         for text in texts.into_iter().flatten() {
             if text.key != TABLE && text.key != "ARROW:schema" {
@@ -109,7 +111,7 @@ impl<S: ReadAt + Send + Sync + 'static> ParquetFile<S> {
                 losses.note(format!("the metadata `{key}` of the file are left out"));
             }
         }
-        Ok(Self { source, metadata, plans, roots, losses, limits: Limits::default() })
+        Ok(Self { source, metadata, import, roots, losses, limits: Limits::default() })
     }
 
     /// Sets how many bytes a row group may take in memory, which is 16 GiB by default. The bytes are counted after every
@@ -135,7 +137,7 @@ impl<S: ReadAt + Send + Sync + 'static> ParquetFile<S> {
         }
         let of_group = |error: Error| error.in_field(format!("row group {group}"));
         let batches = self.batches(group).map_err(of_group)?;
-        let rows = Rows::of(&batches, self.plans.clone(), self.limits).map_err(of_group)?;
+        let rows = self.import.rows(&batches, self.limits).map_err(of_group)?;
         let expected = self.rows_of(group);
         if rows.len() as u64 != expected {
             let found = rows.len();
@@ -163,7 +165,7 @@ impl<S: ReadAt + Send + Sync + 'static> ParquetFile<S> {
 
     fn groups(&self) -> Groups<'_, impl Iterator<Item = Result<Rows>> + '_> {
         let groups = (0..self.row_groups()).map(|group| self.rows(group));
-        Groups { groups, name: self.table(), columns: self.plans.len(), losses: &self.losses }
+        Groups { groups, name: self.table(), columns: self.roots.len(), losses: &self.losses }
     }
 
     /// Decodes a row group. The rows are limited by the memory that they take.

@@ -10,11 +10,12 @@ use parquet::file::properties::WriterProperties;
 use tenarc::archive::Segment;
 use tenarc::io::{ReadAt, open_file};
 use tenarc::{Archive, Error, Result};
+use tenarc_arrow::{ArrowTable, TABLE};
 
 use super::Options;
 use super::error::not_written;
 use super::read::ParquetFile;
-use crate::records::{self, Records, TABLE, segments};
+use crate::records::{self, segments};
 use crate::{Losses, made};
 
 /// The most rows of a row group by default.
@@ -57,12 +58,16 @@ pub fn segments_to_file<S: ReadAt + ?Sized>(
     options: &Options,
 ) -> Result<Losses> {
     let write =
-        |records: &Records<'_, S>, out: &mut (dyn Write + Send)| write(records, out, options);
+        |records: &ArrowTable<'_, S>, out: &mut (dyn Write + Send)| write(records, out, options);
     records::to_file(segments, (file, path), options, write, check)
 }
 
 /// Checks that the file has the row groups and the rows that were written.
-fn check<S: ReadAt + ?Sized>(records: &Records<'_, S>, file: &File, groups: usize) -> Result<()> {
+fn check<S: ReadAt + ?Sized>(
+    records: &ArrowTable<'_, S>,
+    file: &File,
+    groups: usize,
+) -> Result<()> {
     let file = ParquetFile::new(file.try_clone().map_err(Error::io)?)?;
     match file.row_groups() {
         found if found == groups => records::compare(records, file.record_batches()),
@@ -97,21 +102,24 @@ pub fn segments_to_writer<S: ReadAt + ?Sized, W: Write + Send>(
 
 /// Writes all rows. Returns the number of row groups.
 fn write<S: ReadAt + ?Sized>(
-    records: &Records<'_, S>,
+    records: &ArrowTable<'_, S>,
     out: &mut (dyn Write + Send),
     options: &Options,
 ) -> Result<usize> {
-    let name = records.name.as_ref();
-    let texts = name.map(|name| vec![KeyValue::new(TABLE.to_owned(), name.clone())]);
+    let name = records.name();
+    let texts = name.map(|name| vec![KeyValue::new(TABLE.to_owned(), name.to_owned())]);
     let properties = WriterProperties::builder()
         .set_compression(options.page_compression.codec()?)
         .set_max_row_group_row_count(Some(options.rows_per_group.unwrap_or(ROWS)))
         .set_key_value_metadata(texts)
         .build();
-    let writer = ArrowWriter::try_new(out, records.schema.clone(), Some(properties));
+    let writer = ArrowWriter::try_new(out, records.schema().clone(), Some(properties));
     let mut writer = writer.map_err(not_written)?;
     for segment in 0..records.segments() {
-        records.batches(segment, |batch| writer.write(&batch).map_err(not_written))?;
+        let mut reader = records.segment_reader(segment);
+        while let Some(batch) = reader.next_batch()? {
+            writer.write(&batch).map_err(not_written)?;
+        }
         if options.rows_per_group.is_none() {
             writer.flush().map_err(not_written)?;
         }

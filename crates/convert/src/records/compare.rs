@@ -4,7 +4,7 @@ use arrow_array::{Array as _, RecordBatch};
 use tenarc::io::ReadAt;
 use tenarc::{Error, Result};
 
-use super::Records;
+use tenarc_arrow::ArrowTable;
 
 /// Checks that batches which were read back hold the rows of a table: the names and types of all columns, all values
 /// and all nulls. The batches may have other lengths than those of the table. One batch of each is in memory.
@@ -12,29 +12,27 @@ use super::Records;
 /// # Errors
 /// If they differ, or if one of them cannot be read.
 pub fn compare<S: ReadAt + ?Sized>(
-    records: &Records<'_, S>,
+    records: &ArrowTable<'_, S>,
     mut found: impl Iterator<Item = Result<RecordBatch>>,
 ) -> Result<()> {
     // The rows that were read back and not compared yet.
     let mut rest: Option<RecordBatch> = None;
     let mut row = 0;
-    for segment in 0..records.segments() {
-        records.batches(segment, |batch| {
-            let mut at = 0;
-            while at < batch.num_rows() {
-                let read = rest.take().map(Ok).or_else(|| found.next()).transpose()?;
-                let read = read.ok_or_else(|| {
-                    let rows = records.rows;
-                    Error::damaged(format!("wrote {rows} rows, read back {row}"))
-                })?;
-                let len = read.num_rows().min(batch.num_rows() - at);
-                same(&batch.slice(at, len), &read.slice(0, len), row)?;
-                rest = Some(read.slice(len, read.num_rows() - len)).filter(is_not_empty);
-                at += len;
-                row += len as u64;
-            }
-            Ok(())
-        })?;
+    let mut written = records.reader();
+    while let Some(batch) = written.next_batch()? {
+        let mut at = 0;
+        while at < batch.num_rows() {
+            let read = rest.take().map(Ok).or_else(|| found.next()).transpose()?;
+            let read = read.ok_or_else(|| {
+                let rows = records.rows();
+                Error::damaged(format!("wrote {rows} rows, read back {row}"))
+            })?;
+            let len = read.num_rows().min(batch.num_rows() - at);
+            same(&batch.slice(at, len), &read.slice(0, len), row)?;
+            rest = Some(read.slice(len, read.num_rows() - len)).filter(is_not_empty);
+            at += len;
+            row += len as u64;
+        }
     }
     for batch in rest.map(Ok).into_iter().chain(found) {
         if is_not_empty(&batch?) {
@@ -114,7 +112,7 @@ mod tests {
         change: impl FnOnce(&mut Vec<i64>, &mut Vec<Option<f64>>),
     ) -> String {
         let archive = table();
-        let records = Records::of(archive.segments().collect::<Result<_>>().unwrap()).unwrap();
+        let records = ArrowTable::open(&archive, "t").unwrap();
         let mut ids: Vec<i64> = (0..200).collect();
         let mut notes: Vec<_> = ids.iter().copied().map(note).collect();
         change(&mut ids, &mut notes);
@@ -159,7 +157,7 @@ mod tests {
     #[test]
     fn other_columns_are_found() {
         let archive = table();
-        let records = Records::of(archive.segments().collect::<Result<_>>().unwrap()).unwrap();
+        let records = ArrowTable::open(&archive, "t").unwrap();
         let ids: Vec<i64> = (0..200).collect();
         let notes: Vec<_> = ids.iter().copied().map(note).collect();
         let all = batch(&ids, &notes);

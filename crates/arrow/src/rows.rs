@@ -11,9 +11,11 @@ use serde::ser::{
 use tenarc::Result;
 use tenarc::de::Limits;
 
-use super::cells::{Cells, Field, Kind};
-use super::plan::Plan;
-use crate::support::alloc_budget;
+use crate::cells::{Cells, Field, Kind};
+use crate::plan::Plan;
+
+/// The memory that rows may take by default, in bytes.
+const MAX_ALLOC: u64 = 16 << 30;
 
 /// The rows of a table. They are serialized like a `Vec` of structs, so an archive stores them as columns.
 pub struct Rows {
@@ -55,8 +57,8 @@ impl Rows {
         self.batches.iter().map(|(rows, _)| rows).sum()
     }
 
-    /// Returns whether the rows were serialized and needed more memory than the limits allow.
-    pub(super) fn exceeds_limit(&self) -> bool {
+    /// Whether the rows were serialized and needed more memory than the limits allow. An error of serde has no category.
+    pub fn exceeds_limit(&self) -> bool {
         self.exceeded.load(Ordering::Relaxed)
     }
 
@@ -68,7 +70,7 @@ impl Rows {
 
 impl Serialize for Rows {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let budget = cell::Cell::new(alloc_budget(self.limits, false));
+        let budget = cell::Cell::new(self.limits.max_alloc().unwrap_or(MAX_ALLOC));
         let left = Left { budget, exceeded: &self.exceeded };
         let mut rows = serializer.serialize_seq(Some(self.len()))?;
         for (count, fields) in &self.batches {
@@ -208,6 +210,20 @@ impl Serialize for Value<'_> {
                     items.serialize_element(&Cell { cells, row, left })?;
                 }
                 items.end()
+            }
+            Kind::Enum(codes, variants, contents) => {
+                let code = codes.get(row).copied().unwrap_or(usize::MAX);
+                let Some(&(name, content)) = variants.get(code) else {
+                    return Err(S::Error::custom("a row of an enum has no variant"));
+                };
+                let index = u32::try_from(code).map_err(S::Error::custom)?;
+                match content.and_then(|content| contents.get(content)) {
+                    None => serializer.serialize_unit_variant("Enum", index, name),
+                    Some(Field { cells, .. }) => {
+                        let content = Cell { cells, row, left };
+                        serializer.serialize_newtype_variant("Enum", index, name, &content)
+                    }
+                }
             }
             Kind::Map(cuts, keys, values) => {
                 let mut entries = serializer.serialize_map(Some(cuts.range(row).len()))?;

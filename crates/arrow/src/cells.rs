@@ -1,5 +1,6 @@
 //! Arrays of Arrow in a form that can be read row by row.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use arrow_array::cast::AsArray;
@@ -16,7 +17,8 @@ use half::f16;
 use tenarc::tensor::{DynView, Order};
 use tenarc::{DType, Error, Result, Tensor};
 
-use super::plan::{Is, Plan};
+use crate::names::kept;
+use crate::plan::{Is, Plan, Variants};
 
 /// A column, with its nulls.
 pub struct Cells {
@@ -48,6 +50,8 @@ pub enum Kind {
     Tensors(Box<Tensors>),
     Structs(Vec<Field>),
     Tuples(Vec<Field>),
+    /// The variant of each row, the names of the variants with the number of their contents, and the contents.
+    Enum(Vec<usize>, Vec<(&'static str, Option<usize>)>, Vec<Field>),
     Map(Cuts, Box<Cells>, Box<Cells>),
     /// The index of the value of each row, and the values.
     Dictionary(Vec<usize>, Box<Kind>),
@@ -196,6 +200,24 @@ impl Kind {
             Is::Tuple(plans) => {
                 let array = array.as_struct_opt().ok_or_else(other)?;
                 Self::Tuples(Field::all(plans, array.columns())?)
+            }
+            Is::Enum(names, plans) => {
+                let array = array.as_struct_opt().ok_or_else(other)?;
+                let column = array.columns().first().ok_or_else(other)?;
+                let variants = Variants::of(column).ok_or_else(other)?;
+                let numbers: HashMap<_, _> = names.iter().map(String::as_str).zip(0..).collect();
+                let number = |row| {
+                    let number = variants.name(row).and_then(|name| numbers.get(name).copied());
+                    // The cell of a row that is null is never read.
+                    number.unwrap_or(usize::MAX)
+                };
+                let codes = (0..array.len()).map(number).collect();
+                let name = |name: &String| {
+                    let content = plans.iter().position(|plan| plan.name == name);
+                    Ok((kept(name)?, content))
+                };
+                let names = names.iter().map(name).collect::<Result<_>>()?;
+                Self::Enum(codes, names, Field::all(plans, array.columns())?)
             }
             Is::Map(plans) => {
                 let map = array.as_map_opt().ok_or_else(other)?;

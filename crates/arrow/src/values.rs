@@ -11,8 +11,7 @@ use arrow_schema::{ArrowError, DataType, Fields};
 use half::f16;
 use tenarc::{DType, DynTensor, Error, Result, Value};
 
-use super::schema::{Inner, Type};
-use crate::saved::unpacked;
+use crate::schema::{Inner, Type};
 
 /// Returns the type of a value. A map whose keys are texts is a struct. An array whose elements have no common type is
 /// a tuple.
@@ -57,10 +56,11 @@ pub fn type_of(value: &Value) -> Inner {
 /// Replaces packed numbers in a value by arrays.
 pub fn plain(value: Value) -> Value {
     match value {
-        Value::Numbers(numbers) => match unpacked(&numbers) {
-            Some(values) => Value::Array(values),
-            None => Value::Numbers(numbers),
-        },
+        // A sequence cannot hold complex numbers as plain ones.
+        Value::Numbers(numbers) => {
+            let values = tenarc::from_value(Value::Numbers(numbers.clone()));
+            values.map_or(Value::Numbers(numbers), Value::Array)
+        }
         Value::Array(items) => Value::Array(items.into_iter().map(plain).collect()),
         Value::Map(entries) => {
             Value::Map(entries.into_iter().map(|(key, value)| (key, plain(value))).collect())
@@ -73,6 +73,12 @@ pub fn plain(value: Value) -> Value {
 pub fn fields(rows: &[Value], fields: &[(String, Inner)]) -> Result<Vec<ArrayRef>> {
     let rows: Vec<_> = rows.iter().map(Some).collect();
     of_fields(&rows, fields)
+}
+
+/// Returns the array of the one column of rows that are no structs.
+pub fn rows(rows: &[Value], fields: &[(String, Inner)]) -> Result<Vec<ArrayRef>> {
+    let rows: Vec<_> = rows.iter().map(Some).collect();
+    fields.iter().map(|(_, inner)| array(&rows, inner)).collect()
 }
 
 fn of_fields(rows: &[Option<&Value>], fields: &[(String, Inner)]) -> Result<Vec<ArrayRef>> {
@@ -119,7 +125,7 @@ fn array(values: &[Option<&Value>], inner: &Inner) -> Result<ArrayRef> {
             }
             let dims = [&[values.len()][..], shape].concat();
             let all = DynTensor::new(dtype.clone(), &dims, tenarc::tensor::Order::C, bytes)?;
-            let items = super::arrays::elements(all)?;
+            let items = crate::arrays::elements(all)?;
             let (item, rows) = (item.clone(), values.len());
             let list = FixedSizeListArray::try_new_with_length(item, *size, items, valid(), rows);
             Arc::new(list.map_err(limit)?)
@@ -148,9 +154,13 @@ fn array(values: &[Option<&Value>], inner: &Inner) -> Result<ArrayRef> {
             structs(found, arrays, valid(), values.len())?
         }
         // Only nulls have one of these types here.
-        Type::Null | Type::Enum(_) | Type::Fixed(..) | Type::Map(_) | Type::Lost(_) => {
-            new_null_array(&of, values.len())
-        }
+        Type::Null
+        | Type::Enum(_)
+        | Type::Variants(_)
+        | Type::Named(..)
+        | Type::Fixed(..)
+        | Type::Map(_)
+        | Type::Lost(_) => new_null_array(&of, values.len()),
     })
 }
 

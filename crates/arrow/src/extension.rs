@@ -1,10 +1,8 @@
 //! Arrow's canonical extension types for tensors.
 
 use serde::Deserialize;
-use serde::de::{IgnoredAny, MapAccess};
+use serde::de::IgnoredAny;
 use tenarc::{Error, Result};
-
-use crate::json_text::{self, FromObject};
 
 /// The key of a field's metadata that names its extension type.
 pub const NAME: &str = "ARROW:extension:name";
@@ -27,6 +25,7 @@ pub struct FixedShape {
     pub shape: Vec<usize>,
     /// For each dimension of the tensor, the index of the stored dimension that it is.
     pub permutation: Option<Vec<usize>>,
+    /// Whether its dimensions have names.
     pub has_names: bool,
 }
 
@@ -40,17 +39,18 @@ struct Fields {
     dim_names: Option<IgnoredAny>,
 }
 
-impl<'de> FromObject<'de> for Fields {
-    const WHAT: &'static str = "an object with a shape";
-
-    fn from_entries<A: MapAccess<'de>>(entries: A) -> Result<Self, A::Error> {
-        json_text::fields(entries)
-    }
-}
-
 impl FixedShape {
+    /// Reads the parameters.
+    ///
+    /// # Errors
+    /// If the text is no JSON object of this form, or has more than 1,024 dimensions.
     pub fn read(text: &str) -> Result<Self> {
-        let Fields { shape, permutation, dim_names } = json_text::parse(text.as_bytes())?;
+        // serde reads structs from arrays, too.
+        if !text.trim_start().starts_with('{') {
+            return Err(Error::syntax("expected an object with a shape"));
+        }
+        let Fields { shape, permutation, dim_names } =
+            serde_json::from_str(text).map_err(|error| Error::syntax(error.to_string()))?;
         let rank = shape.len();
         if rank > MAX_DIMS {
             return Err(Error::limit(format!(
@@ -69,6 +69,7 @@ impl FixedShape {
         Ok(Self { shape, permutation, has_names: dim_names.is_some() })
     }
 
+    /// Writes the parameters.
     pub fn write(&self) -> String {
         let list =
             |numbers: &[usize]| numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(",");

@@ -19,8 +19,9 @@ use tenarc::archive::Segment;
 use tenarc::io::ReadAt;
 use tenarc::{DType, DynTensor, Error, Result, Tensor};
 
-use super::columns::{Column, Group, Lengths};
-use super::schema::{Inner, Type};
+use crate::columns::{Column, Group, Lengths};
+use crate::named::Named;
+use crate::schema::{Inner, Type};
 
 /// The major type of text strings (RFC 8949, section 3.1). Texts in a buffer are stored as a byte string.
 const TEXT: u8 = 3;
@@ -35,6 +36,12 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
             Column::Struct(columns) => self.of_fields(columns, group.rows, fields),
             _ => Err(Error::data("expected rows that are structs, found rows of another type")),
         }
+    }
+
+    /// Reads the one column of rows that are no structs.
+    pub fn rows(&self, group: &Group, fields: &[(String, Inner)]) -> Result<Vec<ArrayRef>> {
+        let array = |(_, inner): &(String, Inner)| self.array(&group.column, group.rows, inner);
+        fields.iter().map(array).collect()
     }
 
     fn of_fields(
@@ -87,22 +94,33 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
                 let (offsets, bytes) = self.strings(lengths, at, rows)?;
                 Arc::new(BinaryArray::try_new(offsets, bytes, None).map_err(damaged)?)
             }
-            (Column::Enum { codes, names, .. }, Type::Text) => {
+            (Column::Typed { column, .. }, Type::Named(named, _)) => {
+                named.array(&self.stored(column, rows, named)?)?
+            }
+            (Column::Typed { column, .. }, _) => return self.array(column, rows, inner),
+            (Column::Enum { codes, variants }, Type::Text) => {
                 let mut texts = StringBuilder::new();
                 for code in self.codes::<usize>(codes, rows)? {
-                    texts.append_value(names.get(code).ok_or_else(no_variant)?);
+                    let (name, _) = variants.get(code).ok_or_else(no_variant)?;
+                    texts.append_value(name);
                 }
                 Arc::new(texts.finish())
             }
-            (Column::Enum { codes, names, .. }, Type::Enum(all)) => {
-                // The number of each name among those of all groups.
-                let numbers: HashMap<_, _> = all.iter().zip(0i32..).collect();
-                let numbers: Vec<_> = names.iter().map(|name| numbers.get(name).copied()).collect();
-                let codes = self.codes::<usize>(codes, rows)?;
-                let codes = codes.into_iter().map(|code| numbers.get(code).copied().flatten());
-                let codes =
-                    codes.map(|code| code.ok_or_else(no_variant)).collect::<Result<Vec<_>>>()?;
-                dictionary(Int32Array::from(codes), all)?
+            (Column::Enum { codes, variants }, Type::Enum(all)) => {
+                let codes = self.codes(codes, rows)?;
+                names_of(&codes, variants, all.iter())?
+            }
+            (Column::Enum { codes, variants }, Type::Variants(all)) => {
+                let codes = self.codes(codes, rows)?;
+                let mut arrays =
+                    vec![names_of(&codes, variants, all.iter().map(|(name, _)| name))?];
+                for (name, content) in all {
+                    if let Some(content) = content {
+                        let array = self.contents(name, variants, &codes, content);
+                        arrays.push(array.map_err(|error| error.in_field(name.as_str()))?);
+                    }
+                }
+                structs(&inner.data_type()?, arrays, rows)?
             }
             (Column::List(lengths, column), Type::Fixed(len, item)) => {
                 if !matches!(lengths, Lengths::All(found) if found == len) {
@@ -127,16 +145,7 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
                 structs(&inner.data_type()?, arrays, rows)?
             }
             (Column::Map(lengths, columns), Type::Map(inners)) => {
-                let (offsets, count) = self.offsets(lengths, rows)?;
-                let keys = self.array(&columns.0, count, &inners.0)?;
-                let values = self.array(&columns.1, count, &inners.1)?;
-                let DataType::Map(entries, is_sorted) = inner.data_type()? else {
-                    return Err(other_type());
-                };
-                let found = structs(entries.data_type(), vec![keys, values], count)?;
-                let found = found.as_any().downcast_ref::<StructArray>().ok_or_else(other_type)?;
-                let map = MapArray::try_new(entries, offsets, found.clone(), None, is_sorted);
-                Arc::new(map.map_err(damaged)?)
+                self.map(lengths, columns, rows, inner, inners)?
             }
             _ => return Err(other_type()),
         };
@@ -146,6 +155,53 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
                 Err(Error::damaged(format!("expected a column of {rows} rows, found {found}")))
             }
         }
+    }
+
+    /// The numbers or byte strings of a column that has a type with a name.
+    fn stored(&self, column: &Column, rows: usize, named: &Named) -> Result<ArrayRef> {
+        match column {
+            Column::Numbers(_, at) => self.numbers(at, rows, &named.number()),
+            column => {
+                let bytes = Inner { of: Type::Bytes, nullable: false, is_missing: false };
+                self.array(column, rows, &bytes)
+            }
+        }
+    }
+
+    /// The contents of the variant of this name, which are null in the rows of other variants.
+    fn contents(
+        &self,
+        name: &str,
+        variants: &[(String, Option<Column>)],
+        codes: &[usize],
+        content: &Inner,
+    ) -> Result<ArrayRef> {
+        let found = variants.iter().position(|(other, _)| other == name);
+        let column = found.and_then(|code| Some((code, variants.get(code)?.1.as_ref()?)));
+        let Some((code, column)) = column else { return nulls(content, codes.len()) };
+        let is_this: BooleanBuffer = codes.iter().map(|&row| row == code).collect();
+        let some = self.array(column, is_this.count_set_bits(), content)?;
+        if some.is_empty() { nulls(content, codes.len()) } else { spread(&is_this, &some) }
+    }
+
+    fn map(
+        &self,
+        lengths: &Lengths,
+        columns: &(Column, Column),
+        rows: usize,
+        inner: &Inner,
+        inners: &(Inner, Inner),
+    ) -> Result<ArrayRef> {
+        let (offsets, count) = self.offsets(lengths, rows)?;
+        let keys = self.array(&columns.0, count, &inners.0)?;
+        let values = self.array(&columns.1, count, &inners.1)?;
+        let DataType::Map(entries, is_sorted) = inner.data_type()? else {
+            return Err(other_type());
+        };
+        let found = structs(entries.data_type(), vec![keys, values], count)?;
+        let found = found.as_any().downcast_ref::<StructArray>().ok_or_else(other_type)?;
+        let map = MapArray::try_new(entries, offsets, found.clone(), None, is_sorted);
+        Ok(Arc::new(map.map_err(damaged)?))
     }
 
     /// Reads a text or a byte string.
@@ -300,7 +356,15 @@ fn empty(inner: &Inner) -> Result<ArrayRef> {
         |inners: &mut dyn Iterator<Item = &Inner>| inners.map(empty).collect::<Result<Vec<_>>>();
     let none = || OffsetBuffer::new_empty();
     Ok(match (&inner.of, &of) {
-        (Type::Enum(names), _) => dictionary(Int32Array::new_null(0), names)?,
+        (Type::Enum(names), _) => dictionary(Int32Array::new_null(0), names.iter())?,
+        (Type::Variants(variants), _) => {
+            let names = variants.iter().map(|(name, _)| name);
+            let mut arrays = vec![dictionary(Int32Array::new_null(0), names)?];
+            for (_, content) in variants {
+                arrays.extend(content.as_ref().map(empty).transpose()?);
+            }
+            structs(&of, arrays, 0)?
+        }
         (Type::Tuple(inners), _) => structs(&of, all(&mut inners.iter())?, 0)?,
         (Type::Struct(fields), _) => {
             structs(&of, all(&mut fields.iter().map(|(_, inner)| inner))?, 0)?
@@ -413,7 +477,20 @@ fn spread(bits: &BooleanBuffer, values: &ArrayRef) -> Result<ArrayRef> {
     arrow_select::take::take(values, &indices, None).map_err(damaged)
 }
 
-fn dictionary(codes: Int32Array, names: &[String]) -> Result<ArrayRef> {
+/// Returns the names of variants by their codes in a group. The values of the dictionary are the names of all groups.
+fn names_of<'a>(
+    codes: &[usize],
+    variants: &[(String, Option<Column>)],
+    all: impl Iterator<Item = &'a String> + Clone,
+) -> Result<ArrayRef> {
+    let numbers: HashMap<_, _> = all.clone().zip(0i32..).collect();
+    let numbers: Vec<_> = variants.iter().map(|(name, _)| numbers.get(name).copied()).collect();
+    let codes = codes.iter().map(|&code| numbers.get(code).copied().flatten());
+    let codes = codes.map(|code| code.ok_or_else(no_variant)).collect::<Result<Vec<_>>>()?;
+    dictionary(Int32Array::from(codes), all)
+}
+
+fn dictionary<'a>(codes: Int32Array, names: impl Iterator<Item = &'a String>) -> Result<ArrayRef> {
     let names = Arc::new(StringArray::from_iter_values(names));
     Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(codes, names).map_err(damaged)?))
 }

@@ -3,15 +3,15 @@
 use std::collections::HashSet;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, StringArray};
 use arrow_buffer::NullBuffer;
-use arrow_schema::{DataType, Field};
+use arrow_schema::{DataType, Field, Fields};
 use tenarc::{DType, Error, Result};
 
-use super::names::kept;
-use super::schema::{KIND, TUPLE, join};
-use crate::Losses;
 use crate::extension::{FIXED_SHAPE_TENSOR, FixedShape, METADATA, NAME};
+use crate::names::kept;
+use crate::report::Report;
+use crate::schema::{ENUM, KIND, TUPLE, join};
 
 /// What a field becomes in an archive.
 #[derive(Clone, Debug)]
@@ -35,17 +35,19 @@ pub enum Is {
     Tensor(DType, Vec<usize>, Box<Plan>),
     Struct(Vec<Plan>),
     Tuple(Vec<Plan>),
+    /// An enum: the names of all variants that were observed, and the plans of those with content.
+    Enum(Vec<String>, Vec<Plan>),
     Map(Box<(Plan, Plan)>),
     /// A dictionary, with the plan of its values.
     Dictionary(Box<Plan>),
 }
 
 impl Plan {
-    /// Plans fields. Fields that cannot be kept are left out and added to the losses.
+    /// Plans fields. Fields that cannot be kept are left out and added to the report.
     pub fn of_fields<'a>(
         fields: impl IntoIterator<Item = &'a Field>,
         path: &str,
-        losses: &mut Losses,
+        report: &mut Report,
     ) -> Result<Vec<Self>> {
         let mut names = HashSet::new();
         let mut plans = Vec::new();
@@ -55,24 +57,24 @@ impl Plan {
                 let what = "there are two fields of this name";
                 return Err(Error::data(what).in_field(join(path, name)));
             }
-            plans.extend(Self::of(field, number, &join(path, name), losses)?);
+            plans.extend(Self::of(field, number, &join(path, name), report)?);
         }
         Ok(plans)
     }
 
     /// Plans a field. `None` if it cannot be kept.
-    fn of(field: &Field, number: usize, path: &str, losses: &mut Losses) -> Result<Option<Self>> {
+    fn of(field: &Field, number: usize, path: &str, report: &mut Report) -> Result<Option<Self>> {
         let extension = field.metadata().get(NAME).map(String::as_str);
         if let Some(extension) = extension.filter(|name| *name != FIXED_SHAPE_TENSOR) {
             let (path, extension) = (path.escape_debug(), extension.escape_debug());
-            losses.note(format!("`{path}`: the extension type {extension} is left out"));
+            report.note(format!("`{path}`: the extension type {extension} is left out"));
         }
         let mut inside =
-            |field: &Field| Ok::<_, Error>(Self::of(field, 0, path, losses)?.map(Box::new));
+            |field: &Field| Ok::<_, Error>(Self::of(field, 0, path, report)?.map(Box::new));
         let found = match field.data_type() {
             DataType::List(item) | DataType::LargeList(item) => inside(item)?.map(Is::List),
             DataType::FixedSizeList(item, size) if *size > 0 => match inside(item)? {
-                Some(items) => Some(match shape(field, *size, losses)? {
+                Some(items) => Some(match shape(field, *size, report)? {
                     Some((dtype, shape)) => Is::Tensor(dtype, shape, items),
                     None => Is::Fixed(items),
                 }),
@@ -83,11 +85,20 @@ impl Plan {
                 inside(&values)?.map(Is::Dictionary)
             }
             DataType::Struct(fields) => {
-                let before = losses.count();
-                let plans = Self::of_fields(fields.iter().map(AsRef::as_ref), path, losses)?;
-                let is_tuple = field.metadata().get(KIND).is_some_and(|kind| kind == TUPLE);
-                if plans.is_empty() && losses.count() == before {
-                    losses.add(path, "a struct without fields is left out");
+                let before = report.lost().len();
+                let plans = Self::of_fields(fields.iter().map(AsRef::as_ref), path, report)?;
+                let kind = field.metadata().get(KIND).map(String::as_str);
+                if kind == Some(ENUM) && is_enum(fields) {
+                    let contents = fields.iter().map(AsRef::as_ref);
+                    let mut plans = Self::of_fields(contents, path, report)?;
+                    plans.retain(|plan| plan.number > 0);
+                    let name = kept(field.name())?;
+                    let is = Is::Enum(Vec::new(), plans);
+                    return Ok(Some(Self { name, number, is, has_nulls: false }));
+                }
+                let is_tuple = kind == Some(TUPLE);
+                if plans.is_empty() && report.lost().len() == before {
+                    report.add(path, "a struct without fields is left out");
                 }
                 match plans.is_empty() {
                     true => None,
@@ -98,11 +109,11 @@ impl Plan {
             DataType::Map(entries, _) => match entries.data_type() {
                 DataType::Struct(fields) if fields.len() == 2 => {
                     let mut fields = fields.iter();
-                    let mut next = |number, losses: &mut Losses| match fields.next() {
-                        Some(field) => Self::of(field, number, path, losses),
+                    let mut next = |number, report: &mut Report| match fields.next() {
+                        Some(field) => Self::of(field, number, path, report),
                         None => Ok(None),
                     };
-                    let found = (next(0, losses)?, next(1, losses)?);
+                    let found = (next(0, report)?, next(1, report)?);
                     match found {
                         (Some(keys), Some(values)) => Some(Is::Map(Box::new((keys, values)))),
                         _ => None,
@@ -110,7 +121,7 @@ impl Plan {
                 }
                 _ => return Err(Error::data("expected keys and values in a map").in_field(path)),
             },
-            other => plain(other, path, losses),
+            other => plain(other, path, report),
         };
         let name = kept(field.name())?;
         Ok(found.map(|is| Self { name, number, is, has_nulls: false }))
@@ -152,6 +163,26 @@ impl Plan {
                     }
                 }
             }
+            Is::Enum(names, plans) => {
+                let Some(array) = array.as_struct_opt() else { return };
+                let variants = array.columns().first().and_then(Variants::of);
+                let Some(variants) = variants else { return };
+                let known: HashSet<_> = names.iter().cloned().collect();
+                names.extend(
+                    variants.names().filter(|name| !known.contains(*name)).map(str::to_owned),
+                );
+                for plan in plans {
+                    if let Some(column) = array.columns().get(plan.number) {
+                        let rows = 0..column.len();
+                        let is_this = rows.map(|row| variants.name(row) == Some(plan.name));
+                        let is_this = is_this.collect::<NullBuffer>();
+                        plan.observe(
+                            column,
+                            NullBuffer::union(Some(&is_this), here.as_ref()).as_ref(),
+                        );
+                    }
+                }
+            }
             Is::Map(plans) => {
                 if let Some(map) = array.as_map_opt() {
                     plans.0.observe(map.keys(), None);
@@ -162,8 +193,43 @@ impl Plan {
     }
 }
 
+/// Whether fields are those of an enum: first the names of the variants.
+fn is_enum(fields: &Fields) -> bool {
+    let is_names = |of: &DataType| match of {
+        DataType::Dictionary(_, values) => **values == DataType::Utf8,
+        _ => false,
+    };
+    fields.first().is_some_and(|names| is_names(names.data_type()))
+}
+
+/// The variants of the rows of an enum.
+pub struct Variants<'a> {
+    keys: Vec<usize>,
+    names: &'a StringArray,
+}
+
+impl<'a> Variants<'a> {
+    /// The variants whose names are in this dictionary.
+    pub fn of(names: &'a ArrayRef) -> Option<Self> {
+        let dictionary = names.as_any_dictionary_opt()?;
+        let names = dictionary.values().as_string_opt::<i32>()?;
+        // Without values, `normalized_keys` would panic.
+        let keys = if names.is_empty() { Vec::new() } else { dictionary.normalized_keys() };
+        Some(Self { keys, names })
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &'a str> + 'a {
+        self.names.iter().flatten()
+    }
+
+    pub fn name(&self, row: usize) -> Option<&'a str> {
+        let key = *self.keys.get(row)?;
+        (key < self.names.len() && self.names.is_valid(key)).then(|| self.names.value(key))
+    }
+}
+
 /// Returns the dtype and shape of a fixed shape tensor. `None` if the field is another list.
-fn shape(field: &Field, size: i32, losses: &mut Losses) -> Result<Option<(DType, Vec<usize>)>> {
+fn shape(field: &Field, size: i32, report: &mut Report) -> Result<Option<(DType, Vec<usize>)>> {
     let DataType::FixedSizeList(item, _) = field.data_type() else { return Ok(None) };
     let is_tensor = field.metadata().get(NAME).is_some_and(|name| name == FIXED_SHAPE_TENSOR);
     let (Some(text), true) = (field.metadata().get(METADATA), is_tensor) else { return Ok(None) };
@@ -179,11 +245,11 @@ fn shape(field: &Field, size: i32, losses: &mut Losses) -> Result<Option<(DType,
     }
     let Some(dtype) = dtype(item.data_type()) else { return Ok(None) };
     if found.has_names {
-        losses.add(field.name(), "the names of its dimensions are left out");
+        report.add(field.name(), "the names of its dimensions are left out");
     }
     let is_identity = |order: &Vec<usize>| order.iter().copied().eq(0..order.len());
     if found.permutation.as_ref().is_some_and(|order| !is_identity(order)) {
-        losses.add(field.name(), "its permutation is left out: dimensions keep their stored order");
+        report.add(field.name(), "its permutation is left out: dimensions keep their stored order");
     }
     Ok(Some((dtype, found.shape)))
 }
@@ -207,7 +273,7 @@ fn dtype(of: &DataType) -> Option<DType> {
 }
 
 /// Plans types that contain no other types. `None` if the type cannot be kept.
-fn plain(of: &DataType, path: &str, losses: &mut Losses) -> Option<Is> {
+fn plain(of: &DataType, path: &str, report: &mut Report) -> Option<Is> {
     match of {
         DataType::Null | DataType::Boolean => {}
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {}
@@ -220,15 +286,15 @@ fn plain(of: &DataType, path: &str, losses: &mut Losses) -> Option<Is> {
         | DataType::Time64(_)
         | DataType::Duration(_) => {
             let path = path.escape_debug();
-            losses.note(format!("`{path}`: {of} becomes plain integers"));
+            report.note(format!("`{path}`: {of} becomes plain integers"));
         }
         DataType::Decimal32(..)
         | DataType::Decimal64(..)
         | DataType::Decimal128(..)
-        | DataType::Decimal256(..) => losses.add(path, format!("{of} becomes f64")),
+        | DataType::Decimal256(..) => report.add(path, format!("{of} becomes f64")),
         of if dtype(of).is_some() => {}
         _ => {
-            losses.add(path, format!("an archive has no type for {of}: the column is left out"));
+            report.add(path, format!("an archive has no type for {of}: the column is left out"));
             return None;
         }
     }

@@ -6,14 +6,20 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, FieldRef};
 use tenarc::{DType, Error, Result};
 
-use super::columns::{Column, Lengths};
-use crate::Losses;
+use crate::columns::{Column, Lengths};
 use crate::extension::{FIXED_SHAPE_TENSOR, FixedShape, METADATA, NAME};
+use crate::named::{Named, Storage, UUID};
+use crate::report::Report;
 
-/// The key of a field's metadata that says what its structs are in an archive. The only text is [`TUPLE`].
+/// The key of a field's metadata that says what its structs are in an archive: [`TUPLE`] or [`ENUM`].
 pub const KIND: &str = "tenarc.kind";
 /// The text under [`KIND`] of structs that are tuples in an archive.
 pub const TUPLE: &str = "tuple";
+/// The text under [`KIND`] of structs that are enums in an archive.
+pub const ENUM: &str = "enum";
+
+/// The name of the field with the names of variants. Underscores are added if a variant has this name.
+const VARIANT: &str = "variant";
 
 /// The type of the rows of a column in all groups.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +36,10 @@ pub enum Type {
     Bytes,
     /// Variants without content, by their names.
     Enum(Vec<String>),
+    /// Variants, of which at least one has content.
+    Variants(Vec<(String, Option<Inner>)>),
+    /// A type that has a name, and the type of the stored rows.
+    Named(Named, Box<Type>),
     List(Box<Inner>),
     /// Lists of one length, whose elements are numbers, bools or such lists.
     Fixed(usize, Box<Inner>),
@@ -68,7 +78,8 @@ impl Inner {
             Column::Bytes(..) => Type::Bytes,
             Column::Optional { column, is_missing, .. } => {
                 let mut inner = Self::of(column);
-                if inner.nullable && !matches!(inner.of, Type::Null) {
+                // A field that is missing becomes null, also beside nulls: serde reads both as `None`.
+                if inner.nullable && !is_missing && !matches!(inner.of, Type::Null) {
                     return lost("options in options, which have two kinds of null");
                 }
                 inner.nullable = true;
@@ -104,10 +115,24 @@ impl Inner {
                 let fields = fields.iter().map(|(name, column)| (name.clone(), Self::of(column)));
                 Type::Struct(fields.collect())
             }
-            Column::Enum { has_content: true, .. } => {
-                return lost("variants with content have no type in Arrow");
+            Column::Enum { variants, .. } => {
+                let variants = variants
+                    .iter()
+                    .map(|(name, column)| (name.clone(), column.as_ref().map(Self::of)));
+                Type::variants(variants.collect())
             }
-            Column::Enum { names, .. } => Type::Enum(names.clone()),
+            Column::Typed { name, parameters, column } => {
+                let mut inner = Self::of(column);
+                let storage = match &**column {
+                    Column::Numbers(dtype, _) => Storage::Number(dtype),
+                    Column::Bytes(Lengths::All(len), _) => Storage::Bytes(Some(*len)),
+                    _ => return inner,
+                };
+                if let Some(named) = Named::of(name, parameters, &storage) {
+                    inner.of = Type::Named(named, Box::new(inner.of));
+                }
+                return inner;
+            }
             Column::Rows => return lost("its rows have different forms"),
             Column::Dict { column, .. } => return Self::of(column),
         })
@@ -138,27 +163,36 @@ impl Inner {
         Self { of: self.of.merged(other.of), nullable, is_missing }
     }
 
-    /// Removes columns that cannot be kept, and adds them to the losses. Returns whether anything is left.
-    pub fn keep(&mut self, path: &str, losses: &mut Losses) -> bool {
+    /// Removes columns that cannot be kept, and adds them to the report. Returns whether anything is left.
+    pub fn keep(&mut self, path: &str, report: &mut Report) -> bool {
         if self.is_missing {
-            losses.note(format!("`{}`: fields that are missing become null", path.escape_debug()));
+            report.note(format!("`{}`: fields that are missing become null", path.escape_debug()));
         }
         match &mut self.of {
             Type::Lost(why) => {
-                losses.add(path, format!("{why}: the column is left out"));
+                report.add(path, format!("{why}: the column is left out"));
                 false
             }
-            Type::List(inner) | Type::Fixed(_, inner) => inner.keep(path, losses),
-            Type::Map(columns) => columns.0.keep(path, losses) && columns.1.keep(path, losses),
+            Type::List(inner) | Type::Fixed(_, inner) => inner.keep(path, report),
+            Type::Map(columns) => columns.0.keep(path, report) && columns.1.keep(path, report),
             Type::Tuple(columns) => {
                 let mut columns = columns.iter_mut().enumerate();
                 columns
-                    .all(|(number, column)| column.keep(&join(path, &number.to_string()), losses))
+                    .all(|(number, column)| column.keep(&join(path, &number.to_string()), report))
+            }
+            Type::Variants(variants) => {
+                for (name, content) in variants {
+                    if content.as_mut().is_some_and(|inner| !inner.keep(&join(path, name), report))
+                    {
+                        *content = None;
+                    }
+                }
+                true
             }
             Type::Struct(fields) => {
-                fields.retain_mut(|(name, column)| column.keep(&join(path, name), losses));
+                fields.retain_mut(|(name, column)| column.keep(&join(path, name), report));
                 if fields.is_empty() {
-                    losses.add(path, "a struct without fields is left out");
+                    report.add(path, "a struct without fields is left out");
                 }
                 !fields.is_empty()
             }
@@ -174,6 +208,8 @@ impl Inner {
                 vec![(NAME, FIXED_SHAPE_TENSOR.to_owned()), (METADATA, shape.write())]
             }
             Type::Tuple(_) => vec![(KIND, TUPLE.to_owned())],
+            Type::Variants(_) => vec![(KIND, ENUM.to_owned())],
+            Type::Named(Named::Uuid, _) => vec![(NAME, UUID.to_owned())],
             _ => Vec::new(),
         };
         let metadata = metadata.into_iter().map(|(key, text)| (key.to_owned(), text));
@@ -202,10 +238,22 @@ impl Inner {
             }
             Type::Text => DataType::Utf8,
             Type::Bytes => DataType::Binary,
-            // The indices are signed, because all readers know those.
-            Type::Enum(_) => {
-                DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
+            Type::Enum(_) => names_type(),
+            Type::Variants(variants) => {
+                let mut name = VARIANT.to_owned();
+                while variants.iter().any(|(other, _)| *other == name) {
+                    name.push('_');
+                }
+                let names = Arc::new(Field::new(name, names_type(), false));
+                let contents = variants.iter().filter_map(|(name, content)| {
+                    let field = content.as_ref()?.field(name);
+                    // Rows of other variants are null.
+                    Some(field.map(|field| Arc::new(field.as_ref().clone().with_nullable(true))))
+                });
+                let fields = std::iter::once(Ok(names)).chain(contents);
+                DataType::Struct(fields.collect::<Result<_>>()?)
             }
+            Type::Named(named, _) => named.data_type(),
             Type::List(inner) => DataType::List(inner.field("item")?),
             Type::Fixed(len, inner) => DataType::FixedSizeList(inner.field("item")?, size(*len)?),
             Type::Tuple(columns) => {
@@ -220,6 +268,11 @@ impl Inner {
             }
         })
     }
+}
+
+/// The type of the names of variants. The indices are signed, because all readers know those.
+fn names_type() -> DataType {
+    DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
 }
 
 /// Returns the field of the entries of a map, with the names that Arrow uses.
@@ -251,6 +304,19 @@ impl Type {
                 a.extend(b.into_iter().filter(|name| !known.contains(name)));
                 Self::Enum(a)
             }
+            (Self::Variants(a), Self::Variants(b)) => Self::variants(merged_variants(a, b)),
+            (Self::Variants(a), Self::Enum(b)) => {
+                Self::variants(merged_variants(a, without_content(b)))
+            }
+            (Self::Enum(a), Self::Variants(b)) => {
+                Self::variants(merged_variants(without_content(a), b))
+            }
+            // Each group is read as its own column says, so the stored rows need no common type.
+            (Self::Named(a, inside), Self::Named(b, other)) if a == b => {
+                Self::Named(a, Box::new(inside.merged(*other)))
+            }
+            (Self::Named(_, inside), of) => inside.merged(of),
+            (of, Self::Named(_, inside)) => of.merged(*inside),
             (Self::Fixed(m, a), Self::Fixed(n, b)) => {
                 let inner = a.merged(*b);
                 Self::list((m == n).then_some(m), inner)
@@ -286,6 +352,14 @@ impl Type {
         }
     }
 
+    /// Makes the type of enums.
+    fn variants(variants: Vec<(String, Option<Inner>)>) -> Self {
+        if variants.iter().any(|(_, content)| content.is_some()) {
+            return Self::Variants(variants);
+        }
+        Self::Enum(variants.into_iter().map(|(name, _)| name).collect())
+    }
+
     pub fn list(len: Option<usize>, inner: Inner) -> Self {
         match (len, inner.lost()) {
             (_, Some(why)) => Self::Lost(why.to_owned()),
@@ -303,7 +377,8 @@ impl Type {
             Self::Tensor(dtype, shape) => format!("{dtype}{shape:?}"),
             Self::Text => "texts".to_owned(),
             Self::Bytes => "byte strings".to_owned(),
-            Self::Enum(_) => "variants".to_owned(),
+            Self::Enum(_) | Self::Variants(_) => "variants".to_owned(),
+            Self::Named(named, _) => named.data_type().to_string(),
             Self::List(_) | Self::Fixed(..) => "sequences".to_owned(),
             Self::Tuple(columns) => format!("tuples of {}", columns.len()),
             Self::Map(_) => "maps".to_owned(),
@@ -311,6 +386,30 @@ impl Type {
             Self::Lost(why) => why.clone(),
         }
     }
+}
+
+fn without_content(names: Vec<String>) -> Vec<(String, Option<Inner>)> {
+    names.into_iter().map(|name| (name, None)).collect()
+}
+
+/// Returns the variants of both enums: those of `a`, then those only `b` has. A variant with content in one of them only can
+/// be null.
+fn merged_variants(
+    mut a: Vec<(String, Option<Inner>)>,
+    b: Vec<(String, Option<Inner>)>,
+) -> Vec<(String, Option<Inner>)> {
+    for (name, content) in b {
+        match a.iter_mut().find(|(known, _)| *known == name) {
+            None => a.push((name, content)),
+            Some((_, found)) => {
+                *found = match (found.take(), content) {
+                    (Some(a), Some(b)) => Some(a.merged(b)),
+                    (a, b) => a.or(b),
+                };
+            }
+        }
+    }
+    a
 }
 
 /// Returns the fields of both structs: those of `a`, then those only `b` has. A field that is not in both can be

@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
+use serde::de::DeserializeOwned;
 use tenarc::archive::Segment;
 use tenarc::inspect::{COLUMNS, Event, Form, Item, Items, Key};
 use tenarc::io::ReadAt;
 use tenarc::tensor::TensorMeta;
-use tenarc::{DType, Error, Result};
+use tenarc::{DType, Error, Result, Value};
 
 /// The most rows of a group (`SPEC.md`, section 7).
 const MAX_ROWS: usize = 1 << 16;
@@ -35,11 +36,17 @@ pub enum Column {
     Tuple(Vec<Column>),
     Map(Lengths, Box<(Column, Column)>),
     Struct(Vec<(String, Column)>),
-    /// Variants: a code for each row, which is an index into the names. `has_content` is whether variants have content.
+    /// Variants: a code for each row, which is an index into the variants. A variant has a name, and a column of the rows
+    /// with its code if it has content.
     Enum {
         codes: Range<usize>,
-        names: Vec<String>,
-        has_content: bool,
+        variants: Vec<(String, Option<Column>)>,
+    },
+    /// Values of a type with this name and these parameters.
+    Typed {
+        name: String,
+        parameters: Vec<Value>,
+        column: Box<Column>,
     },
     /// Rows that do not fit any other kind of column. Each is stored as an item.
     Rows,
@@ -76,7 +83,7 @@ pub fn groups<S: ReadAt + ?Sized>(segment: &Segment<'_, S>) -> Result<Option<Vec
         if item.event == Event::End {
             return Ok(Some(groups));
         }
-        let rows = walk.number(&item)?;
+        let rows: usize = walk.decoded(&item)?;
         if rows > MAX_ROWS {
             let what = format!("a group has {rows} rows, expected at most {MAX_ROWS}");
             return Err(Error::damaged(what).at(item.range.start as u64));
@@ -107,19 +114,14 @@ impl<'m> Walk<'m> {
         self.bytes.get(item.range.clone()).unwrap_or_default()
     }
 
-    fn number(&self, item: &Item<'_>) -> Result<usize> {
-        let number = tenarc::from_slice(self.bytes(item));
-        number.map_err(|error| error.moved_by(item.range.start as u64))
+    fn decoded<T: DeserializeOwned>(&self, item: &Item<'_>) -> Result<T> {
+        let value = tenarc::from_slice(self.bytes(item));
+        value.map_err(|error| error.moved_by(item.range.start as u64))
     }
 
     fn text(&mut self) -> Result<String> {
         let item = self.next()?;
-        self.text_of(&item)
-    }
-
-    fn text_of(&self, item: &Item<'_>) -> Result<String> {
-        let text = tenarc::from_slice(self.bytes(item));
-        text.map_err(|error| error.moved_by(item.range.start as u64))
+        self.decoded(&item)
     }
 
     /// Reads a text, a byte string, or a reference to a byte string.
@@ -143,7 +145,7 @@ impl<'m> Walk<'m> {
         let item = self.next()?;
         Ok(match &item.event {
             Event::Payload(payload) if payload.form == Form::Numbers => Lengths::Each(item.range),
-            _ => Lengths::All(self.number(&item)?),
+            _ => Lengths::All(self.decoded(&item)?),
         })
     }
 
@@ -219,15 +221,30 @@ impl<'m> Walk<'m> {
                 loop {
                     match self.next()? {
                         Item { event: Event::End, .. } => break,
-                        item => names.push(self.text_of(&item)?),
+                        item => names.push(self.decoded(&item)?),
                     }
                 }
-                let has_content = self.next()?.event == Event::Array;
-                if has_content {
-                    self.items.leave()?;
-                    self.items.leave()?;
+                let mut columns = Vec::new();
+                // Without content, the array of the enum ends here.
+                if self.next()?.event == Event::Array {
+                    loop {
+                        match self.next()? {
+                            Item { event: Event::End, .. } => break,
+                            Item { event: Event::Null, .. } => columns.push(None),
+                            item => columns.push(Some(self.column_of(item)?)),
+                        }
+                    }
+                    self.expect(|event| *event == Event::End, "the end of a column")?;
+                    if columns.len() != names.len() {
+                        let what = "columns: an enum has not one entry for each of its variants";
+                        return Err(Error::damaged(what).at(at));
+                    }
                 }
-                return Ok(Column::Enum { codes, names, has_content });
+                columns.resize_with(names.len(), || None);
+                return Ok(Column::Enum {
+                    codes,
+                    variants: names.into_iter().zip(columns).collect(),
+                });
             }
             "rows" => {
                 self.items.leave()?;
@@ -236,15 +253,20 @@ impl<'m> Walk<'m> {
             "dict" => {
                 let codes = self.numbers()?;
                 let item = self.next()?;
-                let count = self.number(&item)?;
+                let count = self.decoded(&item)?;
                 Column::Dict { codes, count, column: Box::new(self.column()?) }
             }
-            // Whatever the type says, the values are those of the column.
             "type" => {
-                self.text()?;
+                let name = self.text()?;
                 self.expect(|event| matches!(event, Event::Array), "an array of parameters")?;
-                self.items.leave()?;
-                self.column()?
+                let mut parameters = Vec::new();
+                loop {
+                    match self.next()? {
+                        Item { event: Event::End, .. } => break,
+                        item => parameters.push(self.decoded(&item)?),
+                    }
+                }
+                Column::Typed { name, parameters, column: Box::new(self.column()?) }
             }
             _ => {
                 let what = format!("columns: unknown kind `{}`", kind.escape_debug());

@@ -1,0 +1,182 @@
+//! The types that columns can name (`SPEC.md`, section 7.2), as types of Arrow.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::Int64Type;
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, Decimal128Array, Decimal256Array, FixedSizeBinaryArray,
+    make_array,
+};
+use arrow_buffer::i256;
+use arrow_schema::{ArrowError, DataType, TimeUnit};
+use tenarc::{DType, Error, Result, Value};
+
+/// The extension type of UUIDs.
+pub const UUID: &str = "arrow.uuid";
+
+/// What the numbers or bytes of a column mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// An empty zone is a clock that is not known.
+    Timestamp(TimeUnit, Arc<str>),
+    Date,
+    Time(TimeUnit),
+    Duration(TimeUnit),
+    Decimal(u8, i8),
+    Uuid,
+}
+
+/// What a column of a named type stores.
+pub enum Storage<'a> {
+    Number(&'a DType),
+    /// Byte strings, of this length if all have it.
+    Bytes(Option<usize>),
+}
+
+impl Named {
+    /// The type of this name. `None` if the name is not known, or the parameters or the column break its rules: then the
+    /// rows are those of the column.
+    pub fn of(name: &str, parameters: &[Value], storage: &Storage<'_>) -> Option<Self> {
+        let named = match (name, parameters) {
+            ("timestamp", [unit, Value::Text(zone)]) => {
+                Self::Timestamp(time_unit(unit)?, zone.as_str().into())
+            }
+            ("date", []) => Self::Date,
+            ("time", [unit]) => Self::Time(time_unit(unit)?),
+            ("duration", [unit]) => Self::Duration(time_unit(unit)?),
+            ("decimal", [Value::Integer(precision), Value::Integer(scale)]) => {
+                let precision =
+                    u8::try_from(*precision).ok().filter(|digits| (1..=76).contains(digits))?;
+                let scale = i8::try_from(*scale)
+                    .ok()
+                    .filter(|scale| i16::from(*scale) <= i16::from(precision))?;
+                Self::Decimal(precision, scale)
+            }
+            ("uuid", []) => Self::Uuid,
+            _ => return None,
+        };
+        let fits = match (&named, storage) {
+            (Self::Uuid, Storage::Bytes(len)) => *len == Some(16),
+            (Self::Decimal(..), Storage::Bytes(len)) => {
+                len.is_some_and(|len| (1..=32).contains(&len))
+            }
+            (Self::Uuid, Storage::Number(_)) | (_, Storage::Bytes(_)) => false,
+            (Self::Date, Storage::Number(dtype)) => fits_i32(dtype),
+            (_, Storage::Number(dtype)) => {
+                fits_i32(dtype) || matches!(dtype, DType::U32 | DType::I64)
+            }
+        };
+        fits.then_some(named)
+    }
+
+    /// The type of the numbers, before they get this type.
+    pub fn number(&self) -> DType {
+        match self {
+            Self::Date | Self::Time(TimeUnit::Second | TimeUnit::Millisecond) => DType::I32,
+            _ => DType::I64,
+        }
+    }
+
+    pub fn data_type(&self) -> DataType {
+        match self {
+            Self::Timestamp(unit, zone) => {
+                DataType::Timestamp(*unit, (!zone.is_empty()).then(|| zone.clone()))
+            }
+            Self::Date => DataType::Date32,
+            Self::Time(unit @ (TimeUnit::Second | TimeUnit::Millisecond)) => {
+                DataType::Time32(*unit)
+            }
+            Self::Time(unit) => DataType::Time64(*unit),
+            Self::Duration(unit) => DataType::Duration(*unit),
+            Self::Decimal(precision @ ..=38, scale) => DataType::Decimal128(*precision, *scale),
+            Self::Decimal(precision, scale) => DataType::Decimal256(*precision, *scale),
+            Self::Uuid => DataType::FixedSizeBinary(16),
+        }
+    }
+
+    /// Gives numbers or byte strings this type.
+    pub fn array(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        match self {
+            Self::Uuid => {
+                let bytes = binary(values)?;
+                let rows = bytes.iter().map(|row| row.unwrap_or(&[0; 16]));
+                let array = FixedSizeBinaryArray::try_from_iter(rows).map_err(damaged);
+                // An array without rows has no length of its own.
+                if values.is_empty() {
+                    Ok(arrow_array::new_empty_array(&self.data_type()))
+                } else {
+                    Ok(Arc::new(array?))
+                }
+            }
+            Self::Decimal(precision, scale) => {
+                let numbers = integers(values)?;
+                Ok(if *precision <= 38 {
+                    let numbers = numbers.into_iter().map(|number| {
+                        number.to_i128().ok_or_else(|| {
+                            Error::data("a decimal has more digits than its precision")
+                        })
+                    });
+                    let array =
+                        Decimal128Array::from_iter_values(numbers.collect::<Result<Vec<_>>>()?);
+                    Arc::new(array.with_precision_and_scale(*precision, *scale).map_err(damaged)?)
+                } else {
+                    let array = Decimal256Array::from_iter_values(numbers);
+                    Arc::new(array.with_precision_and_scale(*precision, *scale).map_err(damaged)?)
+                })
+            }
+            // The numbers are stored in the same way.
+            _ => {
+                let data = values.to_data().into_builder().data_type(self.data_type()).build();
+                Ok(make_array(data.map_err(damaged)?))
+            }
+        }
+    }
+}
+
+fn fits_i32(dtype: &DType) -> bool {
+    matches!(dtype, DType::U8 | DType::I8 | DType::U16 | DType::I16 | DType::I32)
+}
+
+fn time_unit(unit: &Value) -> Option<TimeUnit> {
+    Some(match unit.as_str()? {
+        "s" => TimeUnit::Second,
+        "ms" => TimeUnit::Millisecond,
+        "us" => TimeUnit::Microsecond,
+        "ns" => TimeUnit::Nanosecond,
+        _ => return None,
+    })
+}
+
+fn binary(values: &ArrayRef) -> Result<&BinaryArray> {
+    values.as_binary_opt().ok_or_else(|| Error::damaged("expected byte strings, found numbers"))
+}
+
+/// The integers of decimals: numbers, or big-endian byte strings in two's complement.
+fn integers(values: &ArrayRef) -> Result<Vec<i256>> {
+    if let Some(numbers) = values.as_primitive_opt::<Int64Type>() {
+        return Ok(numbers
+            .values()
+            .iter()
+            .map(|number| i256::from_i128((*number).into()))
+            .collect());
+    }
+    let integer = |row: Option<&[u8]>| {
+        let row = row.unwrap_or_default();
+        let sign = if row.first().is_some_and(|byte| *byte >= 0x80) { 0xff } else { 0 };
+        let mut word = [sign; 32];
+        let start = word.len().saturating_sub(row.len());
+        if let Some(end) = word.get_mut(start..)
+            && end.len() == row.len()
+        {
+            end.copy_from_slice(row);
+        }
+        i256::from_be_bytes(word)
+    };
+    Ok(binary(values)?.iter().map(integer).collect())
+}
+
+#[allow(clippy::needless_pass_by_value)]
+fn damaged(error: ArrowError) -> Error {
+    Error::damaged(error.to_string())
+}

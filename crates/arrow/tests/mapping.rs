@@ -1,0 +1,270 @@
+//! The table of `docs/decisions/arrow.md`, row by row.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Date32Type, Decimal128Type, Float32Type, Int32Type, TimestampMicrosecondType,
+};
+use arrow_array::{Array, RecordBatch, RecordBatchReader};
+use arrow_schema::{DataType, Field, TimeUnit};
+use serde::Serialize;
+use tenarc::value::RawValue;
+use tenarc::{Archive, OArchive, Tensor, Value};
+use tenarc_arrow::ArrowTable;
+
+fn archive<T: Serialize>(values: &[T]) -> Archive<Vec<u8>> {
+    let mut out = OArchive::new(Vec::new()).unwrap();
+    for value in values {
+        out.save_as("t", value).unwrap();
+    }
+    Archive::new(out.finish().unwrap()).unwrap()
+}
+
+fn batches(archive: &Archive<Vec<u8>>) -> Vec<RecordBatch> {
+    let table = ArrowTable::open(archive, "t").unwrap();
+    table.reader().collect::<Result<_, _>>().unwrap()
+}
+
+/// The type of the column with these rows, which must be the field `a`.
+fn field<T: Serialize>(rows: &[T]) -> Field {
+    #[derive(Serialize)]
+    struct Row<'a, T> {
+        a: &'a T,
+    }
+    let rows: Vec<_> = rows.iter().map(|a| Row { a }).collect();
+    let archive = archive(&[rows]);
+    let table = ArrowTable::open(&archive, "t").unwrap();
+    assert!(table.report().is_empty(), "{}", table.report());
+    let schema = table.schema();
+    assert_eq!(table.reader().schema(), *schema);
+    for batch in batches(&archive) {
+        assert_eq!(batch.schema(), *schema);
+    }
+    schema.field(0).clone()
+}
+
+#[test]
+fn each_kind_of_column_has_its_type() {
+    #[derive(Serialize)]
+    enum Level {
+        Low,
+        High,
+    }
+    let of = |field: Field| (field.data_type().clone(), field.is_nullable());
+    assert_eq!(of(field(&[1u8, 2])), (DataType::UInt8, false));
+    assert_eq!(of(field(&[0.5f32])), (DataType::Float32, false));
+    assert_eq!(of(field(&[true, false])), (DataType::Boolean, false));
+    assert_eq!(of(field(&["a", "b"])), (DataType::Utf8, false));
+    assert_eq!(of(field(&["a"; 300])), (DataType::Utf8, false));
+    assert_eq!(of(field(&[(), ()])), (DataType::Null, true));
+    assert_eq!(of(field(&[Some(1u8), None])), (DataType::UInt8, true));
+    let item = |of, nullable| Arc::new(Field::new("item", of, nullable));
+    let list = DataType::List(item(DataType::Int16, false));
+    assert_eq!(of(field(&[vec![1i16], vec![2, 3]])), (list, false));
+    let fixed = DataType::FixedSizeList(item(DataType::Int16, false), 2);
+    assert_eq!(of(field(&[[1i16, 2], [3, 4]])), (fixed, false));
+    let levels = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+    assert_eq!(of(field(&[Level::Low, Level::High])), (levels, false));
+    let found = field(&[(1u8, "x")]);
+    let fields = [Field::new("0", DataType::UInt8, false), Field::new("1", DataType::Utf8, false)];
+    assert_eq!(found.data_type(), &DataType::Struct(fields.into_iter().collect()));
+    assert_eq!(found.metadata().get("tenarc.kind").map(String::as_str), Some("tuple"));
+    let tensors = field(&[Tensor([1f32, 2.0, 3.0, 4.0])]);
+    assert_eq!(tensors.data_type(), &DataType::FixedSizeList(item(DataType::Float32, true), 4));
+    assert_eq!(tensors.metadata()["ARROW:extension:name"], "arrow.fixed_shape_tensor");
+    let map = field(&[BTreeMap::from([(1u32, "one")]), BTreeMap::new()]);
+    assert!(matches!(map.data_type(), DataType::Map(_, false)), "{map:?}");
+}
+
+#[test]
+fn groups_with_other_types_get_the_type_of_both() {
+    #[derive(Serialize)]
+    struct First {
+        a: u8,
+    }
+    #[derive(Serialize)]
+    struct Second {
+        a: i32,
+        b: Option<&'static str>,
+    }
+    let mut out = OArchive::new(Vec::new()).unwrap();
+    out.save_as("t", &vec![First { a: 200 }]).unwrap();
+    out.save_as("t", &vec![Second { a: -1, b: Some("x") }, Second { a: 2, b: None }]).unwrap();
+    let archive = Archive::new(out.finish().unwrap()).unwrap();
+    let table = ArrowTable::open(&archive, "t").unwrap();
+    assert_eq!((table.rows(), table.segments(), table.name()), (3, 2, Some("t")));
+    let columns: Vec<_> = table.schema().fields().iter().map(|field| field.data_type()).collect();
+    assert_eq!(columns, [&DataType::Int32, &DataType::Utf8]);
+    let [first, second] = &batches(&archive)[..] else { panic!("two batches") };
+    assert_eq!(first.column(0).as_primitive::<Int32Type>().values(), &[200]);
+    assert_eq!(first.column(1).null_count(), 1);
+    assert_eq!(second.column(1).as_string::<i32>().value(0), "x");
+}
+
+#[test]
+fn enums_with_data_are_structs_of_a_name_and_nullable_variants() {
+    #[derive(Serialize)]
+    enum Event {
+        Close,
+        Click { x: f32 },
+    }
+    let rows: [&[Event]; 2] =
+        [&[Event::Close], &[Event::Click { x: 0.5 }, Event::Close, Event::Click { x: 1.5 }]];
+    let mut out = OArchive::new(Vec::new()).unwrap();
+    for events in rows {
+        #[derive(Serialize)]
+        struct Row<'a> {
+            event: &'a Event,
+        }
+        let rows: Vec<_> = events.iter().map(|event| Row { event }).collect();
+        out.save_as("t", &rows).unwrap();
+    }
+    let archive = Archive::new(out.finish().unwrap()).unwrap();
+    let [first, second] = &batches(&archive)[..] else { panic!("two batches") };
+    let names = |batch: &RecordBatch| {
+        let names = batch.column(0).as_struct().column(0).clone();
+        assert_eq!(names.null_count(), 0);
+        let names = names.as_dictionary::<Int32Type>();
+        let texts = names.values().as_string::<i32>();
+        names
+            .keys()
+            .values()
+            .iter()
+            .map(|&key| texts.value(usize::try_from(key).unwrap()).to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(first), ["Close"]);
+    assert_eq!(names(second), ["Click", "Close", "Click"]);
+    assert_eq!(first.column(0).as_struct().column(1).null_count(), 1);
+    let clicks = second.column(0).as_struct().column_by_name("Click").unwrap();
+    assert_eq!((0..3).map(|row| clicks.is_valid(row)).collect::<Vec<_>>(), [true, false, true]);
+    let x = clicks.as_struct().column_by_name("x").unwrap().as_primitive::<Float32Type>();
+    assert_eq!((x.value(0), x.value(2)), (0.5, 1.5));
+}
+
+/// An archive whose value `t` is a group of these rows and columns.
+fn planted(rows: u64, columns: &Value) -> Archive<Vec<u8>> {
+    let groups = Value::Array(vec![Value::from(rows), columns.clone()]);
+    let item = tenarc::to_vec(&Value::Tag(0x5443_4f4c, Box::new(groups))).unwrap();
+    let item: Box<RawValue> = tenarc::from_slice(&item).unwrap();
+    archive(&[item])
+}
+
+/// A column of the named type `name`.
+fn typed(name: &str, parameters: &[Value], column: Value) -> Value {
+    let parameters = Value::Array(parameters.to_vec());
+    Value::Array(vec!["type".into(), name.into(), parameters, column])
+}
+
+fn numbers<A: tenarc::tensor::Element>(numbers: Vec<A>) -> Value {
+    Value::Numbers(Box::new(numbers.into()))
+}
+
+fn bytes(len: u64, all: &[u8]) -> Value {
+    Value::Array(vec!["bytes".into(), len.into(), Value::Bytes(all.to_vec())])
+}
+
+#[test]
+fn values_of_a_type_are_those_of_arrow() {
+    let units = [
+        ("s", TimeUnit::Second),
+        ("ms", TimeUnit::Millisecond),
+        ("us", TimeUnit::Microsecond),
+        ("ns", TimeUnit::Nanosecond),
+    ];
+    let one = |name: &str, parameters: &[Value], column: Value| {
+        let rows = Value::Map(vec![("a".into(), typed(name, parameters, column))]);
+        let archive = planted(2, &rows);
+        let table = ArrowTable::open(&archive, "t").unwrap();
+        let of = table.schema().field(0).data_type().clone();
+        let batch = batches(&archive).remove(0);
+        assert_eq!(batch.column(0).len(), 2);
+        (of, batch.column(0).clone())
+    };
+    for (name, unit) in units {
+        let parameters = |zone: &str| [Value::from(name), Value::from(zone)];
+        let stored = || numbers(vec![1i64 << 40, -7]);
+        let (of, _) = one("timestamp", &parameters("Europe/Berlin"), stored());
+        assert_eq!(of, DataType::Timestamp(unit, Some("Europe/Berlin".into())));
+        assert_eq!(one("timestamp", &parameters(""), stored()).0, DataType::Timestamp(unit, None));
+        assert_eq!(one("duration", &[name.into()], stored()).0, DataType::Duration(unit));
+        let time = one("time", &[name.into()], numbers(vec![3i32, 7])).0;
+        let is_short = matches!(unit, TimeUnit::Second | TimeUnit::Millisecond);
+        assert_eq!(time, if is_short { DataType::Time32(unit) } else { DataType::Time64(unit) });
+    }
+    // In a narrower type, as messages store it.
+    let (_, found) = one("timestamp", &["us".into(), "".into()], numbers(vec![200u8, 3]));
+    assert_eq!(found.as_primitive::<TimestampMicrosecondType>().values(), &[200, 3]);
+    let (of, found) = one("date", &[], numbers(vec![20_783i16, -1]));
+    assert_eq!(of, DataType::Date32);
+    assert_eq!(found.as_primitive::<Date32Type>().values(), &[20_783, -1]);
+    let decimal = [Value::from(5), Value::from(2)];
+    let (of, found) = one("decimal", &decimal, numbers(vec![12_345i64, -1]));
+    assert_eq!(of, DataType::Decimal128(5, 2));
+    assert_eq!(found.as_primitive::<Decimal128Type>().values(), &[12_345, -1]);
+    let (of, found) = one("decimal", &decimal, bytes(3, &[0, 1, 0, 0xff, 0xff, 0xfe]));
+    assert_eq!(of, DataType::Decimal128(5, 2));
+    assert_eq!(found.as_primitive::<Decimal128Type>().values(), &[256, -2]);
+    let wide = [Value::from(76), Value::from(-3)];
+    assert_eq!(one("decimal", &wide, bytes(32, &[1; 64])).0, DataType::Decimal256(76, -3));
+    let (of, found) = one("uuid", &[], bytes(16, &(0..32).collect::<Vec<_>>()));
+    assert_eq!(of, DataType::FixedSizeBinary(16));
+    assert_eq!(found.as_fixed_size_binary().value(1)[0], 16);
+}
+
+#[test]
+fn what_breaks_the_rules_of_a_type_has_no_type() {
+    let of = |name: &str, parameters: &[Value], column: Value| {
+        let rows = Value::Map(vec![("a".into(), typed(name, parameters, column))]);
+        let archive = planted(2, &rows);
+        batches(&archive).remove(0).column(0).data_type().clone()
+    };
+    let stored = || numbers(vec![1u64, 2]);
+    assert_eq!(of("date", &[], stored()), DataType::UInt64);
+    assert_eq!(of("timestamp", &["us".into(), "".into()], stored()), DataType::UInt64);
+    assert_eq!(
+        of("timestamp", &["min".into(), "".into()], numbers(vec![1i64, 2])),
+        DataType::Int64
+    );
+    assert_eq!(of("uuid", &[], bytes(15, &[0; 30])), DataType::Binary);
+    assert_eq!(of("decimal", &[77.into(), 0.into()], numbers(vec![1i64, 2])), DataType::Int64);
+    assert_eq!(of("example.com/money", &[], numbers(vec![1i64, 2])), DataType::Int64);
+}
+
+#[test]
+fn chosen_columns_are_read_alone() {
+    #[derive(Serialize)]
+    struct Row {
+        id: u32,
+        mixed: Value,
+        name: String,
+    }
+    let row = |id: u32| Row {
+        id,
+        mixed: if id.is_multiple_of(2) { Value::from(1) } else { Value::from("x") },
+        name: format!("n{id}"),
+    };
+    let archive = archive(&[(0..100).map(row).collect::<Vec<_>>()]);
+    let table = ArrowTable::open(&archive, "t").unwrap();
+    assert_eq!(table.report().lost()[0].0, "mixed");
+    let chosen = table.with_columns(&["name", "id"]).unwrap();
+    assert!(chosen.report().is_empty());
+    let batch = chosen.reader().next().unwrap().unwrap();
+    assert_eq!(batch.schema().field(0).name(), "name");
+    assert_eq!(batch.num_columns(), 2);
+    for (name, expected) in [("mixed", "cannot be kept"), ("other", "no such column")] {
+        let table = ArrowTable::open(&archive, "t").unwrap();
+        let error = table.with_columns(&[name]).unwrap_err().to_string();
+        assert!(error.contains(expected) && error.contains(name), "{error}");
+    }
+}
+
+#[test]
+fn rows_that_are_no_structs_are_one_column() {
+    let archive = archive(&[vec!["a", "b"]]);
+    let table = ArrowTable::open(&archive, "t").unwrap();
+    assert_eq!(table.schema().field(0).name(), "value");
+    assert_eq!(batches(&archive)[0].column(0).as_string::<i32>().value(1), "b");
+}
