@@ -13,6 +13,7 @@ use crate::io::compressed::Precompressed;
 use crate::mem::Lent;
 use crate::mem::shared_bytes::SharedBytes;
 use crate::meta::TensorMeta;
+use crate::type_name::TypeName;
 
 /// The names of the newtypes. No other type has a name that starts with `$`.
 pub mod name {
@@ -22,6 +23,8 @@ pub mod name {
     /// offered.
     pub const WHOLE_TENSOR: &str = "$tenarc::WholeTensor";
     pub const NUMBERS: &str = "$tenarc::value::Numbers";
+    /// A value of a type that has a name: see [`Slot::Type`](super::Slot::Type).
+    pub const TYPED: &str = "$tenarc::types::Typed";
     pub const TAGGED: &str = "$tenarc::Tagged";
     pub const SIMPLE: &str = "$tenarc::Simple";
     pub const RAW: &str = "$tenarc::value::RawValue";
@@ -59,6 +62,8 @@ pub enum Slot {
     StoredBlocks,
     /// For the serializer: the number of the tag or simple value in the newtype.
     Number(u64),
+    /// For the serializer: the type of the value in the newtype.
+    Type(TypeName),
     /// For the serializer: the newtype contains the bytes of one encoded item.
     Raw,
     /// For the serializer: the newtype is one encoded item in pieces. The item has up to `levels` levels of nesting.

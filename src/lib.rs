@@ -149,6 +149,8 @@ mod soft;
 mod steps;
 mod strided;
 pub mod tensor;
+mod type_name;
+pub mod types;
 pub mod value;
 mod wire;
 

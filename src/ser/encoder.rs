@@ -15,16 +15,19 @@ use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
 use crate::io::compressed::Precompressed;
 use crate::io::input::Input;
+use crate::io::sink::Memory;
 use crate::io::source::reserve;
 use crate::meta::TensorMeta;
 use crate::options::Limits;
 use crate::serde_model::{Capture, PutWhole, blocks, stored_blocks};
+use crate::type_name::TypeName;
 use crate::value::{self, Value};
 use crate::wire::buffer_sink::{BufferSink, Wanted};
 use crate::wire::encoded;
 use crate::wire::items::{self, ArrayHead, Plain};
 use crate::wire::reader::{Reader, only_in_messages};
-use crate::wire::writer::Writer;
+use crate::wire::type_item::null_of_type;
+use crate::wire::writer::{ToWrite, Writer, WriterTo};
 use crate::wire::{head, strict, tag};
 
 impl Writer<'_> {
@@ -66,6 +69,7 @@ impl Writer<'_> {
                 self.typed_array_head(&meta.dtype, len)?;
                 self.blocks(len, value)
             }
+            (name::TYPED, Slot::Type(of)) => self.typed(&of, &value),
             (name::SIMPLE, Slot::Number(number)) => {
                 match number {
                     22 | 23 => self.mark_some()?,
@@ -157,6 +161,28 @@ impl Writer<'_> {
         value.serialize(&mut *self)?;
         self.context.depth += 1;
         Ok(())
+    }
+
+    /// Writes a value of a type with a name.
+    #[inline(never)]
+    fn typed(&mut self, of: &TypeName, value: &dyn ToWrite) -> Result<()> {
+        // The tag and the array.
+        self.enter(2)?;
+        self.head(head::TAG, tag::TYPE)?;
+        self.head(head::ARRAY, 3)?;
+        self.type_name(of)?;
+        let before = self.position();
+        value.write(self)?;
+        // Only an item of one byte can be null. Whether it is, only its writer knows.
+        if self.position() == before + 1 {
+            let mut item =
+                WriterTo::to(Vec::new(), Memory::growing(), self.context.options.of_part());
+            value.write(item.writer())?;
+            if matches!(*item.take_buffer(), [head::NULL | head::UNDEFINED]) {
+                return Err(null_of_type());
+            }
+        }
+        self.leave(2)
     }
 
     /// Writes what a tag of tensors, packed sequences or columns means around this content. In metadata, there is one

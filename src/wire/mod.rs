@@ -13,6 +13,7 @@ pub mod strict;
 pub mod strings;
 pub mod tag;
 pub mod tensor;
+pub mod type_item;
 mod typed;
 pub mod walk;
 pub mod writer;

@@ -26,3 +26,4 @@ mod typed;
 mod types;
 mod widths;
 mod written;
+mod written_types;

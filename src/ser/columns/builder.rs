@@ -3,6 +3,7 @@
 use super::bytes::Bytes;
 use crate::meta::TensorMeta;
 use crate::ser::kind::Kind;
+use crate::type_name::TypeName;
 
 /// Longer tensors are not copied into columns.
 pub const SMALL_TENSOR: usize = 16 << 10;
@@ -27,6 +28,7 @@ pub enum ColumnBuilder {
     Tuple(Box<TupleBuilder>),
     Struct(Box<StructBuilder>),
     Enum(Box<EnumBuilder>),
+    Typed(Box<TypedBuilder>),
     /// Encoded items, for values that fit into none of the other columns.
     Items(ItemsBuilder),
     /// A column that got a value which does not fit into it: see [`ColumnBuilder::settle`].
@@ -112,6 +114,12 @@ pub struct EnumBuilder {
     pub by_index: Vec<u16>,
     /// Whether a variant had another name or form than before, or there were too many variants: see [`ColumnBuilder::settle`].
     pub is_misfit: bool,
+}
+
+/// Values of a type with a name.
+pub struct TypedBuilder {
+    pub of: TypeName,
+    pub node: ColumnBuilder,
 }
 
 pub struct VariantBuilder {
@@ -263,6 +271,7 @@ impl ColumnBuilder {
                 items.ends.truncate(rows);
                 items.bytes.truncate(items.ends.last().copied().unwrap_or(0));
             }
+            Self::Typed(typed) => typed.node.truncate(rows),
             Self::Misfit(node) => node.truncate(rows),
         }
     }
@@ -325,6 +334,7 @@ impl ColumnBuilder {
                 columns.is_misfit
                     || columns.variants.iter().any(|variant| variant.node.has_misfit())
             }
+            Self::Typed(typed) => typed.node.has_misfit(),
             _ => false,
         }
     }
@@ -347,6 +357,8 @@ impl ColumnBuilder {
                         variant.form == VariantForm::Fields && variant.node.is_misfit()
                     })
             }
+            // Each item then has its type.
+            Self::Typed(typed) => typed.node.has_misfit(),
             _ => false,
         }
     }
@@ -392,6 +404,7 @@ impl ColumnBuilder {
             Self::Struct(columns) => columns.rows,
             Self::Enum(columns) => columns.codes.len() / size_of::<u16>(),
             Self::Items(items) => items.ends.len(),
+            Self::Typed(typed) => typed.node.rows(),
             Self::Misfit(node) => node.rows(),
         }
     }
@@ -416,6 +429,7 @@ impl ColumnBuilder {
                 columns.codes.len() + sizes.sum::<usize>()
             }
             Self::Items(items) => size_of_val(&*items.ends) + items.bytes.len(),
+            Self::Typed(typed) => typed.node.size(),
             Self::Misfit(node) => node.size(),
         }
     }
@@ -441,6 +455,7 @@ impl ColumnBuilder {
                 Self::Tuple(tuple) => tuple.nodes.iter().any(|node| node.any(is)),
                 Self::Struct(columns) => columns.fields.iter().any(|field| field.node.any(is)),
                 Self::Enum(columns) => columns.variants.iter().any(|variant| variant.node.any(is)),
+                Self::Typed(typed) => typed.node.any(is),
                 _ => false,
             }
     }

@@ -71,6 +71,15 @@ pub fn column(writer: &mut Writer<'_>, node: &ColumnBuilder, rows: usize) -> Res
         }
         ColumnBuilder::Tuple(tuple) => return column_of_tuples(writer, tuple, rows),
         ColumnBuilder::Enum(columns) => column_of_enums(writer, columns)?,
+        ColumnBuilder::Typed(typed) => {
+            kind(writer, "type", 3)?;
+            writer.type_name(&typed.of)?;
+            match &typed.node {
+                // A dict would have no type: the table of types asks for plain byte strings.
+                ColumnBuilder::Strings(strings) => plain_strings(writer, strings)?,
+                node => column(writer, node, rows)?,
+            }
+        }
         ColumnBuilder::Items(items) => column_of_items(writer, items)?,
     }
     writer.leave(1)

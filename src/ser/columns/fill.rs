@@ -12,6 +12,7 @@ use serde::Serialize;
 use self::row::RowSerializer;
 use super::builder::{
     ColumnBuilder, ItemsBuilder, NumbersBuilder, SMALL_TENSOR, StringsBuilder, TensorsBuilder,
+    TypedBuilder,
 };
 use super::bytes::Bytes;
 use crate::error::Result;
@@ -21,6 +22,8 @@ use crate::options::EncodeOptions;
 use crate::ser::kind::Primitive;
 use crate::ser::look::{Leaf, is_text, leaf};
 use crate::serde_model::blocks;
+use crate::type_name::TypeName;
+use crate::wire::type_item::null_of_type;
 use crate::wire::writer::{ToWrite, WriterTo};
 
 pub use self::row::At;
@@ -127,6 +130,24 @@ impl ColumnBuilder {
             Self::Numbers(numbers) if numbers.kind == number.kind() => {
                 number.append(&mut numbers.bytes);
                 Ok(())
+            }
+            node => Err(node.misfit()),
+        }
+    }
+
+    /// Adds a value of a type with a name.
+    #[inline(never)]
+    fn typed(&mut self, of: &TypeName, value: &dyn Put, at: At) -> Result<()> {
+        if self.is_new() {
+            *self = Self::Typed(Box::new(TypedBuilder { of: of.clone(), node: Self::Empty }));
+        }
+        match self {
+            Self::Typed(typed) if typed.of == *of => {
+                typed.node.put_any(value, at.below())?;
+                match &typed.node {
+                    Self::Unit(_) | Self::Optional(_) => Err(null_of_type()),
+                    _ => Ok(()),
+                }
             }
             node => Err(node.misfit()),
         }

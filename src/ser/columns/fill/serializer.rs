@@ -142,6 +142,7 @@ impl<'a, 'o> Serializer for RowSerializer<'a, 'o> {
         }
         match (name, handoff::take()) {
             (name::TENSOR, Slot::Outgoing(meta, len)) => self.node.tensor(&meta, len, value),
+            (name::TYPED, Slot::Type(of)) => self.node.typed(&of, &value, self.at),
             (name::COLUMNS, _) => value.serialize(self),
             _ => Err(self.node.misfit()),
         }

@@ -1,0 +1,32 @@
+//! Writes the names of types (`SPEC.md`, section 7.2).
+
+use super::head;
+use super::writer::Writer;
+use crate::error::{Error, Result};
+use crate::type_name::{Parameter, TypeName};
+
+impl Writer<'_> {
+    /// Writes the name of a type and its parameters: the first two items of its array.
+    pub fn type_name(&mut self, of: &TypeName) -> Result<()> {
+        self.text(of.name())?;
+        self.room(1)?;
+        self.head(head::ARRAY, of.parameters().len() as u64)?;
+        for parameter in of.parameters() {
+            match parameter {
+                Parameter::Integer(number) if *number < 0 => {
+                    self.head(head::NEGATIVE, (!number).cast_unsigned())?;
+                }
+                Parameter::Integer(number) => self.head(head::UNSIGNED, number.cast_unsigned())?,
+                Parameter::Text(text) => self.text(text)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+pub fn null_of_type() -> Error {
+    Error::data(
+        "a value of a type is null: a value that can be missing is an option around the type",
+    )
+}
