@@ -5,10 +5,12 @@ use serde::{Deserialize, Serialize, Serializer};
 use tenarc::types::{Parameter, TimeUnit, TypeName, Typed};
 use tenarc::{Archive, OArchive, Value, diag};
 
+#[allow(clippy::trivially_copy_pass_by_ref)]
 fn day<S: Serializer>(days: &i32, serializer: S) -> Result<S::Ok, S::Error> {
     Typed::new(&TypeName::date(), days).serialize(serializer)
 }
 
+#[allow(clippy::ref_option)]
 fn time<S: Serializer>(time: &Option<i64>, serializer: S) -> Result<S::Ok, S::Error> {
     let of = TypeName::timestamp(TimeUnit::Microsecond, "Europe/Berlin").unwrap();
     time.as_ref().map(|time| Typed::new(&of, time)).serialize(serializer)

@@ -4,21 +4,22 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    ArrowPrimitiveType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type,
-};
 use arrow_array::{
     Array, ArrayRef, BinaryArray, BinaryViewArray, BooleanArray, FixedSizeBinaryArray,
     LargeBinaryArray, LargeStringArray, StringArray, StringViewArray,
 };
-use arrow_buffer::{ArrowNativeType, BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer, i256};
 use arrow_schema::DataType;
 use half::f16;
 use tenarc::tensor::{DynView, Order};
+use tenarc::types::TypeName;
 use tenarc::{DType, Error, Result, Tensor};
 
 use crate::names::kept;
 use crate::plan::{Is, Plan, Variants};
+
+/// The most digits of decimals that are stored as integers of 64 bits.
+const SHORT_DECIMAL: u8 = 18;
 
 /// A column, with its nulls.
 pub struct Cells {
@@ -42,7 +43,9 @@ pub enum Kind {
     F16(ScalarBuffer<f16>),
     F32(ScalarBuffer<f32>),
     F64(ScalarBuffer<f64>),
-    Decimals(Vec<f64>),
+    /// Byte strings of this length.
+    Words(usize, Vec<u8>),
+    Typed(TypeName, Box<Kind>),
     Texts(Texts),
     Bytes(Bytes),
     List(Cuts, Box<Cells>),
@@ -168,6 +171,7 @@ impl Kind {
         let other = || other_type(plan.name);
         Ok(match &plan.is {
             Is::Plain => Self::plain(array)?,
+            Is::Typed(of) => Self::Typed(of.clone(), Box::new(Self::plain(array)?)),
             Is::List(items) => match (array.as_list_opt::<i32>(), array.as_list_opt::<i64>()) {
                 (Some(list), _) => Self::List(
                     Cuts::Small(list.offsets().clone()),
@@ -265,10 +269,36 @@ impl Kind {
             DataType::Float16 => Self::F16(numbers(array)?),
             DataType::Float32 => Self::F32(numbers(array)?),
             DataType::Float64 => Self::F64(numbers(array)?),
-            DataType::Decimal32(..) => Self::Decimals(decimals::<Decimal32Type>(array)?),
-            DataType::Decimal64(..) => Self::Decimals(decimals::<Decimal64Type>(array)?),
-            DataType::Decimal128(..) => Self::Decimals(decimals::<Decimal128Type>(array)?),
-            DataType::Decimal256(..) => Self::Decimals(decimals::<Decimal256Type>(array)?),
+            DataType::Decimal32(..) => {
+                let numbers =
+                    numbers::<i32>(array)?.iter().map(|number| i64::from(*number)).collect();
+                Self::I64(numbers)
+            }
+            DataType::Decimal64(..) => Self::I64(numbers(array)?),
+            DataType::Decimal128(precision, _) if *precision <= SHORT_DECIMAL => {
+                let short = |(row, number): (usize, &i128)| match i64::try_from(*number) {
+                    Ok(number) => Ok(number),
+                    // Nothing is said about what is in the place of a null.
+                    Err(_) if array.is_null(row) => Ok(0),
+                    Err(_) => Err(Error::data("a decimal has more digits than its precision")),
+                };
+                let numbers = numbers::<i128>(array)?;
+                Self::I64(numbers.iter().enumerate().map(short).collect::<Result<_>>()?)
+            }
+            DataType::Decimal128(..) => {
+                let words = numbers::<i128>(array)?
+                    .iter()
+                    .flat_map(|number| number.to_be_bytes())
+                    .collect();
+                Self::Words(16, words)
+            }
+            DataType::Decimal256(..) => {
+                let words = numbers::<i256>(array)?
+                    .iter()
+                    .flat_map(|number| number.to_be_bytes())
+                    .collect();
+                Self::Words(32, words)
+            }
             DataType::Utf8 => Self::Texts(Texts::Small(cloned!(array.as_string_opt()))),
             DataType::LargeUtf8 => Self::Texts(Texts::Large(cloned!(array.as_string_opt()))),
             DataType::Utf8View => Self::Texts(Texts::View(cloned!(array.as_string_view_opt()))),
@@ -288,20 +318,6 @@ fn numbers<T: ArrowNativeType>(array: &ArrayRef) -> Result<ScalarBuffer<T>> {
     let data = array.to_data();
     let buffer = data.buffers().first().ok_or_else(|| other_type(""))?;
     Ok(ScalarBuffer::new(buffer.clone(), data.offset(), data.len()))
-}
-
-/// Converts each decimal to the nearest `f64`.
-fn decimals<T: ArrowPrimitiveType + arrow_array::types::DecimalType>(
-    array: &ArrayRef,
-) -> Result<Vec<f64>> {
-    let array = array.as_primitive_opt::<T>().ok_or_else(|| other_type(""))?;
-    let number = |row| {
-        if array.is_null(row) {
-            return Ok(0.0);
-        }
-        array.value_as_string(row).parse().map_err(|_| other_type(""))
-    };
-    (0..array.len()).map(number).collect()
 }
 
 /// Returns the elements of tensors as little-endian bytes.

@@ -12,6 +12,9 @@ pub const METADATA: &str = "ARROW:extension:metadata";
 /// The extension type of a list of fixed size that holds a tensor in each row.
 pub const FIXED_SHAPE_TENSOR: &str = "arrow.fixed_shape_tensor";
 
+/// The extension type of byte strings of 16 bytes that are UUIDs.
+pub const UUID: &str = "arrow.uuid";
+
 /// The extension type of bools that take a byte each.
 pub const BOOL8: &str = "arrow.bool8";
 

@@ -12,9 +12,6 @@ use arrow_buffer::i256;
 use arrow_schema::{ArrowError, DataType, TimeUnit};
 use tenarc::{DType, Error, Result, Value};
 
-/// The extension type of UUIDs.
-pub const UUID: &str = "arrow.uuid";
-
 /// What the numbers or bytes of a column mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Named {

@@ -6,9 +6,10 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, StringArray};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, Fields};
+use tenarc::types::{TimeUnit, TypeName};
 use tenarc::{DType, Error, Result};
 
-use crate::extension::{FIXED_SHAPE_TENSOR, FixedShape, METADATA, NAME};
+use crate::extension::{FIXED_SHAPE_TENSOR, FixedShape, METADATA, NAME, UUID};
 use crate::names::kept;
 use crate::report::Report;
 use crate::schema::{ENUM, KIND, TUPLE, join};
@@ -28,6 +29,8 @@ pub struct Plan {
 pub enum Is {
     /// Nulls, bools, numbers, texts or bytes.
     Plain,
+    /// Values of a type that has a name.
+    Typed(TypeName),
     /// Lists of any length.
     List(Box<Plan>),
     /// Lists of one length.
@@ -65,6 +68,12 @@ impl Plan {
     /// Plans a field. `None` if it cannot be kept.
     fn of(field: &Field, number: usize, path: &str, report: &mut Report) -> Result<Option<Self>> {
         let extension = field.metadata().get(NAME).map(String::as_str);
+        let is_uuid =
+            extension == Some(UUID) && *field.data_type() == DataType::FixedSizeBinary(16);
+        if is_uuid {
+            let is = Is::Typed(TypeName::uuid());
+            return Ok(Some(Self { name: kept(field.name())?, number, is, has_nulls: false }));
+        }
         if let Some(extension) = extension.filter(|name| *name != FIXED_SHAPE_TENSOR) {
             let (path, extension) = (path.escape_debug(), extension.escape_debug());
             report.note(format!("`{path}`: the extension type {extension} is left out"));
@@ -138,7 +147,7 @@ impl Plan {
         let count = |nulls: Option<&NullBuffer>| nulls.map_or(0, NullBuffer::null_count);
         self.has_nulls |= own.is_some() && count(here.as_ref()) > count(valid);
         match &mut self.is {
-            Is::Plain | Is::Dictionary(_) => {}
+            Is::Plain | Is::Typed(_) | Is::Dictionary(_) => {}
             Is::List(items) => match array.as_list_opt::<i32>() {
                 Some(list) => items.observe(list.values(), None),
                 None => {
@@ -272,26 +281,44 @@ fn dtype(of: &DataType) -> Option<DType> {
     })
 }
 
+/// The name of a type of Arrow that numbers or byte strings have.
+fn type_name(of: &DataType) -> Option<TypeName> {
+    let unit = |unit: &arrow_schema::TimeUnit| match unit {
+        arrow_schema::TimeUnit::Second => TimeUnit::Second,
+        arrow_schema::TimeUnit::Millisecond => TimeUnit::Millisecond,
+        arrow_schema::TimeUnit::Microsecond => TimeUnit::Microsecond,
+        arrow_schema::TimeUnit::Nanosecond => TimeUnit::Nanosecond,
+    };
+    match of {
+        // A zone of more than 64 bytes is none.
+        DataType::Timestamp(of, zone) => {
+            TypeName::timestamp(unit(of), zone.as_deref().unwrap_or_default()).ok()
+        }
+        DataType::Date32 => Some(TypeName::date()),
+        DataType::Time32(of) | DataType::Time64(of) => Some(TypeName::time(unit(of))),
+        DataType::Duration(of) => Some(TypeName::duration(unit(of))),
+        DataType::Decimal32(precision, scale)
+        | DataType::Decimal64(precision, scale)
+        | DataType::Decimal128(precision, scale)
+        | DataType::Decimal256(precision, scale) => TypeName::decimal(*precision, *scale).ok(),
+        _ => None,
+    }
+}
+
 /// Plans types that contain no other types. `None` if the type cannot be kept.
 fn plain(of: &DataType, path: &str, report: &mut Report) -> Option<Is> {
+    if let Some(name) = type_name(of) {
+        return Some(Is::Typed(name));
+    }
     match of {
         DataType::Null | DataType::Boolean => {}
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {}
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {}
         DataType::FixedSizeBinary(_) => {}
-        DataType::Timestamp(..)
-        | DataType::Date32
-        | DataType::Date64
-        | DataType::Time32(_)
-        | DataType::Time64(_)
-        | DataType::Duration(_) => {
+        DataType::Date64 => {
             let path = path.escape_debug();
             report.note(format!("`{path}`: {of} becomes plain integers"));
         }
-        DataType::Decimal32(..)
-        | DataType::Decimal64(..)
-        | DataType::Decimal128(..)
-        | DataType::Decimal256(..) => report.add(path, format!("{of} becomes f64")),
         of if dtype(of).is_some() => {}
         _ => {
             report.add(path, format!("an archive has no type for {of}: the column is left out"));

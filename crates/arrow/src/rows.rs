@@ -10,6 +10,7 @@ use serde::ser::{
 };
 use tenarc::Result;
 use tenarc::de::Limits;
+use tenarc::types::Typed;
 
 use crate::cells::{Cells, Field, Kind};
 use crate::plan::Plan;
@@ -150,6 +151,7 @@ impl Serialize for Value<'_> {
         left.take(match self.kind {
             Kind::Texts(texts) => texts.get(row).len(),
             Kind::Bytes(bytes) => bytes.get(row).len(),
+            Kind::Words(len, _) => *len,
             Kind::Tensors(tensors) => tensors.row_len(),
             _ => 0,
         })?;
@@ -178,7 +180,13 @@ impl Serialize for Value<'_> {
             },
             Kind::F32(values) => number!(values, serialize_f32),
             Kind::F64(values) => number!(values, serialize_f64),
-            Kind::Decimals(values) => number!(values, serialize_f64),
+            Kind::Words(len, bytes) => match bytes.chunks_exact(*len).nth(row) {
+                Some(word) => serializer.serialize_bytes(word),
+                None => Err(no_row()),
+            },
+            Kind::Typed(of, kind) => {
+                Typed::new(of, &Value { kind, row, left }).serialize(serializer)
+            }
             Kind::Texts(texts) => serializer.serialize_str(texts.get(row)),
             Kind::Bytes(bytes) => serializer.serialize_bytes(bytes.get(row)),
             Kind::List(cuts, cells) => {
@@ -213,10 +221,10 @@ impl Serialize for Value<'_> {
             }
             Kind::Enum(codes, variants, contents) => {
                 let code = codes.get(row).copied().unwrap_or(usize::MAX);
-                let Some(&(name, content)) = variants.get(code) else {
+                let (Some(&(name, content)), Ok(index)) = (variants.get(code), u32::try_from(code))
+                else {
                     return Err(S::Error::custom("a row of an enum has no variant"));
                 };
-                let index = u32::try_from(code).map_err(S::Error::custom)?;
                 match content.and_then(|content| contents.get(content)) {
                     None => serializer.serialize_unit_variant("Enum", index, name),
                     Some(Field { cells, .. }) => {

@@ -7,8 +7,8 @@ use arrow_schema::{DataType, Field, FieldRef};
 use tenarc::{DType, Error, Result};
 
 use crate::columns::{Column, Lengths};
-use crate::extension::{FIXED_SHAPE_TENSOR, FixedShape, METADATA, NAME};
-use crate::named::{Named, Storage, UUID};
+use crate::extension::{FIXED_SHAPE_TENSOR, FixedShape, METADATA, NAME, UUID};
+use crate::named::{Named, Storage};
 use crate::report::Report;
 
 /// The key of a field's metadata that says what its structs are in an archive: [`TUPLE`] or [`ENUM`].

@@ -1,12 +1,21 @@
 //! Tables to record batches and back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
+use arrow_array::{
+    Array, ArrayRef, Date32Array, Decimal128Array, Decimal256Array, DurationMillisecondArray,
+    FixedSizeBinaryArray, RecordBatch, RecordBatchIterator, Time32MillisecondArray,
+    Time64NanosecondArray, TimestampMicrosecondArray, TimestampMillisecondArray,
+    TimestampNanosecondArray, TimestampSecondArray,
+};
+use arrow_buffer::i256;
+use arrow_schema::{Field, Schema};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use tenarc::archive::{Compression, SaveOptions};
 use tenarc::{Archive, OArchive, Tensor};
-use tenarc_arrow::{ArrowTable, save};
+use tenarc_arrow::{ArrowTable, Import, save};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 enum Event {
@@ -78,6 +87,80 @@ fn row() -> impl Strategy<Value = Row> {
             }
         },
     )
+}
+
+/// Arrays of each type that has a name, with a null in each.
+fn typed_arrays() -> Vec<(&'static str, ArrayRef, Option<&'static str>)> {
+    let numbers = [Some(7i64), None, Some(-1), Some(1 << 40)];
+    let small = [Some(7i32), None, Some(-1), Some(40)];
+    let wide = [Some(i256::from_i128(i128::MAX)), None, Some(i256::MINUS_ONE), Some(i256::ONE)];
+    let uuids = [Some([7; 16]), None, Some([0xff; 16]), Some([0; 16])];
+    let zoned = |zone: &'static str| {
+        Arc::new(TimestampNanosecondArray::from(numbers.to_vec()).with_timezone(zone))
+    };
+    let decimal = |precision, scale| {
+        let numbers = numbers.map(|number| number.map(i128::from));
+        let array = Decimal128Array::from(numbers.to_vec());
+        Arc::new(array.with_precision_and_scale(precision, scale).unwrap())
+    };
+    let decimal256 = Decimal256Array::from(wide.to_vec());
+    let uuids = FixedSizeBinaryArray::try_from_sparse_iter_with_size(uuids.into_iter(), 16);
+    vec![
+        ("s", Arc::new(TimestampSecondArray::from(numbers.to_vec())), None),
+        ("ms", Arc::new(TimestampMillisecondArray::from(numbers.to_vec())), None),
+        ("us", Arc::new(TimestampMicrosecondArray::from(numbers.to_vec())), None),
+        ("berlin", zoned("Europe/Berlin"), None),
+        ("offset", zoned("+02:00"), None),
+        ("day", Arc::new(Date32Array::from(small.to_vec())), None),
+        ("time32", Arc::new(Time32MillisecondArray::from(small.to_vec())), None),
+        ("time64", Arc::new(Time64NanosecondArray::from(numbers.to_vec())), None),
+        ("duration", Arc::new(DurationMillisecondArray::from(numbers.to_vec())), None),
+        ("short", decimal(15, 2), None),
+        ("long", decimal(38, -3), None),
+        ("wide", Arc::new(decimal256.with_precision_and_scale(60, 5).unwrap()), None),
+        ("uuid", Arc::new(uuids.unwrap()), Some("arrow.uuid")),
+    ]
+}
+
+#[test]
+fn types_come_back() {
+    let arrays = typed_arrays();
+    let field = |(name, array, extension): &(&str, ArrayRef, Option<&str>)| {
+        let metadata = extension.map(|name| ("ARROW:extension:name".to_owned(), name.to_owned()));
+        let metadata: HashMap<_, _> = metadata.into_iter().collect();
+        Field::new(*name, array.data_type().clone(), true).with_metadata(metadata)
+    };
+    let schema = Arc::new(Schema::new(arrays.iter().map(field).collect::<Vec<_>>()));
+    let columns = arrays.iter().map(|(_, array, _)| array.clone()).collect();
+    let batch = RecordBatch::try_new(schema.clone(), columns).unwrap();
+    let import = Import::of(schema.fields().iter().map(AsRef::as_ref)).unwrap();
+    assert!(import.report().is_empty() && import.report().notes().is_empty());
+    for compression in [None, Some(Compression::lz4())] {
+        let mut options = SaveOptions::default();
+        if let Some(compression) = compression {
+            options = options.with_compression(compression);
+        }
+        let mut out = OArchive::with_options(Vec::new(), options).unwrap();
+        let batches = [Ok(batch.clone()), Ok(batch.slice(2, 2))];
+        let reader = RecordBatchIterator::new(batches, schema.clone());
+        assert_eq!(save(&mut out, "t", reader).unwrap(), 6);
+        let archive = Archive::new(out.finish().unwrap()).unwrap();
+        let table = ArrowTable::open(&archive, "t").unwrap();
+        assert_eq!(table.schema().fields(), schema.fields());
+        let found: Vec<_> = table.reader().collect::<Result<_, _>>().unwrap();
+        assert_eq!(found[0].columns(), batch.columns());
+        assert_eq!(found[1].columns(), batch.slice(2, 2).columns());
+    }
+}
+
+#[test]
+fn a_decimal_of_too_many_digits_is_refused() {
+    let array = Decimal128Array::from(vec![i128::MAX]).with_precision_and_scale(18, 0).unwrap();
+    let batch = RecordBatch::try_from_iter([("a", Arc::new(array) as ArrayRef)]).unwrap();
+    let schema = batch.schema();
+    let mut out = OArchive::new(Vec::new()).unwrap();
+    let error = save(&mut out, "t", RecordBatchIterator::new([Ok(batch)], schema)).unwrap_err();
+    assert!(error.to_string().contains("precision"), "{error}");
 }
 
 proptest! {
