@@ -326,14 +326,18 @@ fn tables_become_parquet_files_and_come_back() {
     run(&dir, &["convert", "rows.json", "rows.parquet"]).good();
     let rows = run(&dir, &["convert", "rows.parquet", "--to", "json", "-"]).good().to_owned();
     assert_eq!(rows.trim(), r#"[{"a":1,"b":"x"},{"a":2,"b":null}]"#);
+    // Decimals keep their type.
     fs::copy(fixture("parquet/decimals.parquet"), dir.file("d.parquet")).unwrap();
-    let refused = run(&dir, &["convert", "d.parquet", "d.tenarc"]);
-    refused.failed(2, "`price`: Decimal128(30, 2) becomes f64");
-    let lossy = run(&dir, &["convert", "--lossy", "d.parquet", "d.tenarc"]);
-    assert_eq!((lossy.status, lossy.err.contains("`price`")), (0, true), "{lossy:?}");
-    let prices = tenarc::open(dir.file("d.tenarc")).unwrap();
-    let prices: Vec<Option<f64>> = prices.table("d").unwrap().column("price").unwrap();
-    assert_eq!((prices[0], prices[2]), (Some(1.1), None));
+    run(&dir, &["convert", "d.parquet", "d.tenarc"]).good();
+    run(&dir, &["convert", "d.tenarc", "e.parquet"]).good();
+    run(&dir, &["diff", "d.parquet", "e.parquet"]).good();
+    fs::copy(fixture("parquet/lost.parquet"), dir.file("l.parquet")).unwrap();
+    let refused = run(&dir, &["convert", "l.parquet", "l.tenarc"]);
+    refused.failed(2, "`view`");
+    let lossy = run(&dir, &["convert", "--lossy", "l.parquet", "l.tenarc"]);
+    assert_eq!((lossy.status, lossy.err.contains("`view`")), (0, true), "{lossy:?}");
+    let ids = tenarc::open(dir.file("l.tenarc")).unwrap();
+    assert_eq!(ids.table("l").unwrap().column::<Vec<u32>>("id").unwrap(), [1, 2]);
 }
 
 #[test]
