@@ -135,6 +135,7 @@ impl<'a> DistinctRows<'a> {
     }
 
     /// The code of the string with which `from` begins, and whether it is new.
+    #[inline]
     fn code(&mut self, string: &'a [u8], from: &[u8]) -> (usize, bool) {
         let key = RowKey::of(string, from, self.seed);
         match self.place(key, string) {
@@ -162,6 +163,7 @@ impl<'a> DistinctRows<'a> {
     }
 
     /// The place of a string, and its code if it is known.
+    #[inline]
     #[allow(clippy::cast_possible_truncation)] // Only the lower bits count.
     fn place(&self, key: RowKey, string: &[u8]) -> (usize, Option<usize>) {
         let mask = self.places.len() - 1;

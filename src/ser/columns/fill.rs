@@ -95,7 +95,8 @@ impl ColumnBuilder {
         }
     }
 
-    #[inline]
+    // Always: 6 % of encoding a log as columns.
+    #[inline(always)]
     fn strings(&mut self, is_text: bool, bytes: &[u8]) -> Result<()> {
         match (self, u32::try_from(bytes.len())) {
             (Self::Strings(strings), Ok(len)) if strings.is_text == is_text => {
