@@ -865,6 +865,25 @@ def test_wrong_columns_are_refused(column, said):
         stored([1, {"a": column}]).table("log").to_arrow()
 
 
+def test_changed_bytes_raise_nothing_else():
+    chosen = random.Random(0)
+    kinds = [column for kind, (column, _) in KINDS.items() if kind not in LOST]
+    outcomes = set()
+    for _ in range(1500):
+        groups = [4, {"a": chosen.choice(kinds)}, 4, {"a": chosen.choice(kinds), "b": ["unit"]}]
+        metadata = bytearray(cbor2.dumps(Tag(TCOL, groups)))
+        metadata[chosen.randrange(6, len(metadata))] ^= 1 << chosen.randrange(8)
+        out = io.BytesIO()
+        try:
+            with tenarc.Writer(out) as writer:
+                writer._save(bytes(metadata), [], "log")
+            tenarc.Archive(MemorySource(out.getvalue())).table("log").to_arrow().validate(full=True)
+            outcomes.add(None)
+        except tenarc.Error as error:
+            outcomes.add(type(error))
+    assert {None, tenarc.Damaged, tenarc.Unsupported} <= outcomes
+
+
 def test_unions_are_read_by_duckdb_only():
     """Why enums are no unions."""
     kind = pa.array([0, 1], pa.int8())

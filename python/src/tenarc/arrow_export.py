@@ -53,7 +53,7 @@ class Export:
     def __init__(
         self,
         columns: Iterable[tuple[str, Sequence[Column | None]]],
-        counts: Sequence[int],
+        groups: int,
         take: Callable[[int], None],
         table: str | None = None,
     ) -> None:
@@ -62,8 +62,8 @@ class Export:
         `table` is the name of the table.
         """
         self._pa = pyarrow()
-        self._counts, self._take = counts, take
-        self._types = Types(self._pa, len(counts))
+        self._take = take
+        self._types = Types(self._pa, groups)
         self._columns: list[tuple[Sequence[Column | None], Type]] = []
         fields = []
         for name, parts in columns:
@@ -72,25 +72,24 @@ class Export:
             fields.append(self._types.field(name, found, name))
         self.schema = self._pa.schema(fields, metadata=None if table is None else {"tenarc.table": table})
 
-    def batches(self, group: int) -> Iterator[Any]:
-        """The record batches of a group of rows: more than one only if Arrow cannot count its bytes."""
-        parts = [parts[group] for parts, _ in self._columns]
-        yield from self._batches(parts, self._counts[group])
+    def columns(self, group: int) -> list[Column | None]:
+        """The columns of a group of rows, which are read here."""
+        columns = [parts[group] for parts, _ in self._columns]
+        return [column and as_column(column) for column in columns]
 
-    def _batches(self, parts: list[Column | None], count: int) -> Iterator[Any]:
+    def batches(self, columns: list[Column | None], count: int) -> Iterator[Any]:
+        """The record batches of some rows: more than one only if Arrow cannot count their bytes."""
         try:
             arrays = [
                 self._array_or_nulls(part, found, count)
-                for part, (_, found) in zip(parts, self._columns, strict=True)
+                for part, (_, found) in zip(columns, self._columns, strict=True)
             ]
         except _TooLong:
             if count == 1:
                 raise Unsupported("a row has more bytes or elements than Arrow's offsets can count") from None
             half = count // 2
             for start, stop in ((0, half), (half, count)):
-                yield from self._batches(
-                    [part and part.loaded().part(start, stop) for part in parts], stop - start
-                )
+                yield from self.batches([part and part.part(start, stop) for part in columns], stop - start)
         else:
             yield self._pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 

@@ -291,7 +291,7 @@ class Table(paths.Rows):
 
     def to_polars(self, columns: Iterable[str] | None = None) -> Any:
         """A `polars.DataFrame` of the rows. Needs pyarrow and polars. For `columns`, see `to_arrow`."""
-        return needed("polars", "polars").from_arrow(self.to_arrow(columns))
+        return needed("polars", "polars").from_arrow(self.to_arrow(columns), rechunk=False)
 
     @one_call
     def _export(self, columns: Iterable[str] | None) -> arrow_export.Export:
@@ -304,8 +304,7 @@ class Table(paths.Rows):
         for name in ([_VALUE] if is_plain else self.names()) if columns is None else columns:
             whole = is_plain and name == _VALUE
             found.append((name, self.groups if whole else self._levels(name)))
-        counts = [group.count for group in self.groups]
-        return arrow_export.Export(found, counts, self._take, self.name)
+        return arrow_export.Export(found, len(self.groups), self._take, self.name)
 
     def _levels(self, name: str) -> paths.Levels:
         """The parts of a column in all groups, by its name or path."""
@@ -322,10 +321,10 @@ class Table(paths.Rows):
     def _batches(self, export: arrow_export.Export) -> Iterator[Any]:
         # As for the rows, all groups are read in one call.
         call = Call()
-        for number in range(len(self.groups)):
+        for number, group in enumerate(self.groups):
             call.forget()
             with call:
-                batches = [*export.batches(number)]
+                batches = [*export.batches(export.columns(number), group.count)]
             yield from batches
 
     @one_call
