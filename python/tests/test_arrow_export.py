@@ -503,7 +503,7 @@ VALUES: dict[str, tuple[Any, list[Any]]] = {
 
 @pytest.mark.parametrize("name", VALUES)
 @pytest.mark.parametrize("has_nulls", [True, False])
-@pytest.mark.parametrize("times", [1, 40_000])
+@pytest.mark.parametrize("times", [1, 30_000])
 def test_types_come_back(name, has_nulls, times, tmp_path):
     kind, values = VALUES[name]
     values = [value for value in values if has_nulls or value is not None] * times
@@ -518,7 +518,13 @@ def test_types_come_back(name, has_nulls, times, tmp_path):
         for table in (found, Table(want), tenarc.loads(tenarc.dumps(Table(want)), tables=True)):
             made = table.to_arrow()
             made.validate(full=True)
-            assert made.schema.types == want.schema.types and made.to_pylist() == want.to_pylist()
+            assert made.schema.types == want.schema.types
+            for column in want.column_names:
+                if name == "categories":
+                    # Each group has the names in the order of its own rows.
+                    assert made[column].to_pylist() == want[column].to_pylist()
+                else:
+                    assert made[column].equals(want[column])
     # Once more, from what was read.
     tenarc.save(tmp_path / "b", Table(found))
     with tenarc.open(tmp_path / "b") as archive:

@@ -72,24 +72,22 @@ class Export:
             fields.append(self._types.field(name, found, name))
         self.schema = self._pa.schema(fields, metadata=None if table is None else {"tenarc.table": table})
 
-    def columns(self, group: int) -> list[Column | None]:
-        """The columns of a group of rows, which are read here."""
-        columns = [parts[group] for parts, _ in self._columns]
-        return [column and as_column(column) for column in columns]
+    def batches(self, group: int, count: int) -> Iterator[Any]:
+        """The record batches of a group of rows: more than one only if Arrow cannot count its bytes."""
+        return self._batches([parts[group] for parts, _ in self._columns], count)
 
-    def batches(self, columns: list[Column | None], count: int) -> Iterator[Any]:
-        """The record batches of some rows: more than one only if Arrow cannot count their bytes."""
+    def _batches(self, columns: list[Column | None], count: int) -> Iterator[Any]:
         try:
             arrays = [
-                self._array_or_nulls(part, found, count)
-                for part, (_, found) in zip(columns, self._columns, strict=True)
+                self._array_or_nulls(column, found, count)
+                for column, (_, found) in zip(columns, self._columns, strict=True)
             ]
         except _TooLong:
             if count == 1:
                 raise Unsupported("a row has more bytes or elements than Arrow's offsets can count") from None
             half = count // 2
             for start, stop in ((0, half), (half, count)):
-                yield from self.batches([part and part.part(start, stop) for part in columns], stop - start)
+                yield from self._batches([column and column.part(start, stop) for column in columns], stop - start)
         else:
             yield self._pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 

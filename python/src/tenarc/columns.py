@@ -745,7 +745,7 @@ class GapColumn(_Partial):
 
 
 class TypeColumn(BaseColumn):
-    """Values of a named type (SPEC 7.2), which are read as those of the column in it. Only Arrow has their types."""
+    """Values of a named type (SPEC 7.2). They are read as those of the column in it, but Arrow has their types."""
 
     def __init__(self, name: str, parameters: Sequence[int | str], column: Column) -> None:
         self.count = column.count

@@ -324,7 +324,7 @@ class Table(paths.Rows):
         for number, group in enumerate(self.groups):
             call.forget()
             with call:
-                batches = [*export.batches(export.columns(number), group.count)]
+                batches = [*export.batches(number, group.count)]
             yield from batches
 
     @one_call
