@@ -43,7 +43,9 @@ def test_objects_list_their_public_names_only(tmp_path):
         assert public(segment) == shared - {"close"} | {*fields.split()}
         header = "name alignment checksums chunk_len lengths metadata packed stored_lengths elsewhere algorithm"
         assert public(segment.header) == {*header.split(), "ext", "notes"}
-        assert public(archive.table("log")) == {"columns", "count", "dtypes", "index", "keys", "names", "rows"}
+        in_arrow = {"name", "to_arrow", "to_pandas", "to_polars"}
+        shared = {"columns", "count", "dtypes", "index", "keys", "names", "rows"}
+        assert public(archive.table("log")) == shared | in_arrow
         (info, _) = archive.tensors()
         assert public(info) == {"path", "dtype", "shape", "order", "nbytes", "buffer", "count", "index"}
         for value in (archive, segment, segment.header, info, tenarc.Limits()):

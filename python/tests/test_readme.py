@@ -60,15 +60,24 @@ def test_the_example_with_a_table_of_several_values_runs(tmp_path, monkeypatch, 
     assert steps == ["0", "1", "2", "3"] and dtypes == text_after("print(log.dtypes)  # ")
 
 
+def test_the_example_with_arrow_runs(tmp_path, monkeypatch):
+    for name in ("duckdb", "pandas", "pyarrow"):
+        pytest.importorskip(name, reason=f"{name} is not installed")
+    names = run(5, tmp_path, monkeypatch)
+    assert names["most"] == [("a", 998), ("b", 999)] and names["load"]["load"].to_pylist() == [*range(1000)]
+    assert str(names["schema"].field("at").type) == "timestamp[us, tz=UTC]"
+    assert names["frame"]["at"][999] == names["start"] + names["datetime"].timedelta(hours=999)
+
+
 def test_the_example_with_parts_runs(tmp_path, monkeypatch):
     pytest.importorskip("zmq", reason="pyzmq is not installed")
-    names = run(5, tmp_path, monkeypatch)
+    names = run(6, tmp_path, monkeypatch)
     assert np.array_equal(names["state"]["weight"], np.eye(64)) and not names["state"]["weight"].flags.owndata
     assert len(names["buffers"]) == 1
 
 
 def test_all_examples_are_run():
-    assert len(examples()) == 6
+    assert len(examples()) == 7
 
 
 def text_after(start: str) -> str:

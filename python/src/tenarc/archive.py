@@ -271,7 +271,44 @@ class Archive:
             return self._only.table(name)
         # A value that was cut off is given only if no complete one has the name.
         numbers = [number for number in found if self._entries[number].offset != self._cut] or found
-        return self._table([(number, self._entries[number]) for number in numbers])
+        table = self._table([(number, self._entries[number]) for number in numbers])
+        table.name = name
+        return table
+
+    @cached_property
+    def _tables(self) -> list[str | None]:
+        """The names of the tables: of values that are sequences, or the paths in the only value."""
+        found: dict[str | None, None] = {}
+        for number, entry in enumerate(self._entries):
+            rows = entry.rows if self.torn is None else self._segment(number, entry).row_count()
+            if rows is not None:
+                found[entry.name] = None
+        return [*found] if found or self.count != 1 else [*self._only.tables()]
+
+    def _only_table(self) -> Table:
+        names = self._tables
+        if len(names) == 1 and names[0] is not None:
+            return self.table(names[0])
+        if len(names) == 1 and self.count == 1:
+            return self._only.table("")
+        shown_names = ", ".join("one without a name" if name is None else shown(name) for name in names[:_FEW])
+        known = (
+            f"{counted(len(names), 'table')} ({shown_names}{', ...' * (len(names) > _FEW)})"
+            if names
+            else "no table"
+        )
+        raise NotFound(f"expected one table, the archive has {known}: `archive.table(name)` chooses one")
+
+    def __arrow_c_schema__(self) -> Any:
+        """The schema of the only table: see `Table.__arrow_c_schema__`."""
+        return self._only_table().__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The rows of the only table: see `Table.__arrow_c_stream__`.
+
+        `NotFound` if the archive has several tables, or none.
+        """
+        return self._only_table().__arrow_c_stream__(requested_schema)
 
     def _table(self, wanted: list[tuple[int, Entry]]) -> Table:
         """The table of some values."""
@@ -353,10 +390,12 @@ class _Values:
         return self._archive._limits.memory(*self.shared.input)
 
     def sequence(self, number: int) -> tuple[Segment, Any, list[Step]]:
-        if self._last is None or self._last.number != number:
-            self._last = None
-            self._last = self._archive._segment(number, self._entries[number])
-        return self._last, *self._last.rows()
+        # Several threads can read columns, so that the attribute can be another one a moment later.
+        last = self._last
+        if last is None or last.number != number:
+            last = self._last = None
+            last = self._last = self._archive._segment(number, self._entries[number])
+        return last, *last.rows()
 
 
 class _TableOfValues(Table):
@@ -371,6 +410,7 @@ class _TableOfValues(Table):
         self._firsts = list(accumulate(counts, initial=0))
         self._names = None
         self._memory = {}
+        self.name = None
         self.reopen = None
         # The values of which a row was read.
         self._read: dict[int, Table] = {}

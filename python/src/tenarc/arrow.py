@@ -24,7 +24,10 @@ from .columns import (
     OptionColumn,
     StructColumn,
     TextColumn,
+    TypeColumn,
     UnitColumn,
+    category,
+    ordered,
 )
 from .errors import Fault, Unsupported
 
@@ -86,13 +89,15 @@ _pointer: Any = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_ch
 _NUMBERS = dict(
     zip("cCsSiIlLefg", ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8"), strict=True)
 )
+#: The units of times, by their letter in the format.
+_UNITS = {"s": "s", "m": "ms", "u": "us", "n": "ns"}
+_DAY = 86_400_000
+#: The most bytes of the name of a time zone, and the most digits of a decimal in an `i64`.
+_MAX_ZONE, _MOST_DIGITS = 64, 18
+#: The bit of the flags that says that a dictionary has an order.
+_ORDERED = 1
 #: The types without a place in the format, by the start of their formats.
 _OTHERS = {
-    "d:": "decimals",
-    "td": "dates",
-    "tt": "times",
-    "ts": "timestamps",
-    "tD": "durations",
     "ti": "intervals",
     "+r": "run-end encoded values",
     "+u": "unions",
@@ -161,7 +166,7 @@ def _column(schema: _Schema, array: _Array, rows: _Rows) -> Column:
         return _with_gaps(
             array,
             rows,
-            lambda there: _column(schema.dictionary[0], array.dictionary[0], codes[there].astype(np.int64)),
+            lambda there: _coded(schema, array, codes[there].astype(np.int64)),
         )
     if form == "n":
         return UnitColumn(len(rows))
@@ -184,6 +189,9 @@ def _present(schema: _Schema, form: str, array: _Array, rows: _Rows) -> Column:
         return BoolColumn(_bits(array, 1, rows))
     if form == "+s":
         return _struct(schema, array, rows)
+    typed = _typed(schema, form, array, rows)
+    if typed is not None:
+        return typed
     if form in ("u", "U", "vu"):
         return _texts(*_bytes(array, form, rows))
     if form in ("z", "Z", "vz") or form.startswith("w:"):
@@ -192,6 +200,81 @@ def _present(schema: _Schema, form: str, array: _Array, rows: _Rows) -> Column:
         return _list(schema, form, array, rows)
     known = next((name for start, name in _OTHERS.items() if form.startswith(start)), f"the type {form!r:.40}")
     raise Fault(Unsupported, f"cannot write {known} of Arrow: cast them to numbers or text first")
+
+
+def _coded(schema: _Schema, array: _Array, codes: _Rows) -> Column:
+    """The column of rows of a dictionary. Texts are a category."""
+    names, entries = schema.dictionary[0], array.dictionary[0]
+    distinct, used = ordered(codes)
+    column = _column(names, entries, used)
+    if not isinstance(column, TextColumn):
+        return _column(names, entries, codes)
+    return category(distinct, column, bool(schema.flags & _ORDERED) and bool((used[1:] > used[:-1]).all()))
+
+
+def _typed(schema: _Schema, form: str, array: _Array, rows: _Rows) -> Column | None:
+    """The column of rows whose type the format names (SPEC 7.2); `None` if it names no such type."""
+    unit = _UNITS.get(form[2:3], "")
+    if form.startswith("d:"):
+        return _decimals(form[2:], array, rows)
+    if form == "w:16":
+        is_uuid = _extension(schema) == b"arrow.uuid"
+        return TypeColumn("uuid", (), BytesColumn(*_bytes(array, form, rows))) if is_uuid else None
+    if form == "tdD":
+        return TypeColumn("date", (), NumberColumn(_numbers(array, "i4", rows)))
+    if form == "tdm":
+        days, rest = np.divmod(_numbers(array, "i8", rows), _DAY)
+        if rest.any() or (len(days) and int(np.abs(days).max()) >> 31):
+            raise Fault(Unsupported, "a date in milliseconds that is no whole day: cast it to a timestamp first")
+        return TypeColumn("date", (), NumberColumn(days.astype("<i4")))
+    name = {"ts": "timestamp", "tt": "time", "tD": "duration"}.get(form[:2])
+    if name is None or not unit:
+        return None
+    zone = form[4:]
+    if len(zone.encode()) > _MAX_ZONE:
+        raise Fault(
+            Unsupported, f"the name of a time zone: expected at most {_MAX_ZONE} bytes, found {zone!r:.80}"
+        )
+    numbers = _numbers(array, "i4" if name == "time" and unit in ("s", "ms") else "i8", rows)
+    return TypeColumn(name, (unit, zone) if name == "timestamp" else (unit,), NumberColumn(numbers))
+
+
+def _decimals(form: str, array: _Array, rows: _Rows) -> Column:
+    precision, scale, *bits = map(int, form.split(","))
+    width = (bits[0] if bits else 128) // 8
+    content = _numbers(array, f"V{width}", rows)
+    column: Column
+    if width <= 8:
+        column = NumberColumn(content.view(f"<i{width}").astype("<i8"))
+    else:
+        words = content.view("<i8").reshape(len(rows), -1)
+        if precision <= _MOST_DIGITS and (words[:, 1:] == words[:, :1] >> 63).all():
+            column = NumberColumn(np.ascontiguousarray(words[:, 0]))
+        else:
+            big_endian = words.view(np.uint8)[:, ::-1]
+            column = BytesColumn(Lengths(len(rows), width), big_endian.tobytes())
+    return TypeColumn("decimal", (precision, scale), column)
+
+
+def _extension(schema: _Schema) -> bytes | None:
+    """The name of the extension type that a field is of."""
+    at = schema.metadata
+    if not at:
+        return None
+
+    def number() -> int:
+        nonlocal at
+        at += 4
+        return ctypes.c_int32.from_address(at - 4).value
+
+    def text() -> bytes:
+        nonlocal at
+        length = number()
+        at += length
+        return ctypes.string_at(at - length, length)
+
+    found = {text(): text() for _ in range(number())}
+    return found.get(b"ARROW:extension:name")
 
 
 def _texts(lengths: Lengths, data: bytes) -> Column:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from .columns import (
     TensorColumn,
     TextColumn,
     TupleColumn,
+    TypeColumn,
     UnitColumn,
 )
 from .errors import Damaged, Fault
@@ -76,10 +77,10 @@ class ColumnReader:
             raise Fault(Damaged, f"expected a column, found {kind_of(node)}")
         if node[0] == "present" and not in_struct:
             raise Fault(Damaged, "a column of kind present, which only a value of a struct can be")
-        read = _KINDS.get(node[0])
-        if read is None:
+        if node[0] not in _KINDS:
             raise Fault(Damaged, f"a column of the unknown kind {node[0]!r:.40}")
-        return read(self, node, count)
+        found: Column = getattr(self, f"_{node[0]}")(node, count)
+        return found
 
     def _tagged(self, node: Tag, count: int) -> Column:
         if node.tag in (ROW_MAJOR, COLUMN_MAJOR, NAMED):
@@ -132,32 +133,36 @@ class ColumnReader:
         return StructColumn(count, fields)
 
     def _unit(self, node: Any, count: int) -> Column:
-        _check_fields(node, (1,))
+        check_fields(node, (1,))
         return UnitColumn(count)
 
     def _bool(self, node: Any, count: int) -> Column:
-        _, bits = _check_fields(node, (2,))
+        _, bits = check_fields(node, (2,))
         with _at(1):
             return BoolColumn(self.bits(bits, count))
 
     def _text(self, node: Any, count: int) -> Column:
-        _, lengths, content = _check_fields(node, (3,))
+        _, lengths, content = check_fields(node, (3,))
         found = self.lengths(lengths, count)
         with _at(2):
-            text = content.encode() if type(content) is str else None
-            if text is None:
+            text: bytes | memoryview
+            if type(content) is str:
+                text = content.encode()
+            else:
                 if type(content) is not Tag:
                     raise Fault(Damaged, f"a column of texts: expected text, found {kind_of(content)}")
                 payload = self._resolver.bytes_of(content, "a column of texts")
                 self._resolver.take(2 * payload.nbytes)
-                text = payload.tobytes()
+                # A view of a file can have other bytes later, which are perhaps no text.
+                text = payload.data.toreadonly() if payload.flags.owndata else payload.tobytes()
             _check_total(found, len(text), "a column of texts")
-            if not text.isascii():
+            column = TextColumn(found, text)
+            if not column.is_ascii:
                 _check_text(text, found)
-            return TextColumn(found, text)
+            return column
 
     def _bytes(self, node: Any, count: int) -> Column:
-        _, lengths, content = _check_fields(node, (3,))
+        _, lengths, content = check_fields(node, (3,))
         found = self.lengths(lengths, count)
         with _at(2):
             payload = self._resolver.bytes_of(content, "a column of bytes")
@@ -176,13 +181,13 @@ class ColumnReader:
 
     def _partial(self, node: Any, count: int) -> tuple[npt.NDArray[np.bool_], Column]:
         """The bits of a column of which some rows have no value, and the column of the other rows."""
-        _, bits, _ = _check_fields(node, (3,))
+        _, bits, _ = check_fields(node, (3,))
         with _at(1):
             found = self.bits(bits, count)
         return found, self._inner(node, 2, int(np.count_nonzero(found)))
 
     def _list(self, node: Any, count: int) -> Column:
-        _, lengths, _ = _check_fields(node, (3,))
+        _, lengths, _ = check_fields(node, (3,))
         found = self.lengths(lengths, count, is_list=True)
         if count and found.same() is not None:
             what = f"a column of lists: all have the length {found.same()}, which must be a column of kind array"
@@ -190,7 +195,7 @@ class ColumnReader:
         return self._lists(found, node)
 
     def _array(self, node: Any, count: int) -> Column:
-        _, each, _ = _check_fields(node, (3,))
+        _, each, _ = check_fields(node, (3,))
         with _at(1):
             lengths = Lengths(count, length_of(each, count))
         return self._lists(lengths, node)
@@ -206,7 +211,7 @@ class ColumnReader:
             raise fault.at(child) from None
 
     def _tuple(self, node: Any, count: int) -> Column:
-        _, nodes = _check_fields(node, (2,))
+        _, nodes = check_fields(node, (2,))
         if not isinstance(nodes, (list, tuple)) or not nodes:
             found = "an empty array" if isinstance(nodes, (list, tuple)) else kind_of(nodes)
             raise Fault(Damaged, f"columns of a tuple: expected an array with columns, found {found}").at(1)
@@ -223,7 +228,7 @@ class ColumnReader:
         return TupleColumn(count, columns)
 
     def _dict(self, node: Any, count: int) -> Column:
-        _, codes, rows, inner = _check_fields(node, (4,))
+        _, codes, rows, inner = check_fields(node, (4,))
         if type(rows) is not int or not 0 <= rows <= MAX_ROWS:
             found = rows if type(rows) is int else kind_of(rows)
             raise Fault(Damaged, f"a dict: expected at most {MAX_ROWS} rows, found {found}").at(2)
@@ -239,17 +244,17 @@ class ColumnReader:
             self._in_dict = before
 
     def _type(self, node: Any, count: int) -> Column:
-        # Nobody here needs to know what the rows mean.
-        check_type(_check_fields(node, (4,)), 1)
-        return self._inner(node, 3, count)
+        # Whether the rows are what the name says, only those who ask for the type need to know.
+        check_type(check_fields(node, (4,)), 1)
+        return TypeColumn(node[1], node[2], self._inner(node, 3, count))
 
     def _map(self, node: Any, count: int) -> Column:
-        _, lengths, _, _ = _check_fields(node, (4,))
+        _, lengths, _, _ = check_fields(node, (4,))
         found = self.lengths(lengths, count)
         return MapColumn(found, self._inner(node, 2, found.total), self._inner(node, 3, found.total))
 
     def _enum(self, node: Any, count: int) -> Column:
-        _, codes, names, *rest = _check_fields(node, (3, 4))
+        _, codes, names, *rest = check_fields(node, (3, 4))
         with _at(2):
             if not isinstance(names, (list, tuple)):
                 raise Fault(Damaged, f"names of variants: expected an array, found {kind_of(names)}")
@@ -280,7 +285,7 @@ class ColumnReader:
         return EnumColumn(found, list(names), columns)
 
     def _rows(self, node: Any, count: int) -> Column:
-        _, nodes = _check_fields(node, (2,))
+        _, nodes = check_fields(node, (2,))
         if not isinstance(nodes, (list, tuple)) or len(nodes) != count:
             length = len(nodes) if isinstance(nodes, (list, tuple)) else kind_of(nodes)
             raise Fault(Damaged, f"a column of items: expected an array of {count}, found {length}").at(1)
@@ -362,13 +367,14 @@ def _uniform(node: Any) -> dtypes.Rows | None:
 
 def _check_codes(codes: npt.NDArray[Any], rows: int) -> None:
     """Checks that codes number the rows in the order in which they first occur, and that every row occurs."""
-    most = np.maximum.accumulate(codes.astype(np.int64))
-    before = np.concatenate(([-1], most[:-1]))[: len(most)]
-    wrong = codes > before + 1
+    found = int(codes.max(initial=0)) + 1 if len(codes) else 0
+    # Whatever comes after the greatest code is at most that.
+    start = codes[: int(np.argmax(codes == found - 1)) + 1].astype(np.int64) if found else codes[:0]
+    before = np.concatenate(([-1], np.maximum.accumulate(start)))[: len(start)]
+    wrong = start > before + 1
     if wrong.any():
         row = int(np.argmax(wrong))
         raise Fault(Damaged, f"codes of a dict: row {row} has the code {codes[row]} before {before[row] + 1}")
-    found = int(most[-1]) + 1 if len(most) else 0
     if found != rows:
         raise Fault(Damaged, f"codes of a dict: {found} rows occur, but there are {rows}")
 
@@ -390,22 +396,25 @@ def counts_of(content: Any) -> list[int]:
     return counts
 
 
-_KINDS: dict[str, Callable[[ColumnReader, Any, int], Column]] = {
-    "unit": ColumnReader._unit,
-    "bool": ColumnReader._bool,
-    "text": ColumnReader._text,
-    "bytes": ColumnReader._bytes,
-    "option": ColumnReader._option,
-    "present": ColumnReader._present,
-    "list": ColumnReader._list,
-    "array": ColumnReader._array,
-    "dict": ColumnReader._dict,
-    "type": ColumnReader._type,
-    "tuple": ColumnReader._tuple,
-    "map": ColumnReader._map,
-    "enum": ColumnReader._enum,
-    "rows": ColumnReader._rows,
-}
+#: For each of these kinds, a method reads it.
+_KINDS = frozenset(
+    (
+        "unit",
+        "bool",
+        "text",
+        "bytes",
+        "option",
+        "present",
+        "list",
+        "array",
+        "dict",
+        "type",
+        "tuple",
+        "map",
+        "enum",
+        "rows",
+    )
+)
 
 
 @contextlib.contextmanager
@@ -417,7 +426,8 @@ def _at(child: int) -> Iterator[None]:
         raise fault.at(child) from None
 
 
-def _check_fields(node: Any, counts: tuple[int, ...]) -> Any:
+def check_fields(node: Any, counts: tuple[int, ...]) -> Any:
+    """Checks how many items a column of a kind has, and returns them."""
     if len(node) not in counts:
         wanted = " or ".join(map(str, counts))
         raise Fault(Damaged, f"a column of kind {node[0]}: expected {wanted} items, found {len(node)}")
@@ -429,10 +439,10 @@ def _check_total(lengths: Lengths, found: int, what: str) -> None:
         raise Fault(Damaged, f"{what}: the lengths together are {lengths.total} bytes, found {found}")
 
 
-def _check_text(text: bytes, lengths: Lengths) -> None:
+def _check_text(text: bytes | memoryview, lengths: Lengths) -> None:
     """Checks that each row is UTF-8 by itself."""
     try:
-        text.decode()
+        str(text, "utf-8")
     except UnicodeDecodeError as error:
         raise Fault(Damaged, f"a column of texts: not UTF-8 from its byte {error.start} on") from None
     # The whole text is valid, so only a row that starts inside a character is wrong.

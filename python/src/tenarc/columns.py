@@ -54,12 +54,17 @@ class Column(Protocol):
     count: int
     #: Whether it is read from an archive when it is needed.
     is_stored: bool
+    #: Whether its rows were stored one by one, so that the column does not say what they have in common.
+    by_item: bool
 
     def rows(self, start: int, stop: int) -> list[Any]:
         """The values of some rows, as the same rows in an array would be read."""
 
     def loaded(self) -> Column:
         """The column itself, or what it stands for if it is read only when it is needed."""
+
+    def outline(self) -> Column:
+        """The column itself, or what it is without the rows, if it is read only when it is needed."""
 
     def names(self) -> Iterable[str]:
         """The names of the fields of its rows. The elements of tuples are named by their positions."""
@@ -103,8 +108,12 @@ class BaseColumn:
 
     count: int
     is_stored = False
+    by_item = False
 
     def loaded(self: Any) -> Any:
+        return self
+
+    def outline(self: Any) -> Any:
         return self
 
     def names(self) -> Iterable[str]:
@@ -163,6 +172,10 @@ class Lengths:
     def numbers(self) -> npt.NDArray[np.int64]:
         """The length of each row."""
         return np.full(self.count, self.each or 0) if self._offsets is None else np.diff(self._offsets)
+
+    def offsets(self) -> npt.NDArray[np.int64]:
+        """The positions where the rows start, and at last the position where the last one ends."""
+        return np.arange(self.count + 1) * (self.each or 0) if self._offsets is None else self._offsets
 
     def part(self, start: int, stop: int) -> Lengths:
         """The lengths of some rows."""
@@ -411,21 +424,30 @@ class _Strings(BaseColumn):
     """Texts or byte strings."""
 
     kind: str
-    _data: bytes | memoryview
+    data: bytes | memoryview
 
     def __init__(self, lengths: Lengths, data: Any) -> None:
         self.count = lengths.count
-        self._lengths, self._data = lengths, data
+        self.lengths, self.data = lengths, data
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.lengths, bytes(self.data))
 
     def form(self) -> str:
         return self.kind
 
     def sizes(self) -> npt.NDArray[np.int64]:
-        return self._lengths.numbers() + 1
+        return self.lengths.numbers() + 1
 
     def part(self, start: int, stop: int) -> Any:
-        first, last = self._lengths.at(np.array([start, stop])).tolist()
-        return type(self)(self._lengths.part(start, stop), self._data[first:last])
+        first, last = self.lengths.at(np.array([start, stop])).tolist()
+        return type(self)(self.lengths.part(start, stop), self.data[first:last])
+
+    def picked(self, rows: npt.NDArray[Any]) -> Any:
+        """The column of rows by their numbers, in any order."""
+        edges = self.lengths.edges(0, self.count)
+        strings = [self.data[edges[row] : edges[row + 1]] for row in rows.tolist()]
+        return type(self)(Lengths.of(strings), b"".join(strings))
 
     def write(self, out: Encoder, depth: int) -> None:
         found = self._distinct()
@@ -438,7 +460,7 @@ class _Strings(BaseColumn):
     def write_all(self, out: Encoder, depth: int) -> None:
         """Writes every row, also those that are equal."""
         _start(out, depth, 3, self.kind)
-        self._lengths.write(out, depth + 1)
+        self.lengths.write(out, depth + 1)
         self._write_data(out, depth + 1)
 
     def _write_data(self, out: Encoder, depth: int) -> None:
@@ -449,14 +471,14 @@ class _Strings(BaseColumn):
 
         The crate decides in the same way, so that both write the same.
         """
-        before = self.count * self._lengths.width() + len(self._data)
+        before = self.count * self.lengths.width() + len(self.data)
         most, size = before - -(-before // _SAVING), self.count + _HEADS
         if size > most:
             return None
         known: dict[bytes, int] = {}
         codes = []
-        for row, (start, stop) in enumerate(pairwise(self._lengths.edges(0, self.count))):
-            string = bytes(self._data[start:stop])
+        for row, (start, stop) in enumerate(pairwise(self.lengths.edges(0, self.count))):
+            string = bytes(self.data[start:stop])
             code = known.get(string)
             if code is None:
                 code = known[string] = len(known)
@@ -475,45 +497,45 @@ class _Strings(BaseColumn):
 
 class TextColumn(_Strings):
     kind = "text"
-    _data: bytes
 
-    def __init__(self, lengths: Lengths, data: bytes) -> None:
-        super().__init__(lengths, data)
+    @cached_property
+    def is_ascii(self) -> bool:
+        return int(np.frombuffer(self.data, np.uint8).max(initial=0)) < 128
+
+    @cached_property
+    def _ascii(self) -> str | None:
         # In ASCII, lengths in bytes are lengths in characters.
-        self._ascii = data.decode("ascii") if data.isascii() else None
+        return str(self.data, "ascii") if self.is_ascii else None
 
     def rows(self, start: int, stop: int) -> list[Any]:
-        edges = pairwise(self._lengths.edges(start, stop))
+        edges = pairwise(self.lengths.edges(start, stop))
         if self._ascii is not None:
             text = self._ascii
             return [text[a:b] for a, b in edges]
-        data = self._data
-        return [data[a:b].decode() for a, b in edges]
+        data = self.data
+        return [str(data[a:b], "utf-8") for a, b in edges]
 
     def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
-        width = 1 if self._ascii is not None else 4
-        return _times(edges, ENTRY + _TEXT + 8 * width) + _times(self._lengths.at(edges), width)
+        width = 1 if self.is_ascii else 4
+        return _times(edges, ENTRY + _TEXT + 8 * width) + _times(self.lengths.at(edges), width)
 
     def _write_data(self, out: Encoder, depth: int) -> None:
-        out.write_text(self._data, depth)
+        out.write_text(self.data, depth)
 
 
 class BytesColumn(_Strings):
     kind = "bytes"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return BytesColumn, (self._lengths, bytes(self._data))
-
     def rows(self, start: int, stop: int) -> list[Any]:
-        data = self._data
+        data = self.data
         # The data of a view is a `memoryview`, but rows are `bytes` in any case.
-        return [bytes(data[a:b]) for a, b in pairwise(self._lengths.edges(start, stop))]
+        return [bytes(data[a:b]) for a, b in pairwise(self.lengths.edges(start, stop))]
 
     def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
-        return _times(edges, ENTRY + _BYTES) + np.diff(self._lengths.at(edges))
+        return _times(edges, ENTRY + _BYTES) + np.diff(self.lengths.at(edges))
 
     def _write_data(self, out: Encoder, depth: int) -> None:
-        out.write_bytes(self._data, depth)
+        out.write_bytes(self.data, depth)
 
 
 class DictColumn(BaseColumn):
@@ -521,73 +543,84 @@ class DictColumn(BaseColumn):
 
     def __init__(self, codes: npt.NDArray[Any], column: Column) -> None:
         self.count = len(codes)
-        self._codes, self._column = codes, column
+        self.codes, self.column = codes, column
         # Whether the rows cannot change, so that equal ones can be one object.
-        self._is_constant = isinstance(_without_options(column), _Strings)
+        self._is_constant = isinstance(_values_in(column), _Strings)
 
     def rows(self, start: int, stop: int) -> list[Any]:
-        codes = self._codes[start:stop].tolist()
+        codes = self.codes[start:stop].tolist()
         first = min(codes, default=0)
-        rows = self._column.rows(first, max(codes, default=-1) + 1)
+        rows = self.column.rows(first, max(codes, default=-1) + 1)
         if self._is_constant:
             return [rows[code - first] for code in codes]
         return [_copied(rows[code - first]) for code in codes]
 
     def names(self) -> Iterable[str]:
-        return self._column.names()
+        return self.column.names()
 
     def is_table(self) -> bool:
-        return self._column.is_table()
+        return self.column.is_table()
 
     def is_tuple(self) -> bool:
-        return self._column.is_tuple()
+        return self.column.is_tuple()
 
     def field(self, name: str) -> Column | None:
-        inner = self._column.field(name)
-        return None if inner is None else DictColumn(self._codes, inner)
+        inner = self.column.field(name)
+        return None if inner is None else DictColumn(self.codes, inner)
 
     def array(self) -> npt.NDArray[Any] | None:
-        found = self._column.array()
-        return None if found is None or found.ndim != 1 else found[self._codes]
+        found = self.column.array()
+        return None if found is None or found.ndim != 1 else found[self.codes]
 
     def form(self) -> str:
-        return self._column.form()
+        return self.column.form()
 
     def sizes(self) -> npt.NDArray[np.int64]:
-        sizes: npt.NDArray[np.int64] = self._column.sizes()[self._codes]
+        sizes: npt.NDArray[np.int64] = self.column.sizes()[self.codes]
         return sizes
 
     @cached_property
     def _each(self) -> npt.NDArray[np.float64]:
-        return self._column.memory(np.arange(self._column.count + 1))
+        return self.column.memory(np.arange(self.column.count + 1))
 
     def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
         rows = slice(edges[0], edges[-1])
-        each = self._each[self._codes[rows]]
+        each = self._each[self.codes[rows]]
         if self._is_constant:
             # Rows that occurred before.
-            most = np.maximum.accumulate(self._codes)
+            most = np.maximum.accumulate(self.codes)
             again = np.concatenate(([False], most[1:] == most[:-1]))[: self.count][rows]
             each[again] = ENTRY + each[again] / _ONE_OBJECT
         return _sums(each, edges)
 
     def part(self, start: int, stop: int) -> Column:
-        return DictColumn(self._codes[start:stop], self._column)
+        return DictColumn(self.codes[start:stop], self.column)
 
     def write(self, out: Encoder, depth: int) -> None:
-        used, first = np.unique(self._codes, return_index=True)
-        if len(used) < self._column.count or (np.diff(first) < 0).any():
-            # Some of the rows of a dict: their codes would have to be others.
-            return ItemColumn(self.rows(0, self.count)).write(out, depth)
+        codes, used = ordered(self.codes)
+        column = self.column
+        if len(used) < column.count or (used[1:] < used[:-1]).any():
+            # Some of the rows of a dict: their codes are others.
+            if not isinstance(column, _Strings):
+                return ItemColumn(self.rows(0, self.count)).write(out, depth)
+            column = column.picked(used)
         _start(out, depth, 4, "dict")
-        NumberColumn(self._codes).write(out, depth + 1)
-        out.out.append(items.head(items.UNSIGNED, self._column.count))
-        write_all = self._column.write_all if isinstance(self._column, _Strings) else self._column.write
+        NumberColumn(codes.astype("u1" if column.count <= 1 << 8 else "<u2")).write(out, depth + 1)
+        out.out.append(items.head(items.UNSIGNED, column.count))
+        write_all = column.write_all if isinstance(column, _Strings) else column.write
         write_all(out, depth + 1)
 
 
-def _without_options(column: Column) -> Column:
-    while isinstance(column, OptionColumn):
+def ordered(codes: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Codes that number the distinct ones in the order in which they first occur, and what each of these was."""
+    used, first, again = np.unique(codes, return_index=True, return_inverse=True)
+    places = np.argsort(first)
+    return np.argsort(places)[again], used[places]
+
+
+def _values_in(column: Column) -> Column:
+    """The column of the rows that are there, whatever type they are of."""
+    while isinstance(column, (OptionColumn, TypeColumn)):
         column = column.column
     return column
 
@@ -615,18 +648,18 @@ class _Partial(BaseColumn):
 
     def __init__(self, bits: npt.NDArray[np.bool_], column: Column) -> None:
         self.count = len(bits)
-        self._bits, self.column = bits, column
+        self.bits, self.column = bits, column
 
     def _inner(self, start: int, stop: int) -> list[Any]:
         """The values of some rows, without the rows that have none."""
-        first = int(np.count_nonzero(self._bits[:start]))
-        return self.column.rows(first, first + int(np.count_nonzero(self._bits[start:stop])))
+        first = int(np.count_nonzero(self.bits[:start]))
+        return self.column.rows(first, first + int(np.count_nonzero(self.bits[start:stop])))
 
     def _spread(self, values: list[Any], start: int, stop: int, other: Any) -> list[Any]:
         if len(values) == stop - start:
             return values
         rows = iter(values)
-        return [next(rows) if bit else other for bit in self._bits[start:stop].tolist()]
+        return [next(rows) if bit else other for bit in self.bits[start:stop].tolist()]
 
     def names(self) -> Iterable[str]:
         return self.column.names()
@@ -636,28 +669,29 @@ class _Partial(BaseColumn):
 
     def field(self, name: str) -> Column | None:
         inner = self.column.field(name)
-        return None if inner is None else GapColumn(self._bits, inner)
+        return None if inner is None else GapColumn(self.bits, inner)
 
     def form(self) -> str:
         return f"optional {self.column.form()}"
 
     def sizes(self) -> npt.NDArray[np.int64]:
         sizes = np.zeros(self.count, np.int64)
-        sizes[self._bits] = self.column.sizes()
+        sizes[self.bits] = self.column.sizes()
         return sizes
 
     def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
         # An optional value that is none, or a unit, is wrapped.
-        wrapped = _SOME if isinstance(self.column, (OptionColumn, UnitColumn, ItemColumn, DictColumn)) else 0
+        inner_kind = (OptionColumn, UnitColumn, ItemColumn, DictColumn)
+        wrapped = _SOME if isinstance(untyped(self.column), inner_kind) else 0
         if len(edges) == 2:
-            inner = np.array([np.count_nonzero(self._bits[:edge]) for edge in edges])
+            inner = np.array([np.count_nonzero(self.bits[:edge]) for edge in edges])
         else:
-            inner = np.concatenate(([0], np.cumsum(self._bits)))[edges]
+            inner = np.concatenate(([0], np.cumsum(self.bits)))[edges]
         return _times(edges, ENTRY + wrapped) + self.column.memory(inner)
 
     def part(self, start: int, stop: int) -> Any:
-        bits = self._bits[start:stop]
-        first = int(np.count_nonzero(self._bits[:start]))
+        bits = self.bits[start:stop]
+        first = int(np.count_nonzero(self.bits[:start]))
         return type(self)(bits, self.column.part(first, first + int(np.count_nonzero(bits))))
 
     def array(self) -> npt.NDArray[Any] | None:
@@ -665,12 +699,12 @@ class _Partial(BaseColumn):
         if inner is None or inner.ndim != 1 or np.ma.isMaskedArray(inner):
             return None
         values = np.zeros(self.count, inner.dtype)
-        values[self._bits] = inner
-        return np.ma.MaskedArray(values, mask=~self._bits)
+        values[self.bits] = inner
+        return np.ma.MaskedArray(values, mask=~self.bits)
 
     def write(self, out: Encoder, depth: int) -> None:
         _start(out, depth, 3, self.kind)
-        out.write_bytes(np.packbits(self._bits, bitorder="little"), depth + 1)
+        out.write_bytes(np.packbits(self.bits, bitorder="little"), depth + 1)
         _write(self.column, out, depth + 1)
 
 
@@ -700,7 +734,7 @@ class GapColumn(_Partial):
     kind = "option"
 
     def loaded(self) -> GapColumn:
-        return GapColumn(self._bits, self.column.loaded())
+        return GapColumn(self.bits, self.column.loaded())
 
     def rows(self, start: int, stop: int) -> list[Any]:
         return self._spread(self._inner(start, stop), start, stop, ABSENT)
@@ -708,6 +742,72 @@ class GapColumn(_Partial):
     def write(self, out: Encoder, depth: int) -> None:
         rows = self.rows(0, self.count)
         ItemColumn([None if row is ABSENT else row for row in rows]).write(out, depth)
+
+
+class TypeColumn(BaseColumn):
+    """Values of a named type (SPEC 7.2). They are read as those of the column in it, but Arrow has their types."""
+
+    def __init__(self, name: str, parameters: Sequence[int | str], column: Column) -> None:
+        self.count = column.count
+        self.name, self.parameters, self.column = name, tuple(parameters), column
+
+    def rows(self, start: int, stop: int) -> list[Any]:
+        return self.column.rows(start, stop)
+
+    def names(self) -> Iterable[str]:
+        return self.column.names()
+
+    def is_table(self) -> bool:
+        return self.column.is_table()
+
+    def is_tuple(self) -> bool:
+        return self.column.is_tuple()
+
+    def field(self, name: str) -> Column | None:
+        return self.column.field(name)
+
+    def tensor(self) -> npt.NDArray[Any] | Raw | None:
+        return self.column.tensor()
+
+    def array(self) -> npt.NDArray[Any] | None:
+        return self.column.array()
+
+    def form(self) -> str:
+        return self.column.form()
+
+    def sizes(self) -> npt.NDArray[np.int64]:
+        return self.column.sizes()
+
+    def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
+        return self.column.memory(edges)
+
+    def part(self, start: int, stop: int) -> Column:
+        # In some of the rows, the names of a category can occur in another order than theirs.
+        is_cut = self.name == "category" and stop - start < self.count
+        return TypeColumn(self.name, (0,) if is_cut else self.parameters, self.column.part(start, stop))
+
+    def write(self, out: Encoder, depth: int) -> None:
+        _start(out, depth, 4, "type")
+        out.write_str(self.name, depth + 1)
+        out.write_list(self.parameters, depth + 1)
+        # What the type is of is a column of byte strings, and not a dict of few distinct ones.
+        write = self.column.write_all if isinstance(self.column, _Strings) else self.column.write
+        write(out, depth + 1)
+
+
+def category(codes: npt.NDArray[Any], names: TextColumn, is_ordered: bool) -> Column:
+    """A column of few names (SPEC 7.2). The codes number the names in the order in which they first occur.
+
+    `is_ordered`: whether this is the order of the names, the least first.
+    """
+    return TypeColumn("category", (int(is_ordered),), DictColumn(codes, names))
+
+
+def untyped(column: Column) -> Column:
+    """The column in one of values whose type is named."""
+    while isinstance(column, TypeColumn):
+        column = column.column
+    return column
 
 
 class ListColumn(BaseColumn):
@@ -719,9 +819,10 @@ class ListColumn(BaseColumn):
 
     def rows(self, start: int, stop: int) -> list[Any]:
         edges = self.lengths.edges(start, stop)
-        if self._numbers and isinstance(self.column, NumberColumn):
+        inner_column = untyped(self.column)
+        if self._numbers and isinstance(inner_column, NumberColumn):
             # Numbers of one type in one block, as in a packed sequence.
-            numbers = self.column.values.view(Numbers)
+            numbers = inner_column.values.view(Numbers)
             return [numbers[a:b] for a, b in pairwise(edges)]
         first = edges[0]
         inner = self.column.rows(first, edges[-1])
@@ -746,7 +847,7 @@ class ListColumn(BaseColumn):
         return np.diff(ends[edges]) + 1
 
     def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
-        if self._numbers and isinstance(self.column, NumberColumn):
+        if self._numbers and isinstance(untyped(self.column), NumberColumn):
             return _times(edges, ENTRY + _ARRAY)
         return _times(edges, ENTRY + _LIST) + self.column.memory(self.lengths.at(edges))
 
@@ -884,15 +985,15 @@ def combined(
 class MapColumn(BaseColumn):
     def __init__(self, lengths: Lengths, keys: Column, values: Column) -> None:
         self.count = lengths.count
-        self._lengths, self._keys, self._values = lengths, keys, values
+        self.lengths, self.keys, self.values = lengths, keys, values
 
     def rows(self, start: int, stop: int) -> list[Any]:
-        edges = self._lengths.edges(start, stop)
+        edges = self.lengths.edges(start, stop)
         first = edges[0]
-        keys = self._keys.rows(first, edges[-1])
-        if not isinstance(self._keys, (TextColumn, NumberColumn)):
+        keys = self.keys.rows(first, edges[-1])
+        if not isinstance(self.keys, (TextColumn, NumberColumn)):
             keys = [_hashable(key) for key in keys]
-        values = self._values.rows(first, edges[-1])
+        values = self.values.rows(first, edges[-1])
         maps = []
         for a, b in pairwise(edges):
             entries = dict(zip(keys[a - first : b - first], values[a - first : b - first], strict=True))
@@ -905,26 +1006,26 @@ class MapColumn(BaseColumn):
         return "map"
 
     def sizes(self) -> npt.NDArray[np.int64]:
-        return ListColumn(self._lengths, self._keys).sizes() + ListColumn(self._lengths, self._values).sizes()
+        return ListColumn(self.lengths, self.keys).sizes() + ListColumn(self.lengths, self.values).sizes()
 
     def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
-        entries = self._lengths.at(edges)
+        entries = self.lengths.at(edges)
         # Keys can be copied, so that they are hashable.
         total = _times(edges, ENTRY + _LIST) + _times(entries, _PAIR)
-        total += 2 * self._keys.memory(entries) + self._values.memory(entries)
+        total += 2 * self.keys.memory(entries) + self.values.memory(entries)
         total += _MAP * np.minimum(np.diff(edges), np.diff(entries))
         return total
 
     def part(self, start: int, stop: int) -> Column:
-        first, last = self._lengths.at(np.array([start, stop])).tolist()
-        lengths = self._lengths.part(start, stop)
-        return MapColumn(lengths, self._keys.part(first, last), self._values.part(first, last))
+        first, last = self.lengths.at(np.array([start, stop])).tolist()
+        lengths = self.lengths.part(start, stop)
+        return MapColumn(lengths, self.keys.part(first, last), self.values.part(first, last))
 
     def write(self, out: Encoder, depth: int) -> None:
         _start(out, depth, 4, "map")
-        self._lengths.write(out, depth + 1)
-        _write(self._keys, out, depth + 1)
-        _write(self._values, out, depth + 1)
+        self.lengths.write(out, depth + 1)
+        _write(self.keys, out, depth + 1)
+        _write(self.values, out, depth + 1)
 
 
 def _hashable(key: Any) -> Any:
@@ -941,19 +1042,19 @@ class EnumColumn(BaseColumn):
 
     def __init__(self, codes: npt.NDArray[Any], names: Sequence[str], columns: Sequence[Column | None]) -> None:
         self.count = len(codes)
-        self._codes, self._names, self._columns = codes, names, columns
+        self.codes, self.variants, self.columns = codes, names, columns
 
     def rows(self, start: int, stop: int) -> list[Any]:
-        codes = self._codes[start:stop]
-        before = np.bincount(self._codes[:start], minlength=len(self._names))
-        counts = np.bincount(codes, minlength=len(self._names))
+        codes = self.codes[start:stop]
+        before = np.bincount(self.codes[:start], minlength=len(self.variants))
+        counts = np.bincount(codes, minlength=len(self.variants))
         contents: dict[int, Iterator[Any]] = {}
         for code in np.flatnonzero(counts).tolist():
-            column = self._columns[code]
+            column = self.columns[code]
             if column is not None:
                 first = int(before[code])
                 contents[code] = iter(column.rows(first, first + int(counts[code])))
-        names = self._names
+        names = self.variants
         if not contents:
             return [names[code] for code in codes.tolist()]
         return [
@@ -965,45 +1066,45 @@ class EnumColumn(BaseColumn):
 
     def sizes(self) -> npt.NDArray[np.int64]:
         sizes = np.ones(self.count, np.int64)
-        for code, column in enumerate(self._columns):
+        for code, column in enumerate(self.columns):
             if column is not None:
-                sizes[self._codes == code] += column.sizes()
+                sizes[self.codes == code] += column.sizes()
         return sizes
 
     def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
-        codes = self._codes[edges[0] : edges[-1]]
-        before = np.bincount(self._codes[: edges[0]], minlength=len(self._names))
-        counts = np.bincount(codes, minlength=len(self._names))
+        codes = self.codes[edges[0] : edges[-1]]
+        before = np.bincount(self.codes[: edges[0]], minlength=len(self.variants))
+        counts = np.bincount(codes, minlength=len(self.variants))
         # The rows of each variant, one variant after the other.
         order = np.argsort(codes, kind="stable")
         ends = np.cumsum(counts).tolist()
         each = np.full(len(codes), float(ENTRY))
         for code in np.flatnonzero(counts).tolist():
-            column = self._columns[code]
+            column = self.columns[code]
             if column is not None:
                 inner = int(before[code]) + np.arange(int(counts[code]) + 1)
                 each[order[ends[code] - int(counts[code]) : ends[code]]] += _MAP + column.memory(inner)
         return _sums(each, edges)
 
     def part(self, start: int, stop: int) -> Column:
-        codes = self._codes[start:stop]
-        before = np.bincount(self._codes[:start], minlength=len(self._names)).tolist()
-        counts = np.bincount(codes, minlength=len(self._names)).tolist()
+        codes = self.codes[start:stop]
+        before = np.bincount(self.codes[:start], minlength=len(self.variants)).tolist()
+        counts = np.bincount(codes, minlength=len(self.variants)).tolist()
         columns = [
             None if column is None else column.part(first, first + count)
-            for column, first, count in zip(self._columns, before, counts, strict=True)
+            for column, first, count in zip(self.columns, before, counts, strict=True)
         ]
-        return EnumColumn(codes, self._names, columns)
+        return EnumColumn(codes, self.variants, columns)
 
     def write(self, out: Encoder, depth: int) -> None:
-        has_columns = any(column is not None for column in self._columns)
+        has_columns = any(column is not None for column in self.columns)
         _start(out, depth, 4 if has_columns else 3, "enum")
-        NumberColumn(self._codes).write(out, depth + 1)
-        out.write_list(list(self._names), depth + 1)
+        NumberColumn(self.codes).write(out, depth + 1)
+        out.write_list(list(self.variants), depth + 1)
         if has_columns:
             out.levels(depth + 1)
-            out.out.append(items.head(items.ARRAY, len(self._columns)))
-            for column in self._columns:
+            out.out.append(items.head(items.ARRAY, len(self.columns)))
+            for column in self.columns:
                 if column is None:
                     out.out.append(items.NULL)
                 else:

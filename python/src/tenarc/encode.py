@@ -274,10 +274,10 @@ class Encoder:
             raise Fault(Unsupported, f"{what}: write `to_numpy()` for an array, or `tenarc.Table` of it for rows")
         self.write_table(table, depth)
 
-    def write_text(self, value: bytes, depth: int) -> None:
+    def write_text(self, value: bytes | memoryview, depth: int) -> None:
         """Writes the texts of a column: as text in the metadata, or as bytes in a buffer."""
         if len(value) < self.inline_below:
-            self.out += (items.head(items.TEXT, len(value)), value)
+            self.out += (items.head(items.TEXT, len(value)), bytes(value))
         else:
             self.write_bytes(value, depth)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -71,6 +72,14 @@ class NotFound(Error, KeyError):
 
 class End(Error, EOFError):
     """The archive has no more values."""
+
+
+def needed(name: str, install: str) -> Any:
+    """A module of another package, which only some of this package needs."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise Unsupported(f"this needs {name}, which is not installed: `pip install {install}`") from None
 
 
 @contextlib.contextmanager

@@ -5,7 +5,10 @@ None of the libraries is needed: their objects are known by their methods.
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import sys
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -14,14 +17,15 @@ import numpy.typing as npt
 
 from . import arrow, dtypes
 from .column_maker import column_of, groups_of
-from .columns import Column, RawColumn, StructColumn
+from .columns import Column, OptionColumn, RawColumn, StructColumn, TextColumn, category, ordered
 from .dlpack import array_of
-from .errors import Fault, Unsupported
+from .errors import Fault, Unsupported, needed
 from .paths import Rows
 from .torch_arrays import from_torch
 from .values import Raw
 
-_HOW = "pass its columns, as `tenarc.Table({name: array, ...})`"
+# The types of objects in columns of pandas that have a type of Arrow.
+_OBJECTS = (datetime.date, datetime.time, datetime.timedelta, decimal.Decimal, uuid.UUID)
 
 
 class _Rows(NamedTuple):
@@ -45,6 +49,8 @@ def groups_in(data: Any) -> Iterator[Column] | None:
         return _arrow_groups(data)
     if _is_pandas(data):
         _check_index(data)
+    elif hasattr(data, "__dataframe__"):
+        return _arrow_groups(_interchanged(data))
     rows = _columns_in(data)
     return None if rows is None else groups_of(*rows)
 
@@ -57,9 +63,17 @@ def _columns_in(data: Any) -> _Rows | None:
         return _frame(data) if hasattr(data, "columns") else _column(_series(data))
     if isinstance(data, Mapping) or (callable(getattr(data, "keys", None)) and hasattr(data, "__getitem__")):
         return _struct([(name, data[name]) for name in data.keys()])  # noqa: SIM118
-    if hasattr(data, "__dataframe__"):
-        raise Fault(Unsupported, f"cannot take the columns of a {_kind_of(data)}: {_HOW}")
     return None
+
+
+def _interchanged(data: Any) -> Any:
+    """A pyarrow table of a frame that has the older protocol of data frames only."""
+    interchange = needed("pyarrow.interchange", "tenarc[arrow]")
+    try:
+        return interchange.from_dataframe(data)
+    except Exception as error:
+        text = f"pyarrow cannot take the columns of a {_kind_of(data)}: {error}"
+        raise Fault(Unsupported, f"{text}; pass its columns, as `tenarc.Table({{name: array, ...}})`") from error
 
 
 def _arrow_groups(data: Any) -> Iterator[Column]:
@@ -105,6 +119,8 @@ def _struct(columns: list[tuple[Any, Any]], count: int | None = None) -> _Rows:
 
 def _column(values: Any) -> _Rows:
     """A column of a dict or a data frame, which can have columns itself."""
+    if isinstance(values, _Rows):
+        return values
     if isinstance(values, (list, tuple, Rows)):
         return _rows_of(values)
     if isinstance(values, Raw) and values.shape and (values.order == "C" or len(values.shape) == 1):
@@ -117,6 +133,23 @@ def _column(values: Any) -> _Rows:
         return _rows_of([row for piece in pieces for row in piece.rows(0, piece.count)])
     found = _columns_in(values)
     return _rows_of(_array(values)) if found is None else found
+
+
+def _categories(codes: npt.NDArray[Any], names: Any, is_ordered: bool) -> _Rows | None:
+    """Rows of a category, by the codes of their names or -1 for none; `None` if the names are no texts."""
+    if not all(type(name) is str for name in names):
+        return None
+
+    def make(start: int, stop: int) -> Column:
+        there = codes[start:stop] >= 0
+        distinct, used = ordered(codes[start:stop][there])
+        texts = column_of([names[code] for code in used.tolist()])
+        if not isinstance(texts, TextColumn):
+            return column_of([names[code] if code >= 0 else None for code in codes[start:stop].tolist()])
+        column = category(distinct, texts, is_ordered and bool((used[1:] > used[:-1]).all()))
+        return column if there.all() else OptionColumn(there, column)
+
+    return _Rows(len(codes), make)
 
 
 def _rows_of(values: Any) -> _Rows:
@@ -185,7 +218,12 @@ def _series(series: Any) -> Any:
         if dtype.kind in "biufc":
             return series.to_numpy()
         if dtype.kind == "O":
-            return _without_missing(series)
+            values = _without_missing(series)
+            return _arrow_of(series) if any(isinstance(value, _OBJECTS) for value in values) else values
+        if dtype.kind in "mM":
+            return _arrow_of(series)
+    elif kind == "DatetimeTZDtype":
+        return _arrow_of(series)
     elif kind == "ArrowDtype":
         return series.array.__arrow_array__()
     elif kind == "SparseDtype":
@@ -193,6 +231,9 @@ def _series(series: Any) -> Any:
     elif kind == "CategoricalDtype":
         names = _series(dtype.categories.to_series())
         names = names.tolist() if isinstance(names, np.ndarray) else names
+        found = _categories(series.cat.codes.to_numpy(), names, dtype.ordered)
+        if found is not None:
+            return found
         return [None if code < 0 else names[code] for code in series.cat.codes.tolist()]
     elif getattr(dtype, "numpy_dtype", None) is not None and dtype.kind in "biuf":
         missing = series.isna().to_numpy()
@@ -202,6 +243,15 @@ def _series(series: Any) -> Any:
         return _without_missing(series)
     how = "convert it to numbers or text first, as by `astype('int64')` or `astype(str)`"
     raise Fault(Unsupported, f"cannot write pandas' dtype {dtype}: {how}")
+
+
+def _arrow_of(series: Any) -> Any:
+    """The values of a column of times, decimals or the like as an array of pyarrow, which knows their types."""
+    pyarrow = needed("pyarrow", "tenarc[arrow]")
+    try:
+        return pyarrow.Array.from_pandas(series)
+    except pyarrow.ArrowException as error:
+        raise Fault(Unsupported, f"pyarrow cannot take the values of a column of pandas: {error}") from None
 
 
 def _without_missing(series: Any) -> list[Any]:

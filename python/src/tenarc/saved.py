@@ -95,9 +95,11 @@ class TensorInfo(NamedTuple):
     "payload",
     "read",
     "reopen",
+    "row_count",
     "rows",
     "seed",
     "stored_hashes",
+    "tables",
     "tensors_outside_columns",
     "verify_body",
 )
@@ -516,6 +518,16 @@ class Segment:
         if self.reopen is not None:
             table.reopen = Segment.table, (segment, path)
         return table
+
+    def tables(self) -> Iterator[str]:
+        """The paths of sequences that are stored as columns."""
+        for place, node in paths.places(self._tree):
+            if node.tag == COLUMNS and not place.in_key:
+                yield place.unique_path()
+
+    def row_count(self) -> int | None:
+        """The number of rows, if the value is a sequence."""
+        return rows_in(self._header.metadata, self._tree)
 
     def lasting(self) -> Segment:
         """The same value, which can be read after the archive is closed, as views can."""

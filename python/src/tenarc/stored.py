@@ -16,6 +16,7 @@ import numpy.typing as npt
 from . import column_fields, dtypes
 from .calls import Call, Read
 from .column_maker import column_of
+from .column_outline import outline
 from .column_reader import counts_of
 from .columns import ABSENT, ENTRY, MAX_ROWS, BaseColumn, Column, Edges, GapColumn, ItemColumn
 from .decode import plain_of
@@ -52,10 +53,12 @@ class Shared:
 
     def loaded(self, place: Hashable, read: Callable[[], Column]) -> Column:
         """The column at a place. The last one is kept."""
-        if self._last is None or self._last[0] != place:
-            self._last = None
-            self._last = place, read()
-        return self._last[1]
+        # Several threads can read columns, so that the attribute can be another one a moment later.
+        last = self._last
+        if last is None or last[0] != place:
+            last = self._last = None
+            last = self._last = place, read()
+        return last[1]
 
     def add(self, more: tuple[int, int]) -> None:
         """Adds the length of a value of the table."""
@@ -203,10 +206,11 @@ class SmallRows:
             rows, row = self._find(row)
             return rows.items(0)[1](row)
 
-        if self._shared.nodes is None or self._shared.nodes[0] is not self._key:
-            self._shared.nodes = None
-            self._shared.nodes = self._key, [node for rows in self._values for node in rows.items(0)[0]]
-        return self._shared.nodes[1], trail
+        nodes = self._shared.nodes
+        if nodes is None or nodes[0] is not self._key:
+            nodes = self._shared.nodes = None
+            nodes = self._shared.nodes = self._key, [node for rows in self._values for node in rows.items(0)[0]]
+        return nodes[1], trail
 
     def read(
         self, index: int, trail: Sequence[Step], read: Callable[[Resolver], T], *, is_counted: bool = True
@@ -288,6 +292,12 @@ class StoredColumn(_Stored):
             lambda resolver: resolver.columns.column(node, self.count, in_struct=self._in_struct),
         )
 
+    def outline(self) -> Column:
+        node = self.node()
+        return self._source.read(
+            self._index, self.trail(), lambda resolver: outline(node, resolver, in_struct=self._in_struct)
+        )
+
     def names(self) -> Iterable[str]:
         return column_fields.names_of(self.node())
 
@@ -358,6 +368,8 @@ class StoredGroup(StoredColumn):
 
 class StoredItems(_Stored):
     """Values of an array in the metadata, or the values of one field in them."""
+
+    by_item = True
 
     def __init__(
         self,
@@ -441,6 +453,8 @@ class StoredSlice(StoredItems):
 
 class Values(ItemColumn):
     """Values that were stored one by one, as an array if they have a common type."""
+
+    by_item = True
 
     def array(self) -> npt.NDArray[Any] | None:
         column = column_of([None if value is ABSENT else value for value in self._values])

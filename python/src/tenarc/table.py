@@ -11,11 +11,11 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from . import frames, paths
+from . import arrow_export, frames, paths
 from .calls import Call, one_call
 from .column_maker import column_of, groups_of
 from .columns import ABSENT, Column, combined, memory_of
-from .errors import Error, Fault, Mismatch, NotFound, Unsupported, bounded_recursion
+from .errors import Error, Fault, Mismatch, NotFound, Unsupported, bounded_recursion, needed
 from .fields import Decoded
 from .listing import lists_without
 from .origin import refuse
@@ -29,6 +29,8 @@ _LITTLE = 1 << 20
 _CHUNK = 4096
 # The most columns, and groups of rows, that a description looks at.
 _FEW = 12
+# The name of the only column of rows that are no structs, in Arrow.
+_VALUE = "value"
 
 
 @lists_without("field_names", "groups", "limit", "of", "reopen", "row_of", "tensor_of", "value_of")
@@ -57,6 +59,8 @@ class Table(paths.Rows):
             raise fault.kind(fault.message, path=fault.path()) from fault.__cause__
         #: How much memory the rows of one call may take; `None` for the rows of a caller.
         self.limit: int | None = None
+        #: The name under which its values were saved, if it has one.
+        self.name: str | None = None
         #: What makes the table again in another process, and its arguments, if it is read when it is needed.
         self.reopen: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
         self._index()
@@ -255,6 +259,73 @@ class Table(paths.Rows):
             array = _joined(pieces)
             columns[name] = self._listed(pieces) if array is None or array.ndim > 1 else array
         return columns
+
+    # Arrow
+
+    def __arrow_c_schema__(self) -> Any:
+        """The schema in the Arrow PyCapsule interface. No rows are read for it."""
+        return self._export(None).schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The rows in the Arrow PyCapsule interface, which pyarrow, polars, duckdb and others read.
+
+        Each group of rows is a batch. One after the other is read. Needs pyarrow.
+        """
+        export = self._export(None)
+        reader = arrow_export.pyarrow().RecordBatchReader.from_batches(export.schema, self._batches(export))
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def to_arrow(self, columns: Iterable[str] | None = None) -> Any:
+        """A `pyarrow.Table` of the rows. Needs pyarrow.
+
+        `columns` are the columns that are read, by name or by path such as `at.x`, in this order; by default all.
+        Rows that are no structs are a column with the name `value`.
+        """
+        export = self._export(columns)
+        return arrow_export.pyarrow().Table.from_batches(list(self._batches(export)), export.schema)
+
+    def to_pandas(self, columns: Iterable[str] | None = None) -> Any:
+        """A `pandas.DataFrame` of the rows. Needs pyarrow and pandas. For `columns`, see `to_arrow`."""
+        needed("pandas", "pandas")
+        return self.to_arrow(columns).to_pandas()
+
+    def to_polars(self, columns: Iterable[str] | None = None) -> Any:
+        """A `polars.DataFrame` of the rows. Needs pyarrow and polars. For `columns`, see `to_arrow`."""
+        return needed("polars", "polars").from_arrow(self.to_arrow(columns), rechunk=False)
+
+    @one_call
+    def _export(self, columns: Iterable[str] | None) -> arrow_export.Export:
+        """The columns to be read, by their names."""
+        if isinstance(columns, str):
+            raise Mismatch(f"`columns`: expected a list of names of columns, found the text {columns!r:.80}")
+        # The elements of tuples are no columns.
+        is_plain = not all(group.is_table() and not group.is_tuple() for group in self.groups)
+        found: list[tuple[str, paths.Levels]] = []
+        for name in ([_VALUE] if is_plain else self.names()) if columns is None else columns:
+            whole = is_plain and name == _VALUE
+            found.append((name, self.groups if whole else self._levels(name)))
+        return arrow_export.Export(found, len(self.groups), self._take, self.name)
+
+    def _levels(self, name: str) -> paths.Levels:
+        """The parts of a column in all groups, by its name or path."""
+        if self._has_field(name):
+            return [group.field(name) for group in self.groups]
+        try:
+            found, _ = paths.find(self, name)
+        except NotFound:
+            found = None
+        if type(found) is not paths.AtColumn:
+            raise NotFound(f"the table has no column {name!r:.80}")
+        return found.columns
+
+    def _batches(self, export: arrow_export.Export) -> Iterator[Any]:
+        # As for the rows, all groups are read in one call.
+        call = Call()
+        for number, group in enumerate(self.groups):
+            call.forget()
+            with call:
+                batches = [*export.batches(number, group.count)]
+            yield from batches
 
     @one_call
     def _column(self, name: str) -> Any:
