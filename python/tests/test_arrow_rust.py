@@ -1,4 +1,4 @@
-"""The Rust library and this package give the same record batches for the same table (`docs/decisions/arrow.md`)."""
+"""Rust and this package give the same record batches for the same table (`docs/decisions/arrow.md`)."""
 
 import io
 import random
