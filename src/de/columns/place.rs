@@ -24,7 +24,7 @@ use crate::steps::Steps;
 use crate::tensor::ToTensor as _;
 use crate::value::{self, Value};
 use crate::wire::columns::{
-    Column, ColumnData, ColumnKind, ColumnTensor, EncodedRows, Optional, Structs, Tensors,
+    Bitmap, Column, ColumnData, ColumnKind, ColumnTensor, EncodedRows, Optional, Structs, Tensors,
     Validity, WantedFields, tensor_of_groups,
 };
 use crate::wire::head;
@@ -157,7 +157,8 @@ impl<'de> ValueDecoder<'de, '_> {
 }
 
 /// Returns the nested field that these names lead to. The result has as many rows as `column`. A row is null if it has
-/// no such field, if a value on the way to the field is null, or if the field itself is null (`SPEC.md`, annex A).
+/// no such field, is of another variant, if a value on the way to the field is null, or if the field itself is null
+/// (`SPEC.md`, annex A).
 fn field_of<'de>(
     mut column: Column<'de>,
     rows: usize,
@@ -182,6 +183,17 @@ fn field_of<'de>(
             let Optional { marks, column } = *inner;
             let present = marks.count(rows);
             let column = field_of(column, present, names, allowance)?;
+            spread(at, marks, rows, column, allowance)
+        }
+        ColumnKind::Enums(mut enums) => {
+            let code = enums.names.iter().position(|variant| variant == name);
+            let content = code.and_then(|code| enums.columns.get_mut(code)?.take());
+            let (Some(code), Some(column)) = (code, content) else {
+                return Ok(Column::new(at, ColumnKind::Unit));
+            };
+            allowance.charge(rows.div_ceil(8) as u64)?;
+            let marks = Validity::new(Bitmap::of((0..rows).map(|row| enums.code(row) == code)));
+            let column = field_of(column, marks.count(rows), rest, allowance)?;
             spread(at, marks, rows, column, allowance)
         }
         _ => {
