@@ -111,16 +111,14 @@ impl<'o, 'm> SchemaFields<'o, 'm> {
         Self { outline, parent: None, are_optional: false }
     }
 
-    /// Adds a field. `read` returns its form, and adds the fields in it.
-    fn add(
-        &mut self,
-        name: Cow<'m, str>,
-        read: impl FnOnce(SchemaFields<'_, 'm>) -> Result<ColumnType>,
-    ) -> Result<usize> {
+    /// Reads a field, or the content of a variant, and adds it and the fields in it. Returns the number of tensors in it.
+    fn add(&mut self, name: Cow<'m, str>, wire: &mut Reader<'m, '_>) -> Result<usize> {
         let number = self.outline.field(self.parent, name);
         let are_optional = self.are_optional;
-        let form =
-            read(SchemaFields { outline: self.outline, parent: Some(number), are_optional })?;
+        let start = wire.offset();
+        let inside = SchemaFields { outline: self.outline, parent: Some(number), are_optional };
+        let form = column(wire, Some(inside))?;
+        let form = ColumnType { item: Some(start..wire.offset()), ..form };
         let tensors = form.all_tensors;
         let form = if are_optional {
             let item = form.item.clone();
@@ -148,11 +146,7 @@ pub fn column<'m>(
                 let name = name(wire)?;
                 names.push(name.clone());
                 all_tensors += match &mut fields {
-                    Some(fields) => fields.add(name, |fields| {
-                        let start = wire.offset();
-                        let form = column(wire, Some(fields))?;
-                        Ok(ColumnType { item: Some(start..wire.offset()), ..form })
-                    })?,
+                    Some(fields) => fields.add(name, wire)?,
                     None => column(wire, None)?.all_tensors,
                 };
             }
@@ -257,8 +251,11 @@ fn named<'m>(
             more(wire)?;
             wire.skip()?;
             more(wire)?;
-            variants(wire)?;
-            let all_tensors = if wire.more(left)? { tensors_in_variants(wire)? } else { 0 };
+            let names = variants(wire)?;
+            // Rows of other variants have no value there.
+            let fields = fields.map(|fields| SchemaFields { are_optional: true, ..fields });
+            let all_tensors =
+                if wire.more(left)? { columns_of_variants(wire, names, fields)? } else { 0 };
             ColumnType { all_tensors, ..ColumnType::other("enums") }
         }
         "option" | "present" => {
@@ -336,7 +333,7 @@ fn both(one: (DType, Vec<usize>), other: &(DType, Vec<usize>)) -> Option<(DType,
 }
 
 /// Reads the names of the variants of an enum.
-fn variants(wire: &mut Reader<'_, '_>) -> Result<()> {
+fn variants<'m>(wire: &mut Reader<'m, '_>) -> Result<Vec<Cow<'m, str>>> {
     let at = wire.offset();
     let mut left = Left::of(wire.head()?);
     let mut names = Vec::new();
@@ -344,20 +341,31 @@ fn variants(wire: &mut Reader<'_, '_>) -> Result<()> {
         while wire.more(&mut left)? {
             names.push(name(wire)?);
         }
-        check_names(names.iter().map(|name| &**name)).map_err(|error| error.at(at))
+        check_names(names.iter().map(|name| &**name)).map_err(|error| error.at(at))?;
+        Ok(names)
     })
 }
 
-/// Skips the columns of the variants of an enum. Returns the number of tensors in them.
-fn tensors_in_variants(wire: &mut Reader<'_, '_>) -> Result<usize> {
+/// Reads the columns of the variants of an enum. Adds them to `fields`. Returns the number of tensors in them.
+fn columns_of_variants<'m>(
+    wire: &mut Reader<'m, '_>,
+    names: Vec<Cow<'m, str>>,
+    mut fields: Option<SchemaFields<'_, 'm>>,
+) -> Result<usize> {
     let mut left = Left::of(wire.head()?);
+    let mut names = names.into_iter();
     let mut tensors = 0;
     wire.within(1, |wire| {
         while wire.more(&mut left)? {
-            match wire.peek_head()? {
-                Some((head, _)) if head.initial == head::NULL => wire.skip()?,
-                _ => tensors += column(wire, None)?.all_tensors,
-            }
+            let name = names.next();
+            tensors += match (wire.peek_head()?, name, &mut fields) {
+                (Some((head, _)), ..) if head.initial == head::NULL => {
+                    wire.skip()?;
+                    0
+                }
+                (_, Some(name), Some(fields)) => fields.add(name, wire)?,
+                _ => column(wire, None)?.all_tensors,
+            };
         }
         Ok(tensors)
     })

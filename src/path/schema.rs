@@ -44,7 +44,7 @@ pub struct Schema<'m> {
     ambiguous: OnceCell<Vec<bool>>,
 }
 
-/// A column with a name: a field of the rows, or a field of such a column.
+/// A column with a name: a field of the rows, or a field of such a column. The contents of a variant are like a field.
 pub struct Outlined<'m> {
     /// The number of the column that this is a field of. `None` if it is a field of the rows.
     pub parent: Option<usize>,

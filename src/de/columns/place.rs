@@ -24,7 +24,7 @@ use crate::steps::Steps;
 use crate::tensor::ToTensor as _;
 use crate::value::{self, Value};
 use crate::wire::columns::{
-    Column, ColumnData, ColumnKind, ColumnTensor, EncodedRows, Optional, Structs, Tensors,
+    Bitmap, Column, ColumnData, ColumnKind, ColumnTensor, EncodedRows, Optional, Structs, Tensors,
     Validity, WantedFields, tensor_of_groups,
 };
 use crate::wire::head;
@@ -111,19 +111,37 @@ impl<'de> ValueDecoder<'de, '_> {
         })
     }
 
-    /// Reads one column of a group, which comes next. The names are as in [`column`](Self::column).
+    /// Reads one column of a group, which comes next: all rows, or those that are picked, which ascend. The names are as
+    /// in [`column`](Self::column).
     pub(crate) fn column_of_group(
         &mut self,
         names: &[String],
+        picked: Option<&[usize]>,
         found: &mut ColumnOfGroups<'de>,
     ) -> Result<()> {
         let fields = WantedFields::At(names, Steps::of(""));
         // The tag, and the array around the groups.
         self.wire.within(2, |wire| {
             let Some(rows) = wire.group_rows(&mut Left::groups(1))? else { return Ok(()) };
-            let column = wire.column_part(rows, 0..rows, &fields)?;
+            let part = match picked {
+                Some([first, .., last]) => *first..(last + 1).min(rows),
+                Some([row]) => *row..(row + 1).min(rows),
+                _ => 0..rows,
+            };
+            let column = wire.column_part(rows, part.clone(), &fields)?;
             let allowance = wire.allowance();
-            found.push(rows, field_of(column, rows, names, &allowance)?);
+            let column = field_of(column, part.len(), names, &allowance)?;
+            match picked {
+                None => found.push(rows, column),
+                Some(picked) => {
+                    let mut rows = Vec::new();
+                    allowance.reserve(&mut rows, picked.len())?;
+                    rows.extend(picked.iter().map(|row| row.saturating_sub(part.start)));
+                    found.push(rows.len(), column.pick(&rows, &allowance)?);
+                    allowance.refund_vec(&rows);
+                }
+            }
+            wire.resume(&allowance);
             found.allowance.take_over(&allowance);
             Ok(())
         })
@@ -157,7 +175,8 @@ impl<'de> ValueDecoder<'de, '_> {
 }
 
 /// Returns the nested field that these names lead to. The result has as many rows as `column`. A row is null if it has
-/// no such field, if a value on the way to the field is null, or if the field itself is null (`SPEC.md`, annex A).
+/// no such field, is of another variant, if a value on the way to the field is null, or if the field itself is null
+/// (`SPEC.md`, annex A).
 fn field_of<'de>(
     mut column: Column<'de>,
     rows: usize,
@@ -182,6 +201,17 @@ fn field_of<'de>(
             let Optional { marks, column } = *inner;
             let present = marks.count(rows);
             let column = field_of(column, present, names, allowance)?;
+            spread(at, marks, rows, column, allowance)
+        }
+        ColumnKind::Enums(mut enums) => {
+            let code = enums.names.iter().position(|variant| variant == name);
+            let content = code.and_then(|code| enums.columns.get_mut(code)?.take());
+            let (Some(code), Some(column)) = (code, content) else {
+                return Ok(Column::new(at, ColumnKind::Unit));
+            };
+            allowance.charge(rows.div_ceil(8) as u64)?;
+            let marks = Validity::new(Bitmap::of((0..rows).map(|row| enums.code(row) == code)));
+            let column = field_of(column, marks.count(rows), rest, allowance)?;
             spread(at, marks, rows, column, allowance)
         }
         _ => {
@@ -306,6 +336,11 @@ impl<'de> ColumnOfGroups<'de> {
     /// States the dtype of the column as a tensor.
     pub fn with_dtype(self, dtype: Option<DType>) -> Self {
         Self { dtype, ..self }
+    }
+
+    /// The column of each group, and the number of its rows.
+    pub fn into_groups(self) -> Vec<(usize, Column<'de>)> {
+        self.groups
     }
 
     fn push(&mut self, rows: usize, column: Column<'de>) {

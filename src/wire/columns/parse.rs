@@ -278,7 +278,7 @@ impl<'de> Reader<'de, '_> {
                 if len != 3 {
                     takes(4)?;
                 }
-                self.enums(rows, len == 4)
+                self.enums(rows, len == 4, wanted)
             }
             "rows" => {
                 takes(2)?;
@@ -329,7 +329,12 @@ impl<'de> Reader<'de, '_> {
         Ok(ColumnKind::Items(EncodedRows::new(items, base, self.levels_left())))
     }
 
-    fn enums(&mut self, rows: RowRange, has_columns: bool) -> Result<ColumnKind<'de>> {
+    fn enums(
+        &mut self,
+        rows: RowRange,
+        has_columns: bool,
+        wanted: &WantedFields<'_>,
+    ) -> Result<ColumnKind<'de>> {
         let at = self.offset();
         let codes = self.codes_of(rows.all, "the codes of an enum")?;
         let names = self.within(1, |wire| {
@@ -351,16 +356,16 @@ impl<'de> Reader<'de, '_> {
             })
         };
         let before = count(0..rows.start)?;
-        let wanted = count(rows.range())?;
+        let inside = count(rows.range())?;
         let behind = count(rows.end..rows.all)?;
-        let counts = before.iter().zip(&wanted).zip(&behind).map(|((before, wanted), behind)| {
-            let end = before + wanted;
+        let counts = before.iter().zip(&inside).zip(&behind).map(|((before, inside), behind)| {
+            let end = before + inside;
             RowRange { all: end + behind, start: *before, end }
         });
         let counts: Vec<_> = counts.collect();
         let mut enums = all.part(rows.range());
         if has_columns {
-            let columns = self.within(1, |wire| wire.variants(&counts, &enums.names))?;
+            let columns = self.within(1, |wire| wire.variants(&counts, &enums.names, wanted))?;
             enums.set_columns(columns);
         }
         Ok(ColumnKind::Enums(Box::new(enums)))
@@ -370,6 +375,7 @@ impl<'de> Reader<'de, '_> {
         &mut self,
         counts: &[RowRange],
         names: &[Cow<'de, str>],
+        wanted: &WantedFields<'_>,
     ) -> Result<Vec<Option<Column<'de>>>> {
         let at = self.offset();
         let len = self.array("the columns of variants")?;
@@ -384,9 +390,12 @@ impl<'de> Reader<'de, '_> {
             if self.initial()? == head::NULL {
                 self.src.advance(1);
                 columns.push(None);
-            } else {
-                let column = self.column(count);
+            } else if let Some(wanted) = wanted.within_variant(name) {
+                let column = self.part_of_column(count, None, &wanted);
                 columns.push(Some(column.map_err(|error| error.in_field(&**name))?));
+            } else {
+                self.skip()?;
+                columns.push(None);
             }
         }
         Ok(columns)

@@ -20,19 +20,24 @@ use crate::wire::reader::Reader;
 pub struct Bitmap<'de>(pub ColumnData<'de>);
 
 impl Bitmap<'_> {
+    /// Packs a bit for each row.
+    pub fn of(mut bits: impl ExactSizeIterator<Item = bool>) -> Self {
+        let mut bytes = vec![0u8; bits.len().div_ceil(8)];
+        for byte in &mut bytes {
+            for (bit, is_set) in bits.by_ref().take(8).enumerate() {
+                *byte |= u8::from(is_set) << bit;
+            }
+        }
+        Self(ColumnData::from(SourceBytes::Owned(bytes)))
+    }
+
     /// Keeps only the bits of these rows.
     pub fn part(self, rows: Range<usize>) -> Self {
         if rows.start == 0 {
             let bytes = rows.end.div_ceil(8);
             return Self(self.0.cut(0..bytes));
         }
-        let mut bytes = vec![0u8; rows.len().div_ceil(8)];
-        for (bit, row) in rows.enumerate() {
-            if let Some(byte) = bytes.get_mut(bit / 8) {
-                *byte |= u8::from(self.get(row)) << (bit % 8);
-            }
-        }
-        Self(ColumnData::from(SourceBytes::Owned(bytes)))
+        Bitmap::of(rows.map(|row| self.get(row)))
     }
 
     #[inline]
