@@ -19,8 +19,12 @@ from .values import Tag
 if TYPE_CHECKING:
     from .decode import Resolver
 
-#: The fields that paths lead to, with the fields in them.
-Tree = dict[str, "Tree"]
+
+class Tree(dict[str, "Tree"]):
+    """The fields that paths lead to, with the fields in them. Variants with a column are like fields."""
+
+    #: Whether there are enums, whose unit variants are in none of the fields.
+    has_enums = False
 
 
 def is_position(name: str) -> bool:
@@ -47,9 +51,19 @@ def names_of(node: Any) -> Iterable[str]:
     if found is not None:
         return names_of(found)
     kind = kind_name(node)
+    if kind == "enum":
+        return [name for name, _ in variants(node)]
     if kind == "tuple" and len(node) == 2:
         return map(str, range(len(node[1]))) if isinstance(node[1], (list, tuple)) else ()
     return item_names(node[1]) if kind == "rows" and len(node) == 2 else ()
+
+
+def variants(node: Any) -> Iterator[tuple[str, Any]]:
+    """The variants of a column of enums that have a column, and these columns."""
+    if len(node) == 4 and all(isinstance(part, (list, tuple)) for part in node[2:]):
+        for name, column in zip(node[2], node[3], strict=False):
+            if type(name) is str and column is not None:
+                yield name, column
 
 
 def item_names(nodes: Any) -> Iterable[str]:
@@ -86,7 +100,7 @@ def is_table(node: Any) -> bool:
 
 def field_tree(content: Any) -> Tree:
     """The fields of all groups of columns."""
-    tree: Tree = {}
+    tree = Tree()
     for node in content[1::2] if isinstance(content, (list, tuple)) else ():
         _add_fields(node, tree)
     return tree
@@ -96,7 +110,12 @@ def _add_fields(node: Any, tree: Tree) -> None:
     if isinstance(node, Mapping):
         for name, column in node.items():
             if type(name) is str:
-                _add_fields(column, tree.setdefault(name, {}))
+                _add_fields(column, tree.setdefault(name, Tree()))
+        return
+    if kind_name(node) == "enum":
+        tree.has_enums = True
+        for name, column in variants(node):
+            _add_fields(column, tree.setdefault(name, Tree()))
         return
     found = inner(node)
     if found is not None:
@@ -111,7 +130,7 @@ def _add_item(node: Any, tree: Tree) -> None:
     if isinstance(node, Mapping):
         for name, item in node.items():
             if type(name) is str:
-                _add_item(item, tree.setdefault(name, {}))
+                _add_item(item, tree.setdefault(name, Tree()))
 
 
 class ColumnTensor(NamedTuple):

@@ -1061,6 +1061,17 @@ class EnumColumn(BaseColumn):
             {names[code]: next(contents[code])} if code in contents else names[code] for code in codes.tolist()
         ]
 
+    def names(self) -> Iterable[str]:
+        # A variant with a column is like a field that rows of other variants do not have.
+        return [name for name, column in zip(self.variants, self.columns, strict=True) if column is not None]
+
+    def field(self, name: str) -> Column | None:
+        if name not in self.names():
+            return None
+        code = list(self.variants).index(name)
+        column = self.columns[code]
+        return None if column is None else GapColumn(self.codes == code, column)
+
     def form(self) -> str:
         return "enum"
 

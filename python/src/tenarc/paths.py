@@ -345,7 +345,7 @@ def keys(tree: Any) -> list[str]:
     def fields(tree: Tree, steps: tuple[str, ...], names: tuple[str, ...]) -> None:
         for name, inner in tree.items():
             fields(inner, steps, (*names, name))
-        if not tree:
+        if not tree or tree.has_enums:
             add(steps, names)
 
     def add(steps: tuple[str, ...], names: tuple[str, ...]) -> None:
