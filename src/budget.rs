@@ -30,6 +30,8 @@ pub struct Budget {
     given: Cell<u64>,
     /// The part of `given` that the current input allows.
     allowed: Cell<u64>,
+    /// The part of what is taken that stays taken: see [`keep`](Self::keep).
+    kept: Cell<u64>,
     /// The size of the place for the next value, if it is not small, and if no value was read into it.
     place: Cell<usize>,
     /// Whether a struct has to be read again, by the names of its fields: see [`refuse_order`](Self::refuse_order).
@@ -47,6 +49,7 @@ impl Budget {
             left: given.into(),
             given: given.into(),
             allowed: 0.into(),
+            kept: 0.into(),
             place: 0.into(),
             refused: false.into(),
         }
@@ -62,6 +65,7 @@ impl Budget {
         self.left.set(other.left.get());
         self.given.set(other.given.get());
         self.allowed.set(other.allowed.get());
+        self.kept.set(other.kept.get());
         self.place.set(other.place.get());
     }
 
@@ -113,6 +117,22 @@ impl Budget {
     /// The number of bytes that are taken.
     pub fn taken(&self) -> u64 {
         self.given.get().saturating_sub(self.left.get())
+    }
+
+    /// Notes that bytes that were taken are not given back when what was read is freed, because they stand for the time
+    /// that reading took, or for what was made of it.
+    pub fn keep(&self, bytes: u64) {
+        self.kept.set(self.kept.get().saturating_add(bytes));
+    }
+
+    /// The number of bytes that are taken, without those that are [kept](Self::keep).
+    pub fn held(&self) -> u64 {
+        self.taken().saturating_sub(self.kept.get())
+    }
+
+    /// Gives back all but what is kept, to where `held` bytes are taken. All that was allocated since then is freed.
+    pub fn release(&self, held: u64) {
+        self.refund(self.held().saturating_sub(held));
     }
 
     /// Makes room for one more element: see [`Room::grow`].

@@ -10,6 +10,7 @@ mod decoded;
 mod digest;
 mod directory;
 mod file;
+mod filter;
 mod map;
 mod message;
 mod opened;
@@ -35,13 +36,14 @@ pub use crate::buffer::unpack::CompressedBuffer;
 pub use digest::Digest;
 pub use directory::Entry;
 pub use file::{Archive, Entries};
+pub use filter::{Col, Filter, col};
 pub use map::Map;
 pub use recover::{Recovered, Recovery, recover};
 pub use salvage::Salvaged;
 pub use segment::Segment;
 pub use stored::Stored;
 pub use stream::{IArchive, NamedRows, Records};
-pub use table::{Column, Rows, Table, Views};
+pub use table::{Column, Filtered, Rows, Table, Views};
 
 pub use write::{ArchiveFile, OArchive};
 

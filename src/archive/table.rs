@@ -4,6 +4,7 @@
 //! sequence adds it, because only this code knows the row. What reads a column as a value puts the path of the column in
 //! front of errors of that value.
 
+mod filter;
 mod take;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use std::vec;
 
 use serde::de::{DeserializeOwned, DeserializeSeed};
 
+pub use self::filter::Filtered;
 pub use self::views::Views;
 use super::segment::Segment;
 use crate::budget::Budget;
@@ -340,22 +342,32 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
         Ok(outline)
     }
 
-    /// The column at a path.
-    fn whole(&self, path: &str) -> Result<WholeColumn> {
+    /// The columns. `None` if no rows are stored as columns.
+    fn columns_outline(&self) -> Result<Option<Schema<'_>>> {
         let mut are_items = true;
         for part in &self.parts {
             are_items &= matches!(part.part()?.stored, SequenceStorage::Items(_));
         }
-        if are_items {
-            // Without columns, it is not known which names have dots.
-            let names = path.split('.').map(str::to_owned).collect();
-            return Ok(WholeColumn { names, meta: None, buffer: None });
-        }
-        match self.outline()?.target(Steps::of(path))? {
-            ColumnTarget::Column(whole) => Ok(whole),
-            ColumnTarget::InRow { .. } => {
-                Err(Error::data("the path leads to a row of a column, not to a column"))
-            }
+        if are_items { Ok(None) } else { self.outline().map(Some) }
+    }
+
+    /// The column at a path.
+    fn whole(&self, path: &str) -> Result<WholeColumn> {
+        whole(self.columns_outline()?.as_ref(), path)
+    }
+}
+
+/// The column at a path, among those that are known.
+fn whole(outline: Option<&Schema<'_>>, path: &str) -> Result<WholeColumn> {
+    let Some(outline) = outline else {
+        // Without columns, it is not known which names have dots.
+        let names = path.split('.').map(str::to_owned).collect();
+        return Ok(WholeColumn { names, meta: None, buffer: None });
+    };
+    match outline.target(Steps::of(path))? {
+        ColumnTarget::Column(whole) => Ok(whole),
+        ColumnTarget::InRow { .. } => {
+            Err(Error::data("the path leads to a row of a column, not to a column"))
         }
     }
 }
@@ -486,13 +498,24 @@ impl<S: ReadAt + ?Sized> TablePart<'_, S> {
                     deserializer.column(names, 0..u64::MAX, column)
                 });
             };
-            let rows: Vec<Value> = self.rows_of(places, 0..self.rows, buffers)?;
-            let field =
-                |row| names.iter().try_fold(row, |value: &Value, name| value.get(name.as_str()));
-            let fields: Vec<_> =
-                rows.iter().map(|row| field(row).unwrap_or(&Value::Null)).collect();
-            column.add_rows(&fields, buffers.left())
+            self.column_of_items(places, 0..self.rows, names, column, buffers)
         })
+    }
+
+    /// Adds some rows of a column of a value that is not stored as columns.
+    fn column_of_items<'s>(
+        &'s self,
+        places: &OnceLock<Vec<Range<usize>>>,
+        rows: impl Iterator<Item = u64>,
+        names: &[String],
+        column: &mut ColumnOfGroups<'s>,
+        buffers: &mut FileBuffers<'s, S>,
+    ) -> Result<()> {
+        let rows: Vec<Value> = self.rows_of(places, rows, buffers)?;
+        let field =
+            |row| names.iter().try_fold(row, |value: &Value, name| value.get(name.as_str()));
+        let fields: Vec<_> = rows.iter().map(|row| field(row).unwrap_or(&Value::Null)).collect();
+        column.add_rows(&fields, buffers.left())
     }
 
     /// Reads some rows of a value that is not stored as columns.

@@ -45,8 +45,6 @@ pub struct Reader<'de, 'b> {
     /// Whether the input is the metadata of a segment, which says each thing in one way (`SPEC.md`, section 5.3).
     /// Everything else is refused.
     strict: bool,
-    /// What was taken by [`charge_kept`](Self::charge_kept).
-    kept: u64,
 }
 
 /// The start of the next item, as a typed reader needs it.
@@ -111,7 +109,7 @@ impl<'de, 'b> Reader<'de, 'b> {
         budget.allow(src.allowed());
         let strict = src.is_metadata();
         let (depth, hinted) = (limits.max_depth, Cell::new(0));
-        Self { src, depth, budget, hinted, recording: false, strict, kept: 0 }
+        Self { src, depth, budget, hinted, recording: false, strict }
     }
 
     /// Sets whether the input is the metadata of a segment. Otherwise it is if the source says so.
@@ -131,7 +129,7 @@ impl<'de, 'b> Reader<'de, 'b> {
     pub fn inside(src: Input<'de, 'b>, levels: usize, allowance: &Budget) -> Self {
         let (budget, hinted) = (allowance.clone(), Cell::new(0));
         let strict = budget.strict;
-        Self { src, depth: levels, budget, hinted, recording: false, strict, kept: 0 }
+        Self { src, depth: levels, budget, hinted, recording: false, strict }
     }
 
     /// What is left of the budget, with all that the input allows so far.
@@ -285,13 +283,13 @@ impl<'de, 'b> Reader<'de, 'b> {
     /// taken when the group is freed.
     pub fn charge_kept(&mut self, bytes: u64) -> Result<()> {
         self.charge(bytes)?;
-        self.kept = self.kept.saturating_add(bytes);
+        self.budget.keep(bytes);
         Ok(())
     }
 
     /// The number of bytes of memory that are taken from the budget, without those of [`charge_kept`](Self::charge_kept).
     pub fn taken(&self) -> u64 {
-        self.budget.taken().saturating_sub(self.kept)
+        self.budget.held()
     }
 
     /// Notes that memory was taken for a value of this type, which is read next: see [`Budget::in_box`].

@@ -1,5 +1,6 @@
 //! Columns whose buffers in an archive are not what the metadata say.
 
+use tenarc::archive::col;
 use tenarc::{Archive, DynTensor, Tensor, Value};
 use tenarc_test_support::alloc::refusing_above;
 use tenarc_test_support::builder::{Seg, archive, map, numbers_ref, tensor_ref, unsigned};
@@ -71,6 +72,14 @@ fn try_table(bytes: &[u8], paths: &[String]) {
             (column, views) => panic!("{path}: {column:?}, views: {views:?}"),
         }
         drop(table.view_column::<Vec<&str>>(path));
+        let number: tenarc::Result<u64> = table.filter(col(path).eq(1)).count();
+        assert!(number.is_err() || table.column::<Vec<Value>>(path).is_ok(), "{path}");
+        drop(table.filter(col(path).eq("a")).column::<Vec<Value>>(path));
+        let there = table.filter(col(path).is_not_null());
+        if let (Ok(rows), Ok(column)) = (there.row_numbers(), there.column::<Vec<Value>>(path)) {
+            assert_eq!(rows.len(), column.len(), "{path}");
+            assert!(column.iter().all(|value| !value.is_null()), "{path}");
+        }
     }
 }
 

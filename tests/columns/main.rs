@@ -9,6 +9,7 @@ mod build;
 mod default;
 mod dicts;
 mod evolution;
+mod filters;
 mod hostile;
 mod hostile_buffers;
 mod kinds;

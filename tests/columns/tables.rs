@@ -159,9 +159,9 @@ fn columns() {
         }
         let columns = table.columns().unwrap();
         let named: Vec<_> = columns.iter().map(tenarc::archive::Column::path).collect();
-        let names = ["id", "time", "label", "score", "embedding", "tags", "kind", "kind.Key"];
-        assert_eq!(named[..7], names[..7]);
-        assert_eq!(named.get(7), names.get(7).filter(|_| all.len() > 1));
+        let expected = ["id", "time", "label", "score", "embedding", "tags", "kind", "kind.Key"];
+        assert_eq!(named[..7], expected[..7]);
+        assert_eq!(named.get(7), expected.get(7).filter(|_| all.len() > 1));
         let score = columns.iter().find(|column| column.path() == "score").unwrap();
         assert_eq!((score.kind(), score.is_optional()), ("optional values", true));
         assert_eq!((score.dtype(), score.row_shape()), (Some(&DType::F32), Some(&[][..])));

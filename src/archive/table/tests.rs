@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde::Deserialize;
 
 use super::Table;
-use crate::archive::SaveOptions;
+use crate::archive::{SaveOptions, col};
 use crate::error::Result;
 use crate::io::at::ReadAt;
 use crate::io::input::PASSED;
@@ -127,6 +127,11 @@ fn steps(form: RowForm, rows: u16) -> Vec<(&'static str, usize)> {
         assert!(taken.iter().zip(rows).all(|(row, at)| masked(row.a) == masked(expected(at))));
     });
     count("column", &mut || assert_eq!(table.column::<Vec<u8>>("a").unwrap().len(), all));
+    count("filter", &mut || {
+        let found = table.filter(col("a").gt_eq(0));
+        assert_eq!(found.column::<Vec<u8>>("a").unwrap().len(), all);
+        assert_eq!(found.rows::<TableRow>().unwrap().len(), all);
+    });
     count("columns", &mut || assert!(table.columns().unwrap().len() <= 1));
     if matches!(form, RowForm::Groups | RowForm::UnknownGroups | RowForm::Values) {
         count("tensor", &mut || {

@@ -127,7 +127,7 @@ impl<'a, S: ReadAt + ?Sized> ViewSource<'_, 'a, S> {
         let range = part.range.start.saturating_add(group.at)..part.range.end;
         part.segment.lending_after(range, None, seen, |metadata, base, buffers| {
             let read = decode_with(metadata, base, buffers, options, |deserializer| {
-                deserializer.column_of_group(names, &mut column)
+                deserializer.column_of_group(names, None, &mut column)
             });
             read.map_err(|error| error.in_index(first))
         })?;

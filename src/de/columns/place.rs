@@ -111,10 +111,12 @@ impl<'de> ValueDecoder<'de, '_> {
         })
     }
 
-    /// Reads one column of a group, which comes next. The names are as in [`column`](Self::column).
+    /// Reads one column of a group, which comes next: all rows, or those that are picked, which ascend. The names are as
+    /// in [`column`](Self::column).
     pub(crate) fn column_of_group(
         &mut self,
         names: &[String],
+        picked: Option<&[usize]>,
         found: &mut ColumnOfGroups<'de>,
     ) -> Result<()> {
         let fields = WantedFields::At(names, Steps::of(""));
@@ -123,7 +125,12 @@ impl<'de> ValueDecoder<'de, '_> {
             let Some(rows) = wire.group_rows(&mut Left::groups(1))? else { return Ok(()) };
             let column = wire.column_part(rows, 0..rows, &fields)?;
             let allowance = wire.allowance();
-            found.push(rows, field_of(column, rows, names, &allowance)?);
+            let column = field_of(column, rows, names, &allowance)?;
+            match picked {
+                None => found.push(rows, column),
+                Some(picked) => found.push(picked.len(), column.pick(picked, &allowance)?),
+            }
+            wire.resume(&allowance);
             found.allowance.take_over(&allowance);
             Ok(())
         })
@@ -318,6 +325,11 @@ impl<'de> ColumnOfGroups<'de> {
     /// States the dtype of the column as a tensor.
     pub fn with_dtype(self, dtype: Option<DType>) -> Self {
         Self { dtype, ..self }
+    }
+
+    /// The column of each group, and the number of its rows.
+    pub fn into_groups(self) -> Vec<(usize, Column<'de>)> {
+        self.groups
     }
 
     fn push(&mut self, rows: usize, column: Column<'de>) {

@@ -6,8 +6,10 @@ use super::blocks::{BytesOrNumbers, check_rows};
 use super::codes::Codes;
 use super::heads::wrong;
 use super::range::RowRange;
-use super::{Column, ColumnKind, NumberType, RowLengths, WantedFields};
+use super::{Column, ColumnData, ColumnKind, NumberType, RowLengths, WantedFields};
+use crate::budget::Budget;
 use crate::error::{Error, Result};
+use crate::io::source::SourceBytes;
 use crate::wire::head;
 use crate::wire::reader::Reader;
 
@@ -22,7 +24,25 @@ pub struct DictColumn<'de> {
     pub column: Column<'de>,
 }
 
-impl DictColumn<'_> {
+impl<'de> DictColumn<'de> {
+    /// These rows of a column, whose numbers ascend.
+    pub fn of_rows(column: Column<'de>, rows: &[usize], allowance: &Budget) -> Result<Self> {
+        allowance.charge(rows.len().saturating_mul(2) as u64)?;
+        let codes = |row_of: &dyn Fn(usize) -> usize| {
+            // A group has at most 65,536 rows.
+            let code = |&row: &usize| u16::try_from(row_of(row)).unwrap_or_default().to_le_bytes();
+            let data = ColumnData::from(SourceBytes::Owned(rows.iter().flat_map(code).collect()));
+            Codes { data, is_wide: true }
+        };
+        Ok(match column.kind {
+            // A column in a dict is no dict.
+            ColumnKind::Dict(dict) => {
+                Self { codes: codes(&|row| dict.inner(row)), column: dict.column }
+            }
+            _ => Self { codes: codes(&|row| row), column },
+        })
+    }
+
     /// The row of the column that a row is.
     #[inline]
     pub fn inner(&self, row: usize) -> usize {

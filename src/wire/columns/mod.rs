@@ -14,6 +14,7 @@ mod dict;
 mod heads;
 mod numbers;
 mod parse;
+mod pick;
 mod range;
 mod rows;
 mod structs;

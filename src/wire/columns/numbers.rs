@@ -126,6 +126,11 @@ impl<'de> ColumnNumbers<'de> {
         self.data.as_slice().as_chunks().0.get(row).copied().unwrap_or([0; N])
     }
 
+    /// The bytes of all rows.
+    pub fn bytes(&self) -> &[u8] {
+        self.data.as_slice()
+    }
+
     /// The bytes of several rows.
     pub fn run(&self, rows: Range<usize>) -> SourceBytes<'de, '_> {
         self.data.part(self.place_of_run(rows))

@@ -1,0 +1,226 @@
+//! The rows of a table that meet a condition.
+
+use std::ops::Range;
+
+use serde::de::DeserializeOwned;
+
+use super::{GroupSpan, SequenceStorage, Table, TablePart, whole};
+use crate::archive::filter::Filter;
+use crate::budget::Budget;
+use crate::buffer::file::FileBuffers;
+use crate::de::ColumnOfGroups;
+use crate::error::Result;
+use crate::io::at::ReadAt;
+use crate::segment::decode_with;
+
+/// The most rows that are tested at once, of a value that is not stored as columns.
+const BLOCK: usize = 1024;
+
+impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
+    /// The rows that meet a condition. Nothing is read before the result is asked for rows.
+    ///
+    /// ```
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Serialize, Deserialize)]
+    /// # struct Event { id: u64, day: String, score: f32 }
+    /// # let event = |id: u64| Event { id, day: format!("2026-11-{}", 10 + id % 20), score: id as f32 };
+    /// # let events: Vec<_> = (0..1000).map(event).collect();
+    /// # let mut out = tenarc::OArchive::new(Vec::new())?;
+    /// # out.save_as("events", &events)?;
+    /// # let archive = tenarc::Archive::new(out.finish()?)?;
+    /// use tenarc::archive::col;
+    ///
+    /// let events = archive.table("events")?;
+    /// let found = events.filter(col("score").gt(950.0).and(col("day").eq("2026-11-20")));
+    /// let ids: Vec<u64> = found.column("id")?;
+    /// assert_eq!(ids, [970, 990]);
+    /// let rows: Vec<Event> = found.rows()?;
+    /// assert_eq!(rows.len() as u64, found.count()?);
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    pub fn filter(&self, filter: Filter) -> Filtered<'_, 'a, S> {
+        Filtered { table: self, filter }
+    }
+}
+
+/// The rows of a table that meet a condition: [`Table::filter`].
+///
+/// Each method reads the columns that the condition names, group by group, and verifies their checksums. Of the other
+/// columns, it reads only what it is asked for, and only in groups with rows that meet the condition.
+#[derive(Debug)]
+pub struct Filtered<'t, 'a, S: ?Sized> {
+    table: &'t Table<'a, S>,
+    filter: Filter,
+}
+
+impl<S: ReadAt + ?Sized> Filtered<'_, '_, S> {
+    /// Counts the rows.
+    ///
+    /// # Errors
+    /// If a column of the condition does not exist, has values that cannot be compared as the condition says, cannot be
+    /// read or is damaged. This holds for the other methods, too.
+    pub fn count(&self) -> Result<u64> {
+        let mut count = 0u64;
+        self.each_block(&Budget::new(self.table.limits), &mut |_, picked, _| {
+            count = count.saturating_add(picked.len() as u64);
+            Ok(())
+        })?;
+        Ok(count)
+    }
+
+    /// The numbers of the rows, which ascend.
+    ///
+    /// # Errors
+    /// The same errors as [`count`](Self::count).
+    pub fn row_numbers(&self) -> Result<Vec<u64>> {
+        let mut numbers = Vec::new();
+        self.each_block(&Budget::new(self.table.limits), &mut |block, picked, buffers| {
+            buffers.left().reserve(&mut numbers, picked.len())?;
+            let first = block.first();
+            numbers.extend(picked.iter().map(|&row| first.saturating_add(row as u64)));
+            Ok(())
+        })?;
+        Ok(numbers)
+    }
+
+    /// Loads the rows, as [`Table::take`] does: only the columns that the type has fields for are read, and checksums are
+    /// verified only of compressed ones.
+    ///
+    /// # Errors
+    /// The errors of [`count`](Self::count), and those of [`Table::take`].
+    pub fn rows<T: DeserializeOwned>(&self) -> Result<Vec<T>> {
+        self.table.take(&self.row_numbers()?)
+    }
+
+    /// Loads a column of the rows. It is read as by [`Table::column`], which says what the path and the type can be.
+    ///
+    /// # Errors
+    /// The errors of [`count`](Self::count), and those of [`Table::column`].
+    pub fn column<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
+        let names = self.table.whole(path).map_err(|error| error.in_field(path))?.names;
+        let budget = Budget::new(self.table.limits);
+        let mut column = ColumnOfGroups::new(budget.clone());
+        self.each_block(&budget, &mut |block, picked, buffers| {
+            block.column(&names, Some(picked), &mut column, buffers)
+        })?;
+        T::deserialize(column).map_err(|error| error.in_field(path))
+    }
+
+    /// Calls `each` with each block that has rows that meet the condition, and the numbers of these rows in the block.
+    fn each_block<'s>(&'s self, budget: &Budget, each: &mut UseBlock<'_, 's, S>) -> Result<()> {
+        if self.table.is_empty() {
+            return Ok(());
+        }
+        let outline = self.table.columns_outline()?;
+        let mut columns = Vec::new();
+        for path in self.filter.paths() {
+            let whole = whole(outline.as_ref(), path).map_err(|error| error.in_field(path))?;
+            columns.push((path, whole.names));
+        }
+        for part in self.table.filled() {
+            let part = part?;
+            budget.start(0);
+            part.read(budget, |buffers| {
+                for block in Block::of_part(part) {
+                    let held = buffers.left().held();
+                    let mask = self.mask(&block, &columns, buffers)?;
+                    let mut picked = Vec::new();
+                    let met = mask.iter().filter(|is_met| **is_met).count();
+                    buffers.left().reserve(&mut picked, met)?;
+                    picked
+                        .extend((0..).zip(mask).filter_map(|(row, is_met)| is_met.then_some(row)));
+                    buffers.left().release(held);
+                    if !picked.is_empty() {
+                        each(&block, &picked, buffers)?;
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// For each row of a block, whether it meets the condition.
+    fn mask<'s>(
+        &self,
+        block: &Block<'s, S>,
+        columns: &[(&str, Vec<String>)],
+        buffers: &mut FileBuffers<'s, S>,
+    ) -> Result<Vec<bool>> {
+        let mut read = Vec::new();
+        for (path, names) in columns {
+            let mut column = ColumnOfGroups::new(buffers.left().clone());
+            block.column(names, None, &mut column, buffers)?;
+            read.extend(column.into_groups().pop().map(|(rows, column)| (*path, rows, column)));
+        }
+        self.filter.mask(&mut |path, asked| {
+            let column = read.iter_mut().find(|(other, ..)| *other == path);
+            let Some((_, rows, column)) = column else { return Ok(Vec::new()) };
+            asked.of_rows(column, *rows, buffers.left()).map_err(|error| error.in_field(path))
+        })
+    }
+}
+
+/// What is done with the rows of a block that meet the condition.
+type UseBlock<'f, 's, S> =
+    dyn FnMut(&Block<'s, S>, &[usize], &mut FileBuffers<'s, S>) -> Result<()> + 'f;
+
+/// Rows of a table that are tested together: those of a group, or some of a value that is not stored as columns.
+struct Block<'s, S: ?Sized> {
+    part: &'s TablePart<'s, S>,
+    /// Counted through the part.
+    rows: Range<u64>,
+    /// Where the group starts in the item of the sequence, if the rows are stored as columns.
+    at: usize,
+}
+
+impl<'s, S: ReadAt + ?Sized> Block<'s, S> {
+    /// The blocks of a part of a table.
+    fn of_part(part: &'s TablePart<'s, S>) -> Vec<Self> {
+        match &part.stored {
+            SequenceStorage::Items(_) => {
+                let starts = (0..part.rows).step_by(BLOCK);
+                let rows = |start: u64| start..start.saturating_add(BLOCK as u64).min(part.rows);
+                starts.map(|start| Self { part, rows: rows(start), at: 0 }).collect()
+            }
+            SequenceStorage::Columns { groups } => {
+                let filled = groups.iter().filter(|group| group.rows > 0);
+                let rows = |group: &GroupSpan| group.end - group.rows as u64..group.end;
+                filled.map(|group| Self { part, rows: rows(group), at: group.at }).collect()
+            }
+        }
+    }
+
+    /// The number of the first row in the table.
+    fn first(&self) -> u64 {
+        self.part.first.saturating_add(self.rows.start)
+    }
+
+    /// Adds a column of all rows, or of those that are picked, which ascend.
+    fn column(
+        &self,
+        names: &[String],
+        picked: Option<&[usize]>,
+        found: &mut ColumnOfGroups<'s>,
+        buffers: &mut FileBuffers<'s, S>,
+    ) -> Result<()> {
+        let part = self.part;
+        match (&part.stored, picked) {
+            (SequenceStorage::Items(places), None) => {
+                part.column_of_items(places, self.rows.clone(), names, found, buffers)
+            }
+            (SequenceStorage::Items(places), Some(picked)) => {
+                let rows = picked.iter().map(|&row| self.rows.start.saturating_add(row as u64));
+                part.column_of_items(places, rows, names, found, buffers)
+            }
+            (SequenceStorage::Columns { .. }, _) => {
+                let range = part.range.start.saturating_add(self.at)..part.range.end;
+                let (base, item) = part.segment.item(range)?;
+                let read = decode_with(item, base, buffers, part.segment.options, |deserializer| {
+                    deserializer.column_of_group(names, picked, found)
+                });
+                read.map_err(|error| error.in_index(self.first()))
+            }
+        }
+    }
+}
