@@ -1,7 +1,7 @@
 //! How often a source is read: each read of an object store takes as long as a request.
 
 use serde::{Deserialize, Serialize};
-use tenarc::archive::SaveOptions;
+use tenarc::archive::{SaveOptions, col};
 use tenarc::{Archive, OArchive};
 
 use super::support::{Counted, weights};
@@ -108,4 +108,43 @@ fn a_table_of_daily_appends_reads_no_headers_that_are_not_needed() {
     assert_eq!(row, Event { id: 123_456, score: 0.5 });
     // The header of the value, and a column each, because the columns are in buffers.
     assert_eq!(reads(&archive), 3);
+}
+
+#[test]
+fn a_filter_reads_its_columns_and_groups_with_rows_that_meet_it() {
+    #[derive(Serialize, Deserialize)]
+    struct Row {
+        day: u32,
+        score: u16,
+        weights: [f32; 16],
+    }
+    const ROWS: u32 = 200_000;
+    let row = |n: u32| Row { day: n / 1000, score: (n % 100) as u16, weights: [n as f32; 16] };
+    let rows: Vec<_> = (0..ROWS).map(row).collect();
+    let mut out = OArchive::new(Vec::new()).unwrap();
+    out.save_as("rows", &rows).unwrap();
+    let archive = opened(out.finish().unwrap());
+    let table = archive.table("rows").unwrap();
+    table.columns().unwrap();
+    let read = || archive.source().log.totals().1;
+    read();
+    let (days, scores) = (u64::from(ROWS) * 4, u64::from(ROWS) * 2);
+    // Checksums are read once.
+    let few = 20_000;
+    assert_eq!(table.filter(col("day").gt(1000)).rows::<Row>().unwrap().len(), 0);
+    let found = read();
+    assert!((days..days + few).contains(&found), "{found} of {days}");
+    let both = col("day").eq(70).and(col("score").lt(50));
+    assert_eq!(table.filter(both.clone()).count().unwrap(), 500);
+    let found = read();
+    assert!((days + scores..days + scores + few).contains(&found), "{found}");
+    // The rows are near each other, so those between them are read too.
+    assert_eq!(table.filter(both.clone()).rows::<Row>().unwrap().len(), 500);
+    let rest = read() - days - scores;
+    assert!((500 * 70..1000 * 70 + few).contains(&rest), "{rest}");
+    let weights: Vec<[f32; 16]> = table.filter(both).column("weights").unwrap();
+    assert_eq!((weights.len(), weights[7]), (500, [70_007.0; 16]));
+    // Whole chunks of 1 MiB, whose checksums are verified.
+    let rest = read() - days - scores;
+    assert!((1..=2 << 20).contains(&rest), "{rest}");
 }

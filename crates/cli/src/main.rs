@@ -2,6 +2,7 @@
 
 mod args;
 mod commands;
+mod condition;
 mod document;
 mod elements;
 mod failure;

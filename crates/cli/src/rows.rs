@@ -6,6 +6,8 @@ use std::ops::Range;
 use tenarc::archive::Table;
 use tenarc::{DynTensor, Tensor, Value};
 
+use crate::args::Show;
+use crate::condition;
 use crate::document::{Document, Section};
 use crate::failure::{Failure, Of, Result};
 use crate::input::Source;
@@ -164,6 +166,12 @@ pub enum Rows<'a> {
     Table(Table<'a, Source>),
     /// The root of the section is an array.
     Array(Section<'a>),
+    /// Some rows of a table, by their numbers, and these columns of them, or all if there are none.
+    Picked {
+        table: Table<'a, Source>,
+        numbers: Vec<u64>,
+        columns: Vec<String>,
+    },
 }
 
 impl<'a> Rows<'a> {
@@ -185,9 +193,38 @@ impl<'a> Rows<'a> {
         }
     }
 
+    /// Returns the rows and columns that the options of `show` choose.
+    ///
+    /// # Errors
+    /// If the path names no table, a column does not exist, or the condition cannot be met.
+    pub fn picked(document: &'a Document, args: &Show) -> Result<Self> {
+        let chosen = args.choose.segment.as_deref();
+        let condition = args.condition.as_deref().map(condition::parse).transpose()?;
+        let named = document.archive().filter(|_| chosen.is_none() && !args.path.is_empty());
+        let table = match named.and_then(|archive| archive.table(&args.path).ok()) {
+            Some(table) => table,
+            None => match document.meant(&args.path, chosen).and_then(Self::of)? {
+                Self::Table(table) => table,
+                _ => return Err(Failure::new("the rows are no table of an archive")),
+            },
+        };
+        let known = table.columns()?;
+        let is_known = |path: &String| known.iter().any(|column| column.path() == path);
+        if let Some(path) = args.columns.iter().find(|path| !known.is_empty() && !is_known(path)) {
+            return Err(Failure::new("there is no such column")).of(quoted(path));
+        }
+        let mut numbers = match condition {
+            Some(filter) => table.filter(filter).row_numbers()?,
+            None => (0..table.len()).take(args.head.unwrap_or(usize::MAX)).collect(),
+        };
+        numbers.truncate(args.head.unwrap_or(usize::MAX));
+        Ok(Self::Picked { table, numbers, columns: args.columns.clone() })
+    }
+
     pub fn len(&self) -> u64 {
         match self {
             Self::Table(table) => table.len(),
+            Self::Picked { numbers, .. } => numbers.len() as u64,
             Self::Array(section) => match &section.root.untagged().kind {
                 Kind::Array(items) => items.len() as u64,
                 _ => 0,
@@ -211,6 +248,18 @@ impl<'a> Rows<'a> {
                 let at = |row: u64| usize::try_from(row).unwrap_or(usize::MAX).min(items.len());
                 each(section, items.get(at(rows.start)..at(rows.end)).unwrap_or_default())
             }
+            Self::Picked { table, numbers, columns } => {
+                let at = |row: u64| usize::try_from(row).unwrap_or(usize::MAX).min(numbers.len());
+                let numbers = numbers.get(at(rows.start)..at(rows.end)).unwrap_or_default();
+                for numbers in numbers.chunks(BLOCK) {
+                    let mut block: Vec<Value> = table.take(numbers)?;
+                    if !columns.is_empty() {
+                        block = block.iter().map(|row| only(row, columns)).collect();
+                    }
+                    give(block, each)?;
+                }
+                Ok(())
+            }
             Self::Table(table) if rows == (0..table.len()) => {
                 let mut values = table.iter::<Value>();
                 loop {
@@ -232,6 +281,26 @@ impl<'a> Rows<'a> {
             }
         }
     }
+}
+
+/// A row with only these columns.
+fn only(row: &Value, columns: &[String]) -> Value {
+    let value = |path: &String| {
+        let found = if path.starts_with('/') { row.pointer(path) } else { at_path(row, path) };
+        found.cloned().unwrap_or_default()
+    };
+    columns.iter().map(|path| (path.as_str(), value(path))).collect()
+}
+
+/// The value that a dotted path leads to. Names can have dots.
+fn at_path<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
+    let ends = path.match_indices('.').map(|(at, _)| at);
+    value.get(path).or_else(|| {
+        ends.into_iter().find_map(|at| {
+            let (name, rest) = (path.get(..at)?, path.get(at + 1..)?);
+            at_path(value.get(name)?, rest)
+        })
+    })
 }
 
 fn give(

@@ -123,12 +123,23 @@ impl<'de> ValueDecoder<'de, '_> {
         // The tag, and the array around the groups.
         self.wire.within(2, |wire| {
             let Some(rows) = wire.group_rows(&mut Left::groups(1))? else { return Ok(()) };
-            let column = wire.column_part(rows, 0..rows, &fields)?;
+            let part = match picked {
+                Some([first, .., last]) => *first..(last + 1).min(rows),
+                Some([row]) => *row..(row + 1).min(rows),
+                _ => 0..rows,
+            };
+            let column = wire.column_part(rows, part.clone(), &fields)?;
             let allowance = wire.allowance();
-            let column = field_of(column, rows, names, &allowance)?;
+            let column = field_of(column, part.len(), names, &allowance)?;
             match picked {
                 None => found.push(rows, column),
-                Some(picked) => found.push(picked.len(), column.pick(picked, &allowance)?),
+                Some(picked) => {
+                    let mut rows = Vec::new();
+                    allowance.reserve(&mut rows, picked.len())?;
+                    rows.extend(picked.iter().map(|row| row.saturating_sub(part.start)));
+                    found.push(rows.len(), column.pick(&rows, &allowance)?);
+                    allowance.refund_vec(&rows);
+                }
             }
             wire.resume(&allowance);
             found.allowance.take_over(&allowance);

@@ -57,6 +57,15 @@ pub struct Show {
     /// The path of the part to show, or rows of a table: events[10:20]; by default the whole value
     #[arg(default_value = "", hide_default_value = true)]
     pub path: String,
+    /// Show only the rows of a table that meet this: 'score > 99 and day = "2026-11-20"'
+    #[arg(long = "where", value_name = "CONDITION")]
+    pub condition: Option<String>,
+    /// Show only this many rows of a table
+    #[arg(long, value_name = "ROWS")]
+    pub head: Option<usize>,
+    /// Show only these columns of a table: id,request.size
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub columns: Vec<String>,
     /// Show everything, without abbreviation
     #[arg(long)]
     pub full: bool,

@@ -38,6 +38,11 @@ pub fn run(args: &Show, out: &mut Out) -> Result<Status> {
     document.report_losses();
     let chosen = args.choose.segment.as_deref();
     let several = document.len() > 1;
+    if args.condition.is_some() || args.head.is_some() || !args.columns.is_empty() {
+        let rows = Rows::picked(&document, args)?;
+        shown_rows(&rows, 0..rows.len(), args, out)?;
+        return Ok(Status::Good);
+    }
     if !args.path.is_empty() {
         return part(&document, args, out);
     }

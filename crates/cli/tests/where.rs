@@ -1,0 +1,90 @@
+//! `show --where`, `--head` and `--columns` choose rows and columns of a table.
+#![allow(missing_docs)]
+
+mod support;
+
+use serde::Serialize;
+use support::{Dir, run};
+
+#[derive(Serialize)]
+struct Event {
+    id: u32,
+    day: &'static str,
+    score: Option<f32>,
+    request: Request,
+    kind: Kind,
+}
+
+#[derive(Serialize)]
+struct Request {
+    size: u16,
+    #[serde(rename = "a.b")]
+    dotted: bool,
+}
+
+#[derive(Serialize)]
+enum Kind {
+    Quit,
+    Click { x: u8 },
+}
+
+fn events(first: u16) -> Vec<Event> {
+    let event = |id: u16| Event {
+        id: id.into(),
+        day: if id.is_multiple_of(2) { "monday" } else { "tuesday" },
+        score: (!id.is_multiple_of(3)).then_some(f32::from(id) / 2.0),
+        request: Request { size: id, dotted: id > 5 },
+        kind: if id.is_multiple_of(4) { Kind::Quit } else { Kind::Click { x: 7 } },
+    };
+    (first..first + 300).map(event).collect()
+}
+
+#[test]
+fn rows_that_meet_a_condition() {
+    let dir = Dir::new();
+    let (one, other) = (events(0), events(300));
+    dir.save_all("log.tenarc", &[(Some("events"), &one), (Some("events"), &other)]);
+    dir.save("one.tenarc", &one);
+    let lines = |options: &[&str]| {
+        let ran = run(&dir, &[&["show", "--json", "log.tenarc", "events"], options].concat());
+        assert_eq!((ran.status, &*ran.err), (0, ""));
+        ran.out().to_owned()
+    };
+    let found = lines(&["--where", "score > 295 and day = 'monday'", "--columns", "id,score"]);
+    assert_eq!(
+        found,
+        "{\"id\":592,\"score\":296.0}\n{\"id\":596,\"score\":298.0}\n{\"id\":598,\"score\":299.0}\n"
+    );
+    let found = lines(&["--head", "2", "--columns", "id", "--columns", "request.size,request.a.b"]);
+    let row = |id: u8| format!("{{\"id\":{id},\"request.size\":{id},\"request.a.b\":false}}\n");
+    assert_eq!(found, row(0) + &row(1));
+    assert_eq!(lines(&["--where", "score is null"]).lines().count(), 200);
+    assert_eq!(lines(&["--where", "kind = 'Quit'", "--head", "20"]).lines().count(), 20);
+    let found = lines(&["--where", "kind.Click.x = 7 and id < 3", "--columns", "kind.Click.x"]);
+    assert_eq!(found, "{\"kind.Click.x\":7}\n{\"kind.Click.x\":7}\n");
+    assert_eq!(lines(&["--where", "id > 1000"]), "");
+    // As text, and for the only value.
+    for options in [&["log.tenarc", "events"][..], &["one.tenarc"]] {
+        let ran =
+            run(&dir, &[&["show"], options, &["--where", "id = 4", "--columns", "id"]].concat());
+        assert_eq!(ran.out(), "[\n  {\n    \"id\": 4,\n  },\n]\n", "{ran:?}");
+    }
+    let ran = run(&dir, &["show", "one.tenarc", "--where", "id != 4"]);
+    assert!(ran.out().contains("… 199 more"), "{ran:?}");
+}
+
+#[test]
+fn errors_of_conditions() {
+    let dir = Dir::new();
+    dir.save("log.tenarc", &events(0));
+    dir.save("number.tenarc", &7);
+    for (file, options, what) in [
+        ("log.tenarc", &["--where", "id >"][..], "at character 5: expected a number"),
+        ("log.tenarc", &["--where", "ids > 5"], "there is no such column"),
+        ("log.tenarc", &["--where", "day > 5"], "found a value such as text string"),
+        ("log.tenarc", &["--columns", "id,x"], "there is no such column"),
+        ("number.tenarc", &["--head", "5"], "not a sequence, so it has no rows"),
+    ] {
+        run(&dir, &[&["show", file], options].concat()).failed(2, what);
+    }
+}
