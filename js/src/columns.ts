@@ -52,6 +52,8 @@ export type Column =
   | { kind: 'tuple'; rows: Rows; columns: Column[] }
   | { kind: 'map'; rows: Rows; lengths: Lengths; keys: Column; values: Column }
   | { kind: 'enum'; rows: Rows; codes: Payload; dtype: string; names: TextItem[]; columns: (Column | null)[] }
+  // Not in files: what is in one variant, and missing in rows of the others. Paths lead to it.
+  | { kind: 'variant'; rows: Rows; codes: Payload; dtype: string; code: number; column: Column }
   | { kind: 'dict'; rows: Rows; codes: Payload; dtype: string; size: number; column: Column }
   | { kind: 'type'; rows: Rows; name: string; parameters: (number | bigint | string)[]; column: Column; item: Item }
   | { kind: 'rows'; rows: Rows; items: Item[] };
@@ -560,6 +562,12 @@ export function rowItems(column: Column, context: Context): (Item | undefined)[]
         const values = columns[code];
         return values ? mapItem([name, values[next[code]!++]!]) : name;
       });
+    }
+    case 'variant': {
+      const codes = typedArray(column.dtype, bytes(column.codes)) as Uint8Array;
+      const inner = rowItems(column.column, context);
+      let next = 0;
+      return Array.from(codes, (code) => (code === column.code ? inner[next++] : undefined));
     }
     case 'dict': {
       const codes = typedArray(column.dtype, bytes(column.codes)) as Uint8Array;

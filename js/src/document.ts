@@ -126,7 +126,10 @@ export function references(item: Item, out = new Set<number>()): Set<number> {
   return out;
 }
 
-/** The column of a field of the rows of a column; undefined if these rows have no such field. Missing values are missing. */
+/**
+ * The column of a field of the rows of a column, or of what is in a variant; undefined if these rows have no such field.
+ * Missing values are missing.
+ */
 function fieldOf(column: Column, name: string): Column | undefined {
   switch (column.kind) {
     case 'structs':
@@ -137,6 +140,16 @@ function fieldOf(column: Column, name: string): Column | undefined {
     case 'present': {
       const inner = fieldOf(column.column, name);
       return inner && { kind: 'present', rows: column.rows, data: column.data, column: inner };
+    }
+    case 'enum': {
+      const { rows, codes, dtype } = column;
+      const code = column.names.findIndex((variant) => variant.value === name);
+      const inner = column.columns[code];
+      return inner ? { kind: 'variant', rows, codes, dtype, code, column: inner } : undefined;
+    }
+    case 'variant': {
+      const inner = fieldOf(column.column, name);
+      return inner && { ...column, column: inner };
     }
     case 'rows': {
       const items = column.items.map((item) => fieldOfItem(item, name));
@@ -178,7 +191,10 @@ function fieldNames(column: Column): string[] {
     case 'type':
     case 'option':
     case 'present':
+    case 'variant':
       return fieldNames(column.column);
+    case 'enum':
+      return column.names.map((name) => name.value).filter((_, i) => column.columns[i]);
     case 'rows': {
       const names = new Set<string>();
       for (const item of column.items) {
@@ -735,6 +751,7 @@ function columnBuffers(column: Column, out: Set<number>): void {
       for (const one of column.columns) if (one) columnBuffers(one, out);
       break;
     case 'dict':
+    case 'variant':
       add(column.codes);
       columnBuffers(column.column, out);
       break;

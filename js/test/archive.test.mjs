@@ -190,6 +190,80 @@ test('columns, their paths and tables', async () => {
   );
 });
 
+const u8 = (...values) => packed(64, Uint8Array.from(values));
+const option = (mask, column) => array(text('option'), bits(mask), column);
+const enums = (codes, variants) =>
+  array(text('enum'), codes, array(...Object.keys(variants).map(text)), array(...Object.values(variants)));
+
+test('paths into variants', async () => {
+  const inBuffer = (buffer) => tag(1413633350, array(text('u8'), uint(buffer)));
+  const click = pairs({ x: packed(85, Float32Array.of(1.5, 2.5)), at: option(2, u8(3)) });
+  const event = enums(u8(0, 1, 2, 1), { Open: nothing, Click: click, Key: u8(7) });
+  // In the other groups, the variants have other codes, some are not there, and one is in no row.
+  const key = array(text('type'), text('key'), array(), enums(packed(69, Uint16Array.of(0)), { Key: u8(8), Late: u8() }));
+  const other = enums(u8(0, 1), { Key: u8(8), Nested: enums(u8(0), { Click: array(text('unit')) }) });
+  const groups = [uint(4), pairs({ event }), uint(2), pairs({ event: option(1, key) }), uint(2), pairs({ event: other })];
+  const none = (count) => new Array(count).fill(null);
+  const first = { x: 1.5, at: null };
+  const second = { x: 2.5, at: 3 };
+  const want = {
+    'event.Key': [null, null, 7, null, 8, null, 8, null],
+    'event.Click': [null, first, null, second, ...none(4)],
+    'event.Click.x': [null, 1.5, null, 2.5, ...none(4)],
+    'event.Click.at': [null, null, null, 3, ...none(4)],
+    'event.Late': none(8),
+    'event.Nested': [...none(7), { Click: null }],
+    'event.Nested.Click': none(8),
+  };
+  // Codes and numbers in buffers, and a segment whose rows are an array.
+  const referred = enums(inBuffer(1), { Key: nothing, Click: pairs({ x: inBuffer(0) }) });
+  const plain = array(pairs({ event: pairs({ Click: pairs({ x: uint(5) }) }) }), pairs({ event: text('Open') }));
+  const opened = await open(
+    archive([
+      { name: 'log', rows: 8, metadata: columns(...groups) },
+      {
+        name: 'log',
+        rows: 3,
+        metadata: columns(uint(3), pairs({ event: referred })),
+        buffers: [Uint8Array.of(3, 4), Uint8Array.of(1, 0, 1)],
+      },
+      { name: 'log', rows: 2, metadata: plain },
+    ]),
+  );
+  const [log, more] = [await opened.segment(0), await opened.segment(1)];
+  for (const [path, values] of Object.entries(want)) {
+    assert.deepEqual(await log.get(path), values, path);
+    assert.deepEqual(await log.get(`/${path.replace(/\./g, '/')}`), values, path);
+    // A path with a row means the same after the column as before it.
+    for (const [row, value] of values.entries()) {
+      assert.deepEqual(await log.get(`${path}.${row}`), value, path);
+      if (value !== null) assert.deepEqual(await log.get(`${row}.${path}`), value, path);
+    }
+    await assert.rejects(log.tensor(path), (error) => error.kind === 'usage', path);
+  }
+  assert.equal(await log.get('event.Click.3.at'), 3);
+  assert.deepEqual(await more.get('event.Click.x'), [3, null, 4]);
+  const table = await opened.table('log');
+  assert.deepEqual(await table.column('event.Click.x'), [...want['event.Click.x'], 3, null, 4, 5, null]);
+  assert.deepEqual(await table.column('event.Key'), [...want['event.Key'], ...none(5)]);
+  for (const path of ['event.Open', 'event.Other', 'event.Click.y', 'event.Key.x', 'event.Late.x']) {
+    await assert.rejects(log.get(path), (error) => error.kind === 'missing', path);
+    await assert.rejects(table.column(path), (error) => error.kind === 'missing', path);
+  }
+  assert.deepEqual([...(await log.list()), ...(await more.list())], []);
+});
+
+test('what is in a variant is not a tensor, even if all rows are of it', async () => {
+  const event = enums(u8(0, 0), { A: u8(1, 2) });
+  const segment = await only({ name: 'a', rows: 2, metadata: columns(uint(2), pairs({ event, id: u8(3, 4) })) });
+  assert.deepEqual(await segment.get('event.A'), [1, 2]);
+  await assert.rejects(segment.tensor('event.A'), (error) => error.kind === 'usage');
+  assert.deepEqual(
+    (await segment.list()).map((one) => one.path),
+    ['id'],
+  );
+});
+
 test('rows of columns have a limit of memory', () => {
   // Each row is a map, and takes one bit.
   const column = pairs({ a: array(text('present'), bytes(new Uint8Array(8192)), array(text('unit'))) });
