@@ -75,6 +75,7 @@
 //! | hold a tensor whose dtype is known only at run time | [`DynTensor`] |
 //! | write a tensor that is not in memory yet | [`tensor::Deferred`] |
 //! | keep received tensors in the buffers they arrived in | [`tensor::SharedTensor`] |
+//! | write timestamps, dates, decimals and UUIDs as what they are | [`types`] |
 //! | look into data without its Rust types | [`Archive::tensors`], [`Value`], [`value::RawValue`], [`inspect`], [`diag`] |
 //! | react to an error | [`Error::category`], [`error::Category`] |
 //! | choose alignment, checksums and the like | [`archive::SaveOptions`], [`ser::EncodeOptions`], [`de::DecodeOptions`] |

@@ -111,6 +111,7 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
                 names_of(&codes, variants, all.iter())?
             }
             (Column::Enum { codes, variants }, Type::Variants(all)) => {
+                check_nulls(&inner.data_type()?, rows)?;
                 let codes = self.codes(codes, rows)?;
                 let mut arrays =
                     vec![names_of(&codes, variants, all.iter().map(|(name, _)| name))?];
@@ -385,27 +386,33 @@ fn empty(inner: &Inner) -> Result<ArrayRef> {
     })
 }
 
-/// The most elements that all lists of fixed length in an array with nulls may have.
-const MAX_ELEMENTS: usize = 1 << 29;
+/// The most values that an array with nulls may have in all of its parts.
+const MAX_VALUES: usize = 1 << 29;
 
-/// Checks the memory of an array with nulls. In Arrow, a list of fixed length takes memory even if it is null, so a
-/// file of a few bytes could need more memory than there is.
+/// Checks the memory of an array with nulls. In Arrow, numbers, lists of fixed length, fields of structs and contents of variants
+/// take memory even where they are null, so a file of a few bytes could need more memory than there is.
 fn check_nulls(of: &DataType, rows: usize) -> Result<()> {
+    let values = values_of(of).saturating_mul(rows);
+    if values > MAX_VALUES {
+        let what = format!(
+            "a column with nulls has {rows} rows and {values} values in Arrow, expected at most {MAX_VALUES}"
+        );
+        return Err(Error::limit(what));
+    }
+    Ok(())
+}
+
+/// The number of values that a row of this type has in all arrays, if it is null.
+fn values_of(of: &DataType) -> usize {
     match of {
         DataType::FixedSizeList(item, size) => {
-            let elements = rows.saturating_mul(usize::try_from(*size).unwrap_or(0));
-            if elements > MAX_ELEMENTS {
-                let what = format!(
-                    "a column with nulls has {rows} rows of {size} elements, expected at most {MAX_ELEMENTS} elements"
-                );
-                return Err(Error::limit(what));
-            }
-            check_nulls(item.data_type(), elements)
+            values_of(item.data_type()).saturating_mul(usize::try_from(*size).unwrap_or(0))
         }
         DataType::Struct(fields) => {
-            fields.iter().try_for_each(|field| check_nulls(field.data_type(), rows))
+            let values = fields.iter().map(|field| values_of(field.data_type()));
+            values.fold(1, usize::saturating_add)
         }
-        _ => Ok(()),
+        _ => 1,
     }
 }
 

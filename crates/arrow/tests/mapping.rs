@@ -268,3 +268,17 @@ fn rows_that_are_no_structs_are_one_column() {
     assert_eq!(table.schema().field(0).name(), "value");
     assert_eq!(batches(&archive)[0].column(0).as_string::<i32>().value(1), "b");
 }
+
+#[test]
+fn variants_that_take_too_much_memory_are_refused() {
+    // 20,000 variants, each with a column of no rows: about 200 KB, which would be 10 GB of nulls.
+    let names: Vec<Value> = (0..20_000).map(|n| format!("v{n}").into()).collect();
+    let mut columns = vec![numbers(vec![0u8; 65_536])];
+    columns.resize_with(20_000, || numbers(Vec::<u64>::new()));
+    let codes = numbers(vec![0u16; 65_536]);
+    let variants = vec!["enum".into(), codes, Value::Array(names), Value::Array(columns)];
+    let archive = planted(65_536, &Value::Map(vec![("a".into(), Value::Array(variants))]));
+    let table = ArrowTable::open(&archive, "t").unwrap();
+    let error = table.reader().next().unwrap().unwrap_err().to_string();
+    assert!(error.contains("values in Arrow"), "{error}");
+}
