@@ -1,7 +1,6 @@
 """Rust and this package give the same record batches for the same table (`docs/decisions/arrow.md`)."""
 
 import io
-import random
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -9,10 +8,10 @@ from typing import Any
 import cbor2
 import pytest
 from columns_by_hand import KINDS, TCOL
-from test_arrow_export import LOST, random_kind, write
+from test_arrow_export import LOST, write_random
 
 import tenarc
-from tenarc import Table, Tag
+from tenarc import Tag
 
 pa: Any = pytest.importorskip("pyarrow")
 
@@ -49,12 +48,5 @@ def test_each_kind_is_the_same(kind, command, tmp_path):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_random_tables_are_the_same(seed, command, tmp_path):
-    chosen = random.Random(seed)
-    kinds = {f"f{n}": random_kind(chosen, 2) for n in range(6)}
-    parts = []
-    for _ in range(3):
-        count = chosen.choice([1, 17, 300])
-        there = {name: make(count) for name, make in kinds.items() if chosen.random() < 0.8}
-        parts.append((Table({**there, "id": [*range(count)]}), "log"))
-    write(tmp_path / "a.tenarc", *parts, compression=chosen.choice([None, "zstd"]))
+    write_random(tmp_path / "a.tenarc", seed)
     compare(command, tmp_path / "a.tenarc")

@@ -111,7 +111,8 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
                 names_of(&codes, variants, all.iter())?
             }
             (Column::Enum { codes, variants }, Type::Variants(all)) => {
-                check_nulls(&inner.data_type()?, rows)?;
+                let of = inner.data_type()?;
+                check_nulls(&of, rows)?;
                 let codes = self.codes(codes, rows)?;
                 let mut arrays =
                     vec![names_of(&codes, variants, all.iter().map(|(name, _)| name))?];
@@ -121,7 +122,7 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
                         arrays.push(array.map_err(|error| error.in_field(name.as_str()))?);
                     }
                 }
-                structs(&inner.data_type()?, arrays, rows)?
+                structs(&of, arrays, rows)?
             }
             (Column::List(lengths, column), Type::Fixed(len, item)) => {
                 if !matches!(lengths, Lengths::All(found) if found == len) {

@@ -119,6 +119,20 @@ impl<'m> Walk<'m> {
         value.map_err(|error| error.moved_by(item.range.start as u64))
     }
 
+    /// Reads the items of an array up to its end.
+    fn rest<T>(
+        &mut self,
+        mut read: impl FnMut(&mut Self, Item<'m>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let mut found = Vec::new();
+        loop {
+            match self.next()? {
+                Item { event: Event::End, .. } => return Ok(found),
+                item => found.push(read(self, item)?),
+            }
+        }
+    }
+
     fn text(&mut self) -> Result<String> {
         let item = self.next()?;
         self.decoded(&item)
@@ -205,35 +219,19 @@ impl<'m> Walk<'m> {
             "map" => Column::Map(self.lengths()?, Box::new((self.column()?, self.column()?))),
             "tuple" => {
                 self.expect(|event| matches!(event, Event::Array), "an array of columns")?;
-                let mut columns = Vec::new();
-                loop {
-                    match self.next()? {
-                        Item { event: Event::End, .. } => break,
-                        item => columns.push(self.column_of(item)?),
-                    }
-                }
-                Column::Tuple(columns)
+                Column::Tuple(self.rest(Self::column_of)?)
             }
             "enum" => {
                 let codes = self.numbers()?;
                 self.expect(|event| matches!(event, Event::Array), "an array of names")?;
-                let mut names = Vec::new();
-                loop {
-                    match self.next()? {
-                        Item { event: Event::End, .. } => break,
-                        item => names.push(self.decoded(&item)?),
-                    }
-                }
+                let names = self.rest(|walk, item| walk.decoded(&item))?;
                 let mut columns = Vec::new();
                 // Without content, the array of the enum ends here.
                 if self.next()?.event == Event::Array {
-                    loop {
-                        match self.next()? {
-                            Item { event: Event::End, .. } => break,
-                            Item { event: Event::Null, .. } => columns.push(None),
-                            item => columns.push(Some(self.column_of(item)?)),
-                        }
-                    }
+                    columns = self.rest(|walk, item| match item.event {
+                        Event::Null => Ok(None),
+                        _ => walk.column_of(item).map(Some),
+                    })?;
                     self.expect(|event| *event == Event::End, "the end of a column")?;
                     if columns.len() != names.len() {
                         let what = "columns: an enum has not one entry for each of its variants";
@@ -259,13 +257,7 @@ impl<'m> Walk<'m> {
             "type" => {
                 let name = self.text()?;
                 self.expect(|event| matches!(event, Event::Array), "an array of parameters")?;
-                let mut parameters = Vec::new();
-                loop {
-                    match self.next()? {
-                        Item { event: Event::End, .. } => break,
-                        item => parameters.push(self.decoded(&item)?),
-                    }
-                }
+                let parameters = self.rest(|walk, item| walk.decoded(&item))?;
                 Column::Typed { name, parameters, column: Box::new(self.column()?) }
             }
             _ => {
