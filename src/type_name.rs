@@ -74,7 +74,9 @@ impl TypeName {
         }
         if !KNOWN.contains(&&*name) && !name.contains(['.', '/']) {
             let name = name.escape_debug();
-            let what = format!("the type `{name}` is not known, and has no dot or slash");
+            let what = format!(
+                "the type `{name}` is not known: a name of your own must have a dot or slash"
+            );
             return Err(Error::data(what));
         }
         if parameters.len() > MAX_PARAMETERS {

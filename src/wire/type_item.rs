@@ -27,6 +27,6 @@ impl Writer<'_> {
 #[cold]
 pub fn null_of_type() -> Error {
     Error::data(
-        "a value of a type is null: a value that can be missing is an option around the type",
+        "a value with the name of a type is null: put the option around the type, not into it",
     )
 }

@@ -234,7 +234,9 @@ impl<'m> Walk<'m> {
                     })?;
                     self.expect(|event| *event == Event::End, "the end of a column")?;
                     if columns.len() != names.len() {
-                        let what = "columns: an enum has not one entry for each of its variants";
+                        let (expected, found) = (names.len(), columns.len());
+                        let what =
+                            format!("columns of variants: expected {expected}, found {found}");
                         return Err(Error::damaged(what).at(at));
                     }
                 }
