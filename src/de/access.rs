@@ -134,7 +134,7 @@ impl<'a, 'de, 'b, const COUNTED: bool> MapEntries<'a, 'de, 'b, COUNTED> {
     #[cold]
     fn locate(&self, error: Error) -> Error {
         let (at, key) = self.de.wire.src.marked(&self.key);
-        error.at(at + key_len(key)).in_field(key_text(key))
+        error.at(at).in_field(key_text(key))
     }
 }
 
@@ -203,16 +203,6 @@ pub fn key_text(encoded: &[u8]) -> String {
 /// The largest number of bytes of a key that are shown.
 const MAX_KEY: usize = 256;
 
-/// Returns the length of an encoded key if it is a text or an integer, and 0 for other keys. The encoded value follows
-/// the key.
-fn key_len(encoded: &[u8]) -> u64 {
-    match head::parse(encoded) {
-        Parsed::Head(head, len) if head.major() == head::TEXT => head.arg + len as u64,
-        Parsed::Head(head, len) if head.major() <= head::NEGATIVE => len as u64,
-        _ => 0,
-    }
-}
-
 /// An enum value with content, which is encoded as a map of one entry: the name of the variant and its
 /// content.
 pub struct EnumAccess<'a, 'de, 'b> {
@@ -239,18 +229,18 @@ impl<'a, 'de, 'b> EnumAccess<'a, 'de, 'b> {
         &mut self,
         read: impl FnOnce(&mut ValueDecoder<'de, 'b>) -> Result<T>,
     ) -> Result<T> {
-        let at = self.de.wire.offset();
         self.is_read = true;
         match read(self.de) {
             Ok(value) => Ok(value),
-            Err(error) => Err(self.locate(error, at)),
+            Err(error) => Err(self.locate(error)),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn locate(&self, error: Error, at: u64) -> Error {
-        error.at(at).in_field(key_text(self.de.wire.src.marked(&self.name).1))
+    fn locate(&self, error: Error) -> Error {
+        let (at, name) = self.de.wire.src.marked(&self.name);
+        error.at(at).in_field(key_text(name))
     }
 }
 

@@ -32,9 +32,10 @@ enum InputKind<'de, 'b> {
     Items,
 }
 
-/// Bytes that were read, for use in error messages: their offset, and the first of them if the input does not keep them.
+/// Bytes that were read, for use in error messages: their offsets, and the first of them if the input does not keep them.
 pub struct Mark {
     from: u64,
+    to: u64,
     kept: [u8; KEY],
 }
 
@@ -263,13 +264,14 @@ impl<'de, 'b> Input<'de, 'b> {
     /// A mark of no bytes.
     #[inline]
     pub fn no_mark(&self) -> Mark {
-        Mark { from: self.offset(), kept: [0; KEY] }
+        let at = self.offset();
+        Mark { from: at, to: at, kept: [0; KEY] }
     }
 
     /// Marks the bytes from offset `from` to the current position.
     #[inline]
     pub fn mark(&mut self, mark: &mut Mark, from: u64) {
-        mark.from = from;
+        (mark.from, mark.to) = (from, self.offset());
         if self.window.has_source() {
             self.keep(mark);
         }
@@ -277,7 +279,7 @@ impl<'de, 'b> Input<'de, 'b> {
 
     #[inline(never)]
     fn keep(&mut self, mark: &mut Mark) {
-        let len = usize::try_from(self.offset() - mark.from).unwrap_or(usize::MAX);
+        let len = usize::try_from(mark.to - mark.from).unwrap_or(usize::MAX);
         match self.window.passed(len) {
             Some(bytes) => mark.keep(bytes),
             None => {
@@ -286,15 +288,16 @@ impl<'de, 'b> Input<'de, 'b> {
         }
     }
 
-    /// The offset of the marked bytes, and a slice that starts with them. Of a stream, only the first bytes are there.
+    /// The offset behind the marked bytes, and a slice that starts with them. Of a stream, only the first bytes are there, or
+    /// none: those of a long item may have left its buffer.
     pub fn marked<'a>(&'a self, mark: &'a Mark) -> (u64, &'a [u8]) {
         if self.window.has_source() {
-            return (mark.from, &mark.kept);
+            return (mark.to, &mark.kept);
         }
         let whole = self.window.whole();
         let start = usize::try_from(self.end.saturating_sub(mark.from)).unwrap_or(usize::MAX);
         let start = whole.len().saturating_sub(start);
-        (mark.from, whole.get(start..).unwrap_or_default())
+        (mark.to, whole.get(start..).unwrap_or_default())
     }
 
     /// Starts to record the bytes that are read.

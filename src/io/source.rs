@@ -249,6 +249,10 @@ impl<R: io::Read + ?Sized> IoRead<R> {
         let (head, mut rest) = out.split_at_mut(n);
         head.copy_from_slice(buffered.get(..n).unwrap_or_default());
         self.leave(n);
+        if !rest.is_empty() {
+            // What is left in the buffer is not what comes before the bytes that do not pass through it: see `last_bytes`.
+            (self.start, self.end) = (0, 0);
+        }
         while !rest.is_empty() {
             match read_some(rest, |rest| self.reader.read(rest)) {
                 Ok(0) => {

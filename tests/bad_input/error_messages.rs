@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
+use std::hash::Hash;
 use std::io;
 
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -416,6 +417,36 @@ fn keys_are_named_by_every_reader_wherever_its_buffer_ends() {
         let error = refuse::<Two>(&bytes);
         assert_eq!(error.path(), "the-key", "{error}");
     }
+}
+
+#[test]
+fn keys_longer_than_the_buffer_of_a_reader_do_not_move_the_error() {
+    #[derive(Serialize, Deserialize, PartialEq, Eq, Hash, Debug)]
+    struct Numbers(#[serde(with = "tenarc::tensor")] Vec<u64>);
+
+    fn check<K: Serialize + DeserializeOwned + Eq + Hash + Debug>(key: impl Fn(usize) -> K) {
+        for len in [0, 1, 31, 32, 33, 40_000, 65_500, 65_530, 65_536, 65_537, 100_000, 700_000] {
+            let [other, key] = [30_000, len].map(|len| tenarc::to_vec(&key(len)).unwrap());
+            let bytes = [&[0xa2][..], &other, &[1], &key, &[0x80]].concat();
+            let slice = tenarc::from_slice::<HashMap<K, u8>>(&bytes).unwrap_err();
+            for reader in [&mut &bytes[..] as &mut dyn io::Read, &mut OneByte(&bytes)] {
+                let error = tenarc::from_reader::<_, HashMap<K, u8>>(reader).unwrap_err();
+                assert_eq!(error.category(), slice.category(), "{error} / {slice}");
+                assert_eq!(error.offset(), slice.offset(), "{error} / {slice}");
+                let shown = error.path();
+                let is_start = slice.path().starts_with(shown.trim_end_matches('…'));
+                assert!(shown == "?" || is_start, "{error} / {slice}");
+            }
+            assert_eq!(slice.offset(), Some(bytes.len() as u64 - 1), "{slice}");
+        }
+    }
+
+    // Each byte of these keys looks like a key itself: the number -1.
+    check(|len| " ".repeat(len));
+    check(|len| ByteBuf::from(vec![0x20; len]));
+    check(|len| (true, ByteBuf::from(vec![0x20; len])));
+    check(|len| Numbers(vec![0x2020_2020_2020_2020; len / 8]));
+    check(|len| [(); 3].map(|()| " ".repeat(len / 3)));
 }
 
 #[test]
