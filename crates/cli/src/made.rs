@@ -1,12 +1,9 @@
 //! Changed values that can be written in any format, without a temporary file.
 
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex};
 
 use serde::ser::{Serialize, Serializer};
-use tenarc::archive::SaveOptions;
-use tenarc::parts::Split;
-use tenarc_convert::{Put, Stored};
+use tenarc_convert::{Apart, Current, Put, Stored};
 
 use crate::document::Section;
 use crate::elements::Cast;
@@ -19,14 +16,12 @@ const THE_VALUE: &str = "the changed value";
 
 /// A changed value: its metadata, and the sources of its tensors.
 struct Made<'a> {
-    metadata: Vec<u8>,
-    /// The offset and the length of each buffer. The offset is always 0, because the buffers are not in a file.
-    buffers: Vec<(u64, u64)>,
+    apart: Apart,
+    /// All tensors of the value, in its order.
     sources: Vec<Source<'a>>,
 }
 
 /// A tensor of an input, and the cast to its new dtype, if there is one.
-#[derive(Clone)]
 struct Source<'a> {
     section: &'a Section<'a>,
     node: &'a Node,
@@ -41,29 +36,11 @@ impl<'a> Made<'a> {
     /// If the value cannot be written.
     fn new(value: &Written<'a>) -> Result<Option<Self>> {
         let Some(sources) = sources(value)? else { return Ok(None) };
-        let (asked, numbers) = (Asked::default(), Arc::new(Mutex::new(Vec::new())));
-        let chosen = {
-            let (asked, numbers) = (asked.clone(), numbers.clone());
-            // This is called for each tensor while that tensor is being written, and also for lists of numbers.
-            move |_: &tenarc::tensor::TensorInfo| {
-                let number = asked.lock().ok().and_then(|asked| *asked);
-                if let (Some(number), Ok(mut numbers)) = (number, numbers.lock()) {
-                    numbers.push(number);
-                }
-                number.is_some()
-            }
-        };
-        let options = SaveOptions::default().with_checksums(false).with_columns(false);
-        let telling = Telling { value, asked: &asked, next: RefCell::default() };
-        let split = Split::with_options(&telling, options.with_out_of_band(chosen));
-        let split = split.map_err(|error| value.failure(error, THE_VALUE))?;
-        let info = split.info();
-        let buffers = info.buffers().iter().map(|buffer| (0, buffer.byte_len())).collect();
-        let metadata = info.item().to_vec();
-        drop(split);
-        let numbers = numbers.lock().map(|numbers| numbers.clone()).unwrap_or_default();
-        let sources = numbers.iter().filter_map(|&number| sources.get(number).cloned()).collect();
-        Ok(Some(Self { metadata, buffers, sources }))
+        let current = Current::default();
+        let telling = Telling { value, current: &current, next: RefCell::default() };
+        let apart = Apart::new(&telling, &current);
+        let apart = apart.map_err(|error| value.failure(error, THE_VALUE))?;
+        Ok(Some(Self { apart, sources }))
     }
 }
 
@@ -80,19 +57,16 @@ impl<'a> Section<'a> {
 
 impl Stored for Made<'_> {
     fn metadata(&self) -> tenarc::Result<&[u8]> {
-        Ok(&self.metadata)
+        Ok(self.apart.metadata())
     }
 
     fn buffers(&self) -> &[(u64, u64)] {
-        &self.buffers
+        self.apart.buffers()
     }
 
     fn blocks(&self, buffer: usize, put: &mut Put<'_>) -> tenarc::Result<()> {
-        let source = self.sources.get(buffer).cloned();
-        let Some(Source { section, node, mut cast }) = source else {
-            let what = format!("buffer {buffer} is not a tensor of the value");
-            return Err(tenarc::Error::damaged(what));
-        };
+        let Some(source) = self.sources.get(self.apart.number(buffer)?) else { return Ok(()) };
+        let (Source { section, node, .. }, mut cast) = (source, source.cast.clone());
         // The error of `put` is kept here, because a failure would lose its source.
         let mut refused = None;
         let mut put = |block: &[u8]| {
@@ -158,13 +132,10 @@ fn sources<'a>(value: &Written<'a>) -> Result<Option<Vec<Source<'a>>>> {
     Ok(add(value, &mut found)?.then_some(found))
 }
 
-/// The number of the tensor that is being written. `None` between tensors.
-type Asked = Arc<Mutex<Option<usize>>>;
-
-/// A value that records in `asked` which of its tensors is being written.
+/// A value that tells which of its tensors is being written.
 struct Telling<'v, 'a> {
     value: &'v Written<'a>,
-    asked: &'v Asked,
+    current: &'v Current,
     /// The number of the next tensor.
     next: RefCell<usize>,
 }
@@ -183,19 +154,10 @@ struct Part<'v, 'a> {
 }
 
 impl Part<'_, '_> {
-    /// Writes a tensor, and records its number meanwhile.
+    /// Writes the next tensor.
     fn tensor<S: Serializer>(self, serializer: S) -> Result<S::Ok, S::Error> {
         let number = self.whole.next.replace_with(|next| *next + 1);
-        self.tell(Some(number));
-        let done = self.part.serialize(serializer);
-        self.tell(None);
-        done
-    }
-
-    fn tell(self, number: Option<usize>) {
-        if let Ok(mut asked) = self.whole.asked.lock() {
-            *asked = number;
-        }
+        self.whole.current.tensor(number, || self.part.serialize(serializer))
     }
 }
 

@@ -1,7 +1,6 @@
 //! A file as a value that can be saved: a flat map of its tensors, or nested by the dots in their names.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
 
 use serde::ser::{Error as _, Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
 use tenarc::de::Limits;
@@ -9,6 +8,7 @@ use tenarc::tensor::{Deferred, TensorInfo, ToTensor as _};
 use tenarc::{Error, Result, Tensor, Value};
 
 use crate::Losses;
+use crate::apart::Current;
 use crate::exported::{AsTexts, METADATA};
 use crate::nested::{self, Inside, Key, Names, Node};
 use crate::texts::Texts;
@@ -187,10 +187,14 @@ impl<'a> AsValue<'a> {
         self.parts.get(number).map(|(name, _)| *name)
     }
 
-    fn put<S: Serializer>(&self, asked: Option<&Asked>, serializer: S) -> Result<S::Ok, S::Error> {
+    fn put<S: Serializer>(
+        &self,
+        current: Option<&Current>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         let leaf = |number: usize| {
             let (_, part) = self.parts.get(number)?;
-            Some(Leaf { number, part, asked })
+            Some(Leaf { number, part, current })
         };
         let inside = |node| Inside { node, leaf };
         let Node::Map(entries) = &self.root else {
@@ -216,11 +220,8 @@ impl Serialize for AsValue<'_> {
     }
 }
 
-/// A value that records in [`Asked`] which of its tensors is being written.
-pub struct Telling<'v, 'a>(pub &'v AsValue<'a>, pub &'v Asked);
-
-/// The number of the tensor that is being written, if there is one: its index in the parts of the value.
-pub type Asked = Arc<Mutex<Option<usize>>>;
+/// A value that tells which of its parts is being written, if that has a tensor.
+pub struct Telling<'v, 'a>(pub &'v AsValue<'a>, pub &'v Current);
 
 impl Serialize for Telling<'_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -231,32 +232,32 @@ impl Serialize for Telling<'_, '_> {
 struct Leaf<'v, 'a> {
     number: usize,
     part: &'v Part<'a>,
-    asked: Option<&'v Asked>,
-}
-
-impl Leaf<'_, '_> {
-    fn tell(&self, number: Option<usize>) {
-        if let Some(Ok(mut asked)) = self.asked.map(|asked| asked.lock()) {
-            *asked = number;
-        }
-    }
+    current: Option<&'v Current>,
 }
 
 impl Serialize for Leaf<'_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.tell(self.part.tensor().map(|_| self.number));
-        let done = match self.part {
-            Part::Tensor(tensor) => Tensor(tensor).serialize(serializer),
-            Part::Pair(name, tensor) => (name, Tensor(tensor)).serialize(serializer),
-            Part::Strings(strings) => strings.serialize(serializer),
-            Part::Texts(texts) => texts.serialize(serializer),
+        match (self.current, self.part.tensor()) {
+            (Some(current), Some(_)) => {
+                current.tensor(self.number, || self.part.serialize(serializer))
+            }
+            _ => self.part.serialize(serializer),
+        }
+    }
+}
+
+impl Serialize for Part<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Tensor(tensor) => Tensor(tensor).serialize(serializer),
+            Self::Pair(name, tensor) => (name, Tensor(tensor)).serialize(serializer),
+            Self::Strings(strings) => strings.serialize(serializer),
+            Self::Texts(texts) => texts.serialize(serializer),
             #[cfg(feature = "hdf5")]
-            Part::Null => serializer.serialize_none(),
+            Self::Null => serializer.serialize_none(),
             #[cfg(feature = "torch")]
-            Part::Plain(plain) => plain.serialize(serializer),
-        };
-        self.tell(None);
-        done
+            Self::Plain(plain) => plain.serialize(serializer),
+        }
     }
 }
 

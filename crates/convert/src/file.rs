@@ -1,15 +1,14 @@
 //! Files of named tensors, in any format.
 
 use std::fmt;
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
-use tenarc::archive::SaveOptions;
 use tenarc::io::ReadAt;
-use tenarc::parts::Split;
 use tenarc::tensor::{Deferred, TensorInfo, ToTensor as _};
 use tenarc::{Error, Result};
 
-use crate::as_value::{AsValue, Asked, Telling};
+use crate::apart::{Apart, Current};
+use crate::as_value::{AsValue, Telling};
 use crate::stored::{Put, Stored};
 use crate::{Losses, Names, source};
 
@@ -106,10 +105,8 @@ pub trait TensorFile {
 /// are needed.
 pub struct Opened {
     file: Box<dyn TensorFile>,
-    metadata: Vec<u8>,
-    /// The position and the length of each buffer. The position is always 0, because it is not used.
-    buffers: Vec<(u64, u64)>,
-    /// The name of the tensor in each buffer.
+    apart: Apart,
+    /// The names of all parts.
     names: Vec<String>,
     losses: Losses,
     kept: usize,
@@ -119,7 +116,7 @@ pub struct Opened {
 impl fmt::Debug for Opened {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Opened")
-            .field("tensors", &self.names.len())
+            .field("tensors", &self.apart.buffers().len())
             .field("losses", &self.losses)
             .finish_non_exhaustive()
     }
@@ -132,34 +129,13 @@ impl Opened {
     /// The errors of [`TensorFile::value`].
     pub fn new(file: Box<dyn TensorFile>, names: Names) -> Result<Self> {
         let value = file.value(names)?;
-        let asked = Asked::default();
-        let numbers = std::sync::Arc::new(Mutex::new(Vec::new()));
-        let chosen = {
-            let (asked, numbers) = (asked.clone(), numbers.clone());
-            // `Split` calls this for each tensor while that is being written. It also calls it for sequences of
-            // numbers, while no tensor is being written; they stay in the metadata.
-            move |_: &TensorInfo| {
-                let number = asked.lock().ok().and_then(|asked| *asked);
-                if let (Some(number), Ok(mut numbers)) = (number, numbers.lock()) {
-                    numbers.push(number);
-                }
-                number.is_some()
-            }
-        };
-        let options = SaveOptions::default().with_checksums(false).with_columns(false);
-        let telling = Telling(&value, &asked);
-        let split = Split::with_options(&telling, options.with_out_of_band(chosen))?;
-        let info = split.info();
-        let buffers = info.buffers().iter().map(|buffer| (0, buffer.byte_len())).collect();
-        let metadata = info.item().to_vec();
-        drop(split);
-        let numbers = numbers.lock().map(|numbers| numbers.clone()).unwrap_or_default();
+        let current = Current::default();
+        let apart = Apart::new(&Telling(&value, &current), &current)?;
         let name = |number: usize| value.name(number).unwrap_or_default().to_owned();
-        let names = numbers.into_iter().map(name).collect();
+        let names = (0..value.kept()).map(name).collect();
         let (losses, kept) = (value.told(), value.kept());
         drop(value);
-        let watch = OnceLock::new();
-        Ok(Self { file, metadata, buffers, names, losses, kept, watch })
+        Ok(Self { file, apart, names, losses, kept, watch: OnceLock::new() })
     }
 
     /// Returns the file.
@@ -179,7 +155,7 @@ impl Opened {
 
     /// Returns the number of bytes of all tensors.
     pub fn byte_len(&self) -> u64 {
-        self.buffers.iter().fold(0, |sum, (_, len)| sum.saturating_add(*len))
+        self.apart.buffers().iter().fold(0, |sum, (_, len)| sum.saturating_add(*len))
     }
 
     /// Sets a function that is called from now on with the length of each block of a tensor that is read. Only the
@@ -201,18 +177,18 @@ impl Opened {
     }
 
     fn name(&self, buffer: usize) -> Result<&str> {
-        let name = self.names.get(buffer).map(String::as_str);
-        name.ok_or_else(|| Error::data(format!("buffer {buffer} is not a tensor of the file")))
+        let number = self.apart.number(buffer)?;
+        Ok(self.names.get(number).map_or("", String::as_str))
     }
 }
 
 impl Stored for Opened {
     fn metadata(&self) -> Result<&[u8]> {
-        Ok(&self.metadata)
+        Ok(self.apart.metadata())
     }
 
     fn buffers(&self) -> &[(u64, u64)] {
-        &self.buffers
+        self.apart.buffers()
     }
 
     fn lost(&self) -> Losses {
@@ -232,7 +208,7 @@ impl Stored for Opened {
             }
             put(block)
         })?;
-        match self.buffers.get(buffer) {
+        match self.buffers().get(buffer) {
             Some((_, len)) if *len == given => Ok(()),
             // The file was changed after it was opened.
             expected => Err(Error::damaged(format!(

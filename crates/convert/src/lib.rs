@@ -75,6 +75,7 @@ pub mod tenbin;
 #[cfg_attr(docsrs, doc(cfg(feature = "torch")))]
 pub mod torch;
 
+mod apart;
 mod as_value;
 #[cfg(any(feature = "safetensors", feature = "torch"))]
 mod beside;
@@ -110,6 +111,7 @@ mod values;
 #[cfg_attr(not(all(feature = "npy", feature = "torch")), allow(dead_code))]
 mod zip;
 
+pub use apart::{Apart, Current};
 pub use as_value::AsValue;
 pub use file::{Opened, TensorFile};
 pub use format::{Format, into_archive};
