@@ -1,4 +1,6 @@
-"""Measures filters of pyarrow over a Parquet file, beside `examples/filter.rs`, which has the same values.
+"""Measures filters of the Python package, and of pyarrow over a Parquet file.
+
+`examples/filter.rs` has the same values.
 
     python3 benches/python/filter.py [threads]
 """
@@ -12,6 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "python/src"))
+import tenarc
+from tenarc import col
 
 ROWS = 1_000_000
 
@@ -52,34 +58,50 @@ def events():
     )
 
 
-def measure(run):
+def measure(read, *arguments):
     least = float("inf")
     for _ in range(9):
         start = time.perf_counter()
-        run()
+        read(*arguments)
         least = min(least, time.perf_counter() - start)
     return f"{least * 1e3:.1f} ms"
+
+
+def of_parquet(path):
+    """Reads columns of the rows that meet a condition; without columns, whole rows."""
+
+    def read(columns, where):
+        return pq.read_table(path, columns=columns, filters=where)
+
+    both = (pc.field("score") > 98.0) & (pc.field("day") == "2026-11-02")
+    return read, both, pc.field("score") > 98.0, pc.field("note") == "note 77"
+
+
+def of_tenarc(path):
+    def read(columns, where):
+        with tenarc.open(path) as archive:
+            found = archive.table("events").filter(where)
+            return found.to_arrow() if columns is None else found.to_arrow(columns)
+
+    both = (col("score") > 98.0) & (col("day") == "2026-11-02")
+    return read, both, col("score") > 98.0, col("note") == "note 77"
 
 
 def main():
     if len(sys.argv) > 1:
         pa.set_cpu_count(int(sys.argv[1]))
     table = events()
-    both = (pc.field("score") > 98.0) & (pc.field("day") == "2026-11-02")
-    score, note = pc.field("score") > 98.0, pc.field("note") == "note 77"
     with tempfile.TemporaryDirectory() as folder:
-        for name, codec in [("plain", "none"), ("zstd", "zstd")]:
-            path = Path(folder) / name
-            pq.write_table(table, path, compression=codec, row_group_size=65_536)
-
-            def rows(columns, where):
-                return pq.read_table(path, columns=columns, filters=where)
-
-            found = rows(["id"], both).num_rows
-            column, every = measure(lambda: rows(["id"], both)), measure(lambda: rows(None, both))
-            print(f"{name}: {found} rows; one column {column}, rows {every}")
-            numbers, texts = measure(lambda: rows(["id"], score)), measure(lambda: rows(["id"], note))
-            print(f"{name}: one column by numbers {numbers}, by texts {texts}")
+        for name, codec in [("plain", None), ("zstd", "zstd")]:
+            parquet, ours = Path(folder) / f"{name}.parquet", Path(folder) / f"{name}.tenarc"
+            pq.write_table(table, parquet, compression=codec or "none", row_group_size=65_536)
+            tenarc.save(ours, table, name="events", compression=codec, sync=False)
+            for peer, (read, both, score, note) in [("Parquet", of_parquet(parquet)), ("tenarc", of_tenarc(ours))]:
+                found = read(["id"], both).num_rows
+                one, rows = measure(read, ["id"], both), measure(read, None, both)
+                numbers, texts = measure(read, ["id"], score), measure(read, ["id"], note)
+                print(f"{peer}, {name}: {found} rows by two columns: one column {one}, all columns {rows}")
+                print(f"{peer}, {name}: one column by numbers {numbers}, by texts {texts}")
 
 
 main()

@@ -44,7 +44,7 @@ def test_objects_list_their_public_names_only(tmp_path):
         header = "name alignment checksums chunk_len lengths metadata packed stored_lengths elsewhere algorithm"
         assert public(segment.header) == {*header.split(), "ext", "notes"}
         in_arrow = {"name", "to_arrow", "to_pandas", "to_polars"}
-        shared = {"columns", "count", "dtypes", "index", "keys", "names", "rows"}
+        shared = {"columns", "count", "dtypes", "filter", "index", "keys", "names", "rows", "take"}
         assert public(archive.table("log")) == shared | in_arrow
         (info, _) = archive.tensors()
         assert public(info) == {"path", "dtype", "shape", "order", "nbytes", "buffer", "count", "index"}

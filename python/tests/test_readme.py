@@ -69,15 +69,25 @@ def test_the_example_with_arrow_runs(tmp_path, monkeypatch):
     assert names["frame"]["at"][999] == names["start"] + names["datetime"].timedelta(hours=999)
 
 
+def test_the_example_with_filters_runs(tmp_path, monkeypatch):
+    for name in ("pandas", "pyarrow"):
+        pytest.importorskip(name, reason=f"{name} is not installed")
+    names = run(6, tmp_path, monkeypatch)
+    ids = [n for n in range(99_000, 100_000) if n % 20 == 10]
+    assert names["ids"].tolist() == names["numbers"].tolist() == names["frame"]["id"].tolist() == ids
+    assert [row["id"] for row in names["rows"]] == ids and names["weekend"].count() == 14_500
+    assert names["batch"].tolist() == names["events"]["score"][[70_000, 3, 3]].tolist()
+
+
 def test_the_example_with_parts_runs(tmp_path, monkeypatch):
     pytest.importorskip("zmq", reason="pyzmq is not installed")
-    names = run(6, tmp_path, monkeypatch)
+    names = run(7, tmp_path, monkeypatch)
     assert np.array_equal(names["state"]["weight"], np.eye(64)) and not names["state"]["weight"].flags.owndata
     assert len(names["buffers"]) == 1
 
 
 def test_all_examples_are_run():
-    assert len(examples()) == 7
+    assert len(examples()) == 8
 
 
 def text_after(start: str) -> str:

@@ -18,6 +18,7 @@ from . import numpy as numpy
 from . import torch as torch
 from .archive import Archive, load
 from .archive import open_archive as open
+from .conditions import Filter, col
 from .errors import (
     Damaged,
     End,
@@ -37,6 +38,7 @@ from .parts import Parts, buffer_lengths, from_parts, to_parts
 from .salvage import Salvaged
 from .saved import Segment, TensorInfo
 from .segment import Header
+from .selection import Selection
 from .stream import Reader, Writer
 from .table import Table
 from .torch_arrays import to_torch
@@ -50,6 +52,7 @@ __all__ = [
     "Damaged",
     "End",
     "Error",
+    "Filter",
     "Header",
     "Limit",
     "Limits",
@@ -62,6 +65,7 @@ __all__ = [
     "Recovered",
     "Salvaged",
     "Segment",
+    "Selection",
     "Simple",
     "Some",
     "Table",
@@ -73,6 +77,7 @@ __all__ = [
     "Writer",
     "append",
     "buffer_lengths",
+    "col",
     "dumps",
     "from_parts",
     "load",

@@ -25,6 +25,7 @@ from .columns import (
     PresentColumn,
     TypeColumn,
     UnitColumn,
+    spread,
 )
 from .errors import Mismatch, Unsupported, needed
 
@@ -74,9 +75,14 @@ class Export:
 
     def batches(self, group: int, count: int) -> Iterator[Any]:
         """The record batches of a group of rows: more than one only if Arrow cannot count its bytes."""
-        return self._batches([parts[group] for parts, _ in self._columns], count)
+        return self.batches_of([column for _, column in self.parts(group)], count)
 
-    def _batches(self, columns: list[Column | None], count: int) -> Iterator[Any]:
+    def parts(self, group: int) -> list[tuple[str, Column | None]]:
+        """The names of the columns, and their parts in a group."""
+        return [(name, parts[group]) for name, (parts, _) in zip(self.schema.names, self._columns, strict=True)]
+
+    def batches_of(self, columns: Sequence[Column | None], count: int) -> Iterator[Any]:
+        """The record batches of rows whose columns are given."""
         try:
             arrays = [
                 self._array_or_nulls(column, found, count)
@@ -87,7 +93,9 @@ class Export:
                 raise Unsupported("a row has more bytes or elements than Arrow's offsets can count") from None
             half = count // 2
             for start, stop in ((0, half), (half, count)):
-                yield from self._batches([column and column.part(start, stop) for column in columns], stop - start)
+                yield from self.batches_of(
+                    [column and column.part(start, stop) for column in columns], stop - start
+                )
         else:
             yield self._pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
@@ -291,12 +299,7 @@ def _not_of(found: Type) -> Mismatch:
 
 def _spread(values: npt.NDArray[Any], bits: _Bits | None) -> npt.NDArray[Any]:
     """Values in their rows; the other rows are zero."""
-    if bits is None:
-        return values
-    spread = np.zeros((len(bits), *values.shape[1:]), values.dtype)
-    # Faster than assigning by the bits.
-    spread[np.flatnonzero(bits)] = values
-    return spread
+    return values if bits is None else spread(values, bits)
 
 
 def _decimals(
@@ -314,8 +317,8 @@ def _decimals(
     if (found[:, width:] != whole[:, :1]).any():
         raise Mismatch(f"a decimal needs more than {width} bytes, which its precision does not allow")
     whole[:, : found.shape[1]] = found[:, :width]
-    spread = _spread(whole, bits)
-    return len(spread), valid, [spread.reshape(-1)]
+    found = _spread(whole, bits)
+    return len(found), valid, [found.reshape(-1)]
 
 
 def _width(found: Type) -> int:

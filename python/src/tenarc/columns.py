@@ -46,6 +46,8 @@ _ONE_OBJECT = 16
 ABSENT: Any = object()
 #: The numbers of some rows, in order.
 Edges = npt.NDArray[np.int64]
+#: The numbers of some rows.
+Picks = npt.NDArray[np.integer[Any]]
 
 
 class Column(Protocol):
@@ -98,6 +100,9 @@ class Column(Protocol):
 
     def part(self, start: int, stop: int) -> Column:
         """The column of some of the rows."""
+
+    def picked(self, rows: Picks) -> Column:
+        """The column of rows by their numbers, which can occur in any order, and more than once."""
 
     def write(self, out: Encoder, depth: int) -> None:
         """Writes the column, which is nested `depth` levels deep."""
@@ -182,6 +187,13 @@ class Lengths:
         numbers = None if self._offsets is None else np.diff(self._offsets[start : stop + 1])
         return Lengths(stop - start, self.each, numbers)
 
+    def picked(self, rows: Picks) -> tuple[Lengths, npt.NDArray[np.int64]]:
+        """The lengths of rows by their numbers, and the positions where they start."""
+        wide: Edges = rows.astype(np.int64, copy=False)
+        starts = self.at(wide)
+        numbers = None if self._offsets is None else self._offsets[wide + 1] - starts
+        return Lengths(len(rows), self.each, numbers), starts
+
     def edges(self, start: int, stop: int) -> list[int]:
         """The positions where the rows start, and the position where the last one ends."""
         if self._offsets is not None:
@@ -238,6 +250,9 @@ class NumberColumn(BaseColumn):
     def part(self, start: int, stop: int) -> Column:
         return NumberColumn(self.values[start:stop])
 
+    def picked(self, rows: Picks) -> Column:
+        return NumberColumn(self.values[rows])
+
     def write(self, out: Encoder, depth: int) -> None:
         dtype = dtypes.of_numpy(self.values.dtype)
         assert dtype is not None
@@ -267,6 +282,9 @@ class BoolColumn(BaseColumn):
 
     def part(self, start: int, stop: int) -> Column:
         return BoolColumn(self.values[start:stop])
+
+    def picked(self, rows: Picks) -> Column:
+        return BoolColumn(self.values[rows])
 
     def write(self, out: Encoder, depth: int) -> None:
         _start(out, depth, 2, "bool")
@@ -298,6 +316,9 @@ class TensorColumn(BaseColumn):
 
     def part(self, start: int, stop: int) -> Column:
         return TensorColumn(self.values[start:stop])
+
+    def picked(self, rows: Picks) -> Column:
+        return TensorColumn(self.values[rows])
 
     def write(self, out: Encoder, depth: int) -> None:
         dtype = dtypes.of_numpy(self.values.dtype)
@@ -334,6 +355,10 @@ class RawColumn(BaseColumn):
     def part(self, start: int, stop: int) -> Column:
         payload = self._payload[start * self._width : stop * self._width]
         return RawColumn(stop - start, self._dtype, self._shape, payload)
+
+    def picked(self, rows: Picks) -> Column:
+        payload = self._payload.reshape(self.count, self._width)[rows].reshape(-1)
+        return RawColumn(len(rows), self._dtype, self._shape, payload)
 
     def write(self, out: Encoder, depth: int) -> None:
         out.write_tensor(self._dtype, (self.count, *self._shape), "C", self._payload, depth)
@@ -386,6 +411,9 @@ class StructColumn(BaseColumn):
         fields = {name: column.part(start, stop) for name, column in self.fields.items()}
         return StructColumn(stop - start, fields)
 
+    def picked(self, rows: Picks) -> Column:
+        return StructColumn(len(rows), {name: column.picked(rows) for name, column in self.fields.items()})
+
     def write(self, out: Encoder, depth: int) -> None:
         out.levels(depth)
         out.out.append(items.head(items.MAP, len(self.fields)))
@@ -416,6 +444,9 @@ class UnitColumn(BaseColumn):
     def part(self, start: int, stop: int) -> Column:
         return UnitColumn(stop - start)
 
+    def picked(self, rows: Picks) -> Column:
+        return UnitColumn(len(rows))
+
     def write(self, out: Encoder, depth: int) -> None:
         _start(out, depth, 1, "unit")
 
@@ -443,11 +474,10 @@ class _Strings(BaseColumn):
         first, last = self.lengths.at(np.array([start, stop])).tolist()
         return type(self)(self.lengths.part(start, stop), self.data[first:last])
 
-    def picked(self, rows: npt.NDArray[Any]) -> Any:
-        """The column of rows by their numbers, in any order."""
-        edges = self.lengths.edges(0, self.count)
-        strings = [self.data[edges[row] : edges[row + 1]] for row in rows.tolist()]
-        return type(self)(Lengths.of(strings), b"".join(strings))
+    def picked(self, rows: Picks) -> Any:
+        lengths, starts = self.lengths.picked(rows)
+        edges = zip(starts.tolist(), (starts + lengths.numbers()).tolist(), strict=True)
+        return type(self)(lengths, b"".join([self.data[a:b] for a, b in edges]))
 
     def write(self, out: Encoder, depth: int) -> None:
         found = self._distinct()
@@ -596,6 +626,9 @@ class DictColumn(BaseColumn):
     def part(self, start: int, stop: int) -> Column:
         return DictColumn(self.codes[start:stop], self.column)
 
+    def picked(self, rows: Picks) -> Column:
+        return DictColumn(self.codes[rows], self.column)
+
     def write(self, out: Encoder, depth: int) -> None:
         codes, used = ordered(self.codes)
         column = self.column
@@ -694,13 +727,15 @@ class _Partial(BaseColumn):
         first = int(np.count_nonzero(self.bits[:start]))
         return type(self)(bits, self.column.part(first, first + int(np.count_nonzero(bits))))
 
+    def picked(self, rows: Picks) -> Any:
+        bits = self.bits[rows]
+        return type(self)(bits, self.column.picked((np.cumsum(self.bits) - 1)[rows[bits]]))
+
     def array(self) -> npt.NDArray[Any] | None:
         inner = self.column.array()
         if inner is None or inner.ndim != 1 or np.ma.isMaskedArray(inner):
             return None
-        values = np.zeros(self.count, inner.dtype)
-        values[self.bits] = inner
-        return np.ma.MaskedArray(values, mask=~self.bits)
+        return np.ma.MaskedArray(spread(inner, self.bits), mask=~self.bits)
 
     def write(self, out: Encoder, depth: int) -> None:
         _start(out, depth, 3, self.kind)
@@ -782,9 +817,15 @@ class TypeColumn(BaseColumn):
         return self.column.memory(edges)
 
     def part(self, start: int, stop: int) -> Column:
+        return self._with(self.column.part(start, stop), is_cut=stop - start < self.count)
+
+    def picked(self, rows: Picks) -> Column:
+        return self._with(self.column.picked(rows), is_cut=True)
+
+    def _with(self, column: Column, *, is_cut: bool) -> Column:
         # In some of the rows, the names of a category can occur in another order than theirs.
-        is_cut = self.name == "category" and stop - start < self.count
-        return TypeColumn(self.name, (0,) if is_cut else self.parameters, self.column.part(start, stop))
+        parameters = (0,) if is_cut and self.name == "category" else self.parameters
+        return TypeColumn(self.name, parameters, column)
 
     def write(self, out: Encoder, depth: int) -> None:
         _start(out, depth, 4, "type")
@@ -811,11 +852,13 @@ def untyped(column: Column) -> Column:
 
 
 class ListColumn(BaseColumn):
-    def __init__(self, lengths: Lengths, column: Column, *, numbers: bool = True) -> None:
+    def __init__(self, lengths: Lengths, column: Column, *, numbers: bool = True, are_lists: bool = False) -> None:
+        """`are_lists`: the rows are some of a column in which the lengths differ, and so no tensor."""
         self.count = lengths.count
         self.lengths, self.column = lengths, column
         #: Whether the rows are `Numbers`, if they have numbers.
         self._numbers = numbers
+        self._are_lists = are_lists
 
     def rows(self, start: int, stop: int) -> list[Any]:
         edges = self.lengths.edges(start, stop)
@@ -829,7 +872,7 @@ class ListColumn(BaseColumn):
         return [inner[a - first : b - first] for a, b in pairwise(edges)]
 
     def tensor(self) -> npt.NDArray[Any] | Raw | None:
-        each = self.lengths.same()
+        each = None if self._are_lists else self.lengths.same()
         inner = None if each is None else self.column.tensor()
         if inner is None or len(inner.shape) >= MAX_RANK:
             return None
@@ -855,6 +898,11 @@ class ListColumn(BaseColumn):
         first, last = self.lengths.at(np.array([start, stop])).tolist()
         column = self.column.part(first, last)
         return ListColumn(self.lengths.part(start, stop), column, numbers=self._numbers)
+
+    def picked(self, rows: Picks) -> Column:
+        lengths, inner = _inner_picks(self.lengths, rows)
+        are_lists = self._are_lists or self.lengths.same() is None
+        return ListColumn(lengths, self.column.picked(inner), numbers=self._numbers, are_lists=are_lists)
 
     def write(self, out: Encoder, depth: int) -> None:
         _start(out, depth, 3, "list" if self.lengths.same() is None else "array")
@@ -903,6 +951,9 @@ class TupleColumn(BaseColumn):
 
     def part(self, start: int, stop: int) -> Column:
         return TupleColumn(stop - start, [column.part(start, stop) for column in self.columns])
+
+    def picked(self, rows: Picks) -> Column:
+        return TupleColumn(len(rows), [column.picked(rows) for column in self.columns])
 
     def joined(self) -> Column:
         """The column in its one form: as arrays, if all elements are numbers or bools of one shape (SPEC 7.1)."""
@@ -1021,11 +1072,37 @@ class MapColumn(BaseColumn):
         lengths = self.lengths.part(start, stop)
         return MapColumn(lengths, self.keys.part(first, last), self.values.part(first, last))
 
+    def picked(self, rows: Picks) -> Column:
+        lengths, inner = _inner_picks(self.lengths, rows)
+        return MapColumn(lengths, self.keys.picked(inner), self.values.picked(inner))
+
     def write(self, out: Encoder, depth: int) -> None:
         _start(out, depth, 4, "map")
         self.lengths.write(out, depth + 1)
         _write(self.keys, out, depth + 1)
         _write(self.values, out, depth + 1)
+
+
+def elements_in(column: Column) -> int:
+    """How many elements the lists and maps in the rows have, and those in each other."""
+    if isinstance(column, (_Partial, DictColumn, TypeColumn)):
+        return elements_in(column.column)
+    if isinstance(column, ListColumn):
+        return column.lengths.total + elements_in(column.column)
+    if isinstance(column, MapColumn):
+        return column.lengths.total + elements_in(column.keys) + elements_in(column.values)
+    inner: Iterable[Column | None] = ()
+    if isinstance(column, StructColumn):
+        inner = column.fields.values()
+    elif isinstance(column, (TupleColumn, EnumColumn)):
+        inner = column.columns
+    return sum(elements_in(column) for column in inner if column is not None)
+
+
+def _inner_picks(lengths: Lengths, rows: Picks) -> tuple[Lengths, npt.NDArray[np.int64]]:
+    """The lengths of some rows, and the numbers of the elements in them."""
+    found, starts = lengths.picked(rows)
+    return found, np.repeat(starts - found.offsets()[:-1], found.numbers()) + np.arange(found.total)
 
 
 def _hashable(key: Any) -> Any:
@@ -1107,6 +1184,14 @@ class EnumColumn(BaseColumn):
         ]
         return EnumColumn(codes, self.variants, columns)
 
+    def picked(self, rows: Picks) -> Column:
+        codes = self.codes[rows]
+        columns = [
+            None if column is None else column.picked((np.cumsum(self.codes == code) - 1)[rows[codes == code]])
+            for code, column in enumerate(self.columns)
+        ]
+        return EnumColumn(codes, self.variants, columns)
+
     def write(self, out: Encoder, depth: int) -> None:
         has_columns = any(column is not None for column in self.columns)
         _start(out, depth, 4 if has_columns else 3, "enum")
@@ -1158,10 +1243,21 @@ class ItemColumn(BaseColumn):
     def part(self, start: int, stop: int) -> Column:
         return type(self)(self._values[start:stop])
 
+    def picked(self, rows: Picks) -> Column:
+        return type(self)([self._values[row] for row in rows.tolist()])
+
     def write(self, out: Encoder, depth: int) -> None:
         _start(out, depth, 2, "rows")
         with out.without_references():
             out.write_list(self._values, depth + 1)
+
+
+def spread(values: npt.NDArray[Any], bits: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    """Values in the rows whose bits are set; the other rows are zero."""
+    found = np.zeros((len(bits), *values.shape[1:]), values.dtype)
+    # Faster than assigning by the bits.
+    found[np.flatnonzero(bits)] = values
+    return found
 
 
 def form_of(dtype: str, shape: Sequence[int]) -> str:

@@ -18,7 +18,7 @@ from .calls import Call, Read
 from .column_maker import column_of
 from .column_outline import outline
 from .column_reader import counts_of
-from .columns import ABSENT, ENTRY, MAX_ROWS, BaseColumn, Column, Edges, GapColumn, ItemColumn
+from .columns import ABSENT, ENTRY, MAX_ROWS, BaseColumn, Column, Edges, GapColumn, ItemColumn, Picks
 from .decode import plain_of
 from .errors import Fault, Mismatch
 from .fields import kind_name, untyped
@@ -256,6 +256,9 @@ class _Stored(BaseColumn):
     def part(self, start: int, stop: int) -> Column:
         return self.loaded().part(start, stop)
 
+    def picked(self, rows: Picks) -> Column:
+        return self.loaded().picked(rows)
+
     def write(self, out: Encoder, depth: int) -> None:
         self.loaded().write(out, depth)
 
@@ -389,17 +392,17 @@ class StoredItems(_Stored):
         return self._nodes, self._trails
 
     def rows(self, start: int, stop: int) -> list[Any]:
-        return self._values(start, stop, is_counted=False)
+        return self._values(range(start, stop), is_counted=False)
 
     def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
         # What the rows have is about as long as in the metadata.
         return np.diff(edges) * float(ENTRY)
 
-    def _values(self, start: int, stop: int, *, is_counted: bool) -> list[Any]:
+    def _values(self, rows: Iterable[int], *, is_counted: bool) -> list[Any]:
         nodes, trails = self._items()
         with Call():
             values = []
-            for row in range(start, stop):
+            for row in rows:
                 # Most values need neither the segment nor the steps to them, which would take more time.
                 value = plain_of(nodes[row])
                 if value is ABSENT and nodes[row] is not ABSENT:
@@ -413,7 +416,12 @@ class StoredItems(_Stored):
 
     def loaded(self) -> Column:
         with Call() as call:
-            return Values(self._values(0, self.count, is_counted=call.is_joined))
+            return Values(self._values(range(self.count), is_counted=call.is_joined))
+
+    def picked(self, rows: Picks) -> Column:
+        # The other rows are not read.
+        with Call() as call:
+            return Values(self._values(rows.tolist(), is_counted=call.is_joined))
 
     def names(self) -> Iterable[str]:
         return column_fields.item_names(self._items()[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, overload
 
@@ -15,10 +15,12 @@ from . import arrow_export, frames, paths
 from .calls import Call, one_call
 from .column_maker import column_of, groups_of
 from .columns import ABSENT, Column, combined, memory_of
+from .conditions import Filter
 from .errors import Error, Fault, Mismatch, NotFound, Unsupported, bounded_recursion, needed
 from .fields import Decoded
 from .listing import lists_without
 from .origin import refuse
+from .selection import Selection
 from .values import Raw
 
 # What a row takes that has no bytes in the input: its entry in a list.
@@ -33,7 +35,27 @@ _FEW = 12
 _VALUE = "value"
 
 
-@lists_without("field_names", "groups", "limit", "of", "reopen", "row_of", "tensor_of", "value_of")
+@lists_without(
+    "export",
+    "field_names",
+    "first_of",
+    "flat",
+    "groups",
+    "has_field",
+    "joined",
+    "levels",
+    "limit",
+    "listed_rows",
+    "of",
+    "place",
+    "places_of",
+    "reopen",
+    "row_of",
+    "take_memory",
+    "tensor_of",
+    "value_of",
+    "value_of_pieces",
+)
 class Table(paths.Rows):
     """Rows that are kept and written as columns.
 
@@ -127,7 +149,7 @@ class Table(paths.Rows):
             with call:
                 column = group.loaded()
                 # Rows that are not kept take time, even if the input has no bytes for them.
-                self._take(_FREE_ROW * group.count)
+                self.take_memory(_FREE_ROW * group.count)
             for start in range(0, group.count, _CHUNK):
                 yield from self._rows(number, start, min(start + _CHUNK, group.count), column)
 
@@ -161,10 +183,10 @@ class Table(paths.Rows):
             row += len(self)
         if not 0 <= row < len(self):
             raise IndexError(f"the table has {len(self)} rows, there is no row {operator.index(key)}")
-        number, row = self._place(row)
+        number, row = self.place(row)
         return self._rows(number, row, row + 1)[0]
 
-    def _place(self, row: int) -> tuple[int, int]:
+    def place(self, row: int) -> tuple[int, int]:
         """The number of the group of a row, and the number of the row in it."""
         number = bisect.bisect_right(self._starts, row) - 1
         return number, row - self._starts[number]
@@ -176,7 +198,7 @@ class Table(paths.Rows):
     def _slice(self, start: int, stop: int) -> list[Any]:
         rows: list[Any] = []
         while start < stop:
-            number, first = self._place(start)
+            number, first = self.place(start)
             group = self.groups[number]
             last = min(first + stop - start, group.count)
             rows += self._rows(number, first, last)
@@ -195,23 +217,37 @@ class Table(paths.Rows):
                 is_small = memory <= _LITTLE
                 share = memory * (stop - start) // group.count
                 memory = share if is_small else memory_of(group, start, stop)
-            self._take(memory)
+            self.take_memory(memory)
         return _rows(group, start, stop)
 
-    def _take(self, memory: int) -> None:
+    def places_of(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+        """The number of the group of each of some rows."""
+        return np.searchsorted(self._starts, rows, "right") - 1
+
+    def first_of(self, number: int) -> int:
+        """The number of the first row of a group."""
+        return self._starts[number]
+
+    def listed_rows(self, group: Column) -> list[Any]:
+        """All rows of a column, after the memory that they take was counted."""
+        if self.limit is not None:
+            self.take_memory(memory_of(group, 0, group.count))
+        return _rows(group, 0, group.count)
+
+    def take_memory(self, memory: int) -> None:
         if self.limit is not None:
             try:
                 Call.current().take(memory, self.limit)
             except Fault as fault:
                 raise fault.kind(fault.message) from None
 
-    def _listed(self, pieces: list[Column]) -> list[Any]:
+    def _listed(self, pieces: Sequence[Column]) -> list[Any]:
         """The values of a column in all rows."""
         values: list[Any] = []
         for piece in pieces:
             # The rows of one of several pieces are in a list of their own, but only until the next one. The list
             # of all rows has an eighth more places than rows.
-            self._take(memory_of(piece, 0, piece.count) - (_FREE_ROW - (len(pieces) > 1)) * piece.count)
+            self.take_memory(memory_of(piece, 0, piece.count) - (_FREE_ROW - (len(pieces) > 1)) * piece.count)
             rows = _rows(piece, 0, piece.count)
             if any(row is ABSENT for row in rows):
                 rows = [None if row is ABSENT else row for row in rows]
@@ -230,7 +266,7 @@ class Table(paths.Rows):
             self._names = dict.fromkeys(name for group in self.groups for name in group.names())
         return self._names
 
-    def _has_field(self, name: str) -> bool:
+    def has_field(self, name: str) -> bool:
         # The first group nearly always has it, so that the others are not looked at only for this.
         return any(name in group.names() for group in self.groups) if self._names is None else name in self._names
 
@@ -255,23 +291,44 @@ class Table(paths.Rows):
         """
         columns: dict[str, Any] = {}
         for name in self.names():
-            pieces = [piece.loaded() for piece in self._pieces(name)]
-            array = _joined(pieces)
-            columns[name] = self._listed(pieces) if array is None or array.ndim > 1 else array
+            columns[name] = self.flat([piece.loaded() for piece in self._pieces(name)])
         return columns
+
+    # Some of the rows
+
+    def filter(self, condition: Filter) -> Selection:
+        """The rows that meet a condition: see `tenarc.col`. Nothing is read before the result is asked for rows.
+
+        >>> table = Table({"id": [1, 2, 3], "day": ["Fri", "Sat", "Sat"]})
+        >>> found = table.filter((col("id") > 1) & (col("day") == "Sat"))
+        >>> len(found), found.column("id")
+        (2, array([2, 3], dtype=uint8))
+
+        The columns of the condition are read group by group, and of the other columns what the result is asked
+        for, in the groups with rows that meet the condition.
+        """
+        return Selection(self, condition)
+
+    def take(self, rows: Any) -> Selection:
+        """The rows with these numbers, in this order. `rows` is an array or list of integers.
+
+        A number can occur several times, and negative ones count from the end. Only the groups of rows that they
+        are in are read, and of these only what the result is asked for.
+        """
+        return Selection(self, rows)
 
     # Arrow
 
     def __arrow_c_schema__(self) -> Any:
         """The schema in the Arrow PyCapsule interface. No rows are read for it."""
-        return self._export(None).schema.__arrow_c_schema__()
+        return self.export(None).schema.__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """The rows in the Arrow PyCapsule interface, which pyarrow, polars, duckdb and others read.
 
         Each group of rows is a batch. One after the other is read. Needs pyarrow.
         """
-        export = self._export(None)
+        export = self.export(None)
         reader = arrow_export.pyarrow().RecordBatchReader.from_batches(export.schema, self._batches(export))
         return reader.__arrow_c_stream__(requested_schema)
 
@@ -281,7 +338,7 @@ class Table(paths.Rows):
         `columns` are the columns that are read, by name or by path such as `at.x`, in this order; by default all.
         Rows that are no structs are a column with the name `value`.
         """
-        export = self._export(columns)
+        export = self.export(columns)
         return arrow_export.pyarrow().Table.from_batches(list(self._batches(export)), export.schema)
 
     def to_pandas(self, columns: Iterable[str] | None = None) -> Any:
@@ -294,7 +351,7 @@ class Table(paths.Rows):
         return needed("polars", "polars").from_arrow(self.to_arrow(columns), rechunk=False)
 
     @one_call
-    def _export(self, columns: Iterable[str] | None) -> arrow_export.Export:
+    def export(self, columns: Iterable[str] | None) -> arrow_export.Export:
         """The columns to be read, by their names."""
         if isinstance(columns, str):
             raise Mismatch(f"`columns`: expected a list of names of columns, found the text {columns!r:.80}")
@@ -303,12 +360,12 @@ class Table(paths.Rows):
         found: list[tuple[str, paths.Levels]] = []
         for name in ([_VALUE] if is_plain else self.names()) if columns is None else columns:
             whole = is_plain and name == _VALUE
-            found.append((name, self.groups if whole else self._levels(name)))
-        return arrow_export.Export(found, len(self.groups), self._take, self.name)
+            found.append((name, self.groups if whole else self.levels(name)))
+        return arrow_export.Export(found, len(self.groups), self.take_memory, self.name)
 
-    def _levels(self, name: str) -> paths.Levels:
+    def levels(self, name: str) -> paths.Levels:
         """The parts of a column in all groups, by its name or path."""
-        if self._has_field(name):
+        if self.has_field(name):
             return [group.field(name) for group in self.groups]
         try:
             found, _ = paths.find(self, name)
@@ -329,7 +386,7 @@ class Table(paths.Rows):
 
     @one_call
     def _column(self, name: str) -> Any:
-        if not self._has_field(name):
+        if not self.has_field(name):
             try:
                 found, _ = paths.find(self, name)
             except NotFound:
@@ -337,20 +394,26 @@ class Table(paths.Rows):
             if type(found) is paths.AtColumn:
                 return found.rows.value_of(found.columns)
             return found.value if type(found) is Decoded else found
-        pieces = self._pieces(name)
+        found = self.joined(self._pieces(name))
+        if isinstance(found, Table) and self.reopen is not None:
+            found.reopen = operator.getitem, (self, name)
+        return found
+
+    def joined(self, pieces: Sequence[Column]) -> Any:
+        """A column of several groups."""
         if all(piece.is_table() for piece in pieces):
             tensor = _tensor(pieces)
-            if tensor is not None:
-                return tensor
-            table = Table.of(pieces, self.limit)
-            if self.reopen is not None:
-                table.reopen = operator.getitem, (self, name)
-            return table
+            return Table.of(pieces, self.limit) if tensor is None else tensor
         pieces = [piece.loaded() for piece in pieces]
         for whole in (_tensor(pieces), _joined(pieces)):
             if whole is not None:
                 return whole
         return self._listed(pieces)
+
+    def flat(self, pieces: Sequence[Column]) -> Any:
+        """A column of several groups with one dimension."""
+        array = _joined(pieces)
+        return self._listed(pieces) if array is None or array.ndim > 1 else array
 
     def _pieces(self, name: str) -> list[Column]:
         pieces: list[Column] = []
@@ -362,7 +425,9 @@ class Table(paths.Rows):
         return pieces
 
     def value_of(self, columns: paths.Levels) -> Any:
-        pieces = self._whole(columns)
+        return self.value_of_pieces(self._whole(columns))
+
+    def value_of_pieces(self, pieces: Sequence[Column]) -> Any:
         tensor = _tensor(pieces)
         if tensor is not None:
             return tensor
@@ -380,12 +445,12 @@ class Table(paths.Rows):
         ]
 
     def row_of(self, columns: paths.Levels, row: int) -> Any:
-        number, row = self._place(row)
+        number, row = self.place(row)
         column = columns[number]
         if column is None:
             return ABSENT
         if self.limit is not None:
-            self._take(memory_of(column, row, row + 1))
+            self.take_memory(memory_of(column, row, row + 1))
         return _rows(column, row, row + 1)[0]
 
 
@@ -411,7 +476,7 @@ def _rows(group: Column, start: int, stop: int) -> list[Any]:
         raise fault.kind(fault.message) from None
 
 
-def _tensor(pieces: list[Column]) -> npt.NDArray[Any] | Raw | None:
+def _tensor(pieces: Sequence[Column]) -> npt.NDArray[Any] | Raw | None:
     """The column of several groups as one tensor; `None` if SPEC Annex A does not say that it is one."""
     found = []
     for piece in pieces:
@@ -421,7 +486,7 @@ def _tensor(pieces: list[Column]) -> npt.NDArray[Any] | Raw | None:
     return found[0] if len(found) == 1 else combined(found, np.concatenate)
 
 
-def _joined(pieces: list[Column]) -> npt.NDArray[Any] | None:
+def _joined(pieces: Sequence[Column]) -> npt.NDArray[Any] | None:
     """The column of several groups as one array; `None` if no dtype holds the elements of all of them exactly."""
     arrays = [piece.array() for piece in pieces]
     found = [array for array in arrays if array is not None]
@@ -434,7 +499,8 @@ def _joined(pieces: list[Column]) -> npt.NDArray[Any] | None:
     if kinds == {"i", "u"} and wanted.kind == "f":
         # One group has u64, another one signed integers.
         if any(
-            array.dtype.itemsize == 8 and array.dtype.kind == "u" and int(array.max()) >> 63 for array in found
+            array.dtype.itemsize == 8 and array.dtype.kind == "u" and int(array.max(initial=0)) >> 63
+            for array in map(np.ma.getdata, found)
         ):
             return None
         wanted = np.dtype(np.int64)
