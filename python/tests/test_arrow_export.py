@@ -2,9 +2,11 @@
 
 import datetime
 import decimal
+import gc
 import io
 import random
 import sys
+import threading
 import uuid
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -17,7 +19,7 @@ from columns_by_hand import KINDS, TCOL, columns, named, of, tensor, u8
 from test_columns import AROUND
 
 import tenarc
-from tenarc import Some, Table, Tag, arrow_export
+from tenarc import Limit, Limits, Some, Table, Tag, arrow_export
 from tenarc.source import MemorySource
 
 # They are no dependencies of the package: the lowest versions of those are tested without them.
@@ -905,3 +907,30 @@ def test_unions_are_read_by_duckdb_only():
         polars.from_arrow(table)
     with pytest.raises(pa.ArrowNotImplementedError, match="union"):
         table.to_pandas()
+
+
+def test_the_columns_of_a_group_are_made_by_several_threads(tmp_path, monkeypatch):
+    monkeypatch.setattr(tenarc.threads, "_cpus", lambda: 3)
+    count, names = 70_000, set()
+    table = {f"c{n}": np.arange(count) + n for n in range(5)} | {"t": [f"t{n % 50}" for n in range(count)]}
+    tenarc.save(tmp_path / "a", Table(table), compression="zstd")
+    payload = tenarc.saved.Segment.payload
+
+    def noted(segment: Any, number: int, owned: bool) -> Any:
+        names.add(threading.current_thread().name)
+        return payload(segment, number, owned)
+
+    monkeypatch.setattr(tenarc.saved.Segment, "payload", noted)
+    before = threading.active_count()
+    with tenarc.open(tmp_path / "a") as archive:
+        found = archive.table("").to_arrow()
+        assert found["c3"].to_pylist() == table["c3"].tolist() and found["t"].to_pylist() == table["t"]
+        assert any(name.startswith("tenarc") for name in names)
+        # A reader that stops early leaves no threads behind, and neither does an error.
+        reader = pa.RecordBatchReader.from_stream(archive.table(""))
+        reader.read_next_batch()
+        del reader
+        with pytest.raises(Limit):
+            tenarc.open(tmp_path / "a", limits=Limits(max_alloc=count * 20)).table("").to_arrow()
+    gc.collect()
+    assert threading.active_count() == before

@@ -28,6 +28,7 @@ from .columns import (
     spread,
 )
 from .errors import Mismatch, Unsupported, needed
+from .threads import Pool
 
 #: The greatest offset of Arrow's texts, byte strings, lists and maps.
 _MOST = (1 << 31) - 1
@@ -65,6 +66,7 @@ class Export:
         self._pa = pyarrow()
         self._take = take
         self._types = Types(self._pa, groups)
+        self._pool = Pool()
         self._columns: list[tuple[Sequence[Column | None], Type]] = []
         fields = []
         for name, parts in columns:
@@ -72,6 +74,10 @@ class Export:
             self._columns.append((parts, found))
             fields.append(self._types.field(name, found, name))
         self.schema = self._pa.schema(fields, metadata=None if table is None else {"tenarc.table": table})
+
+    def close(self) -> None:
+        """Ends its threads."""
+        self._pool.close()
 
     def batches(self, group: int, count: int) -> Iterator[Any]:
         """The record batches of a group of rows: more than one only if Arrow cannot count its bytes."""
@@ -84,10 +90,10 @@ class Export:
     def batches_of(self, columns: Sequence[Column | None], count: int) -> Iterator[Any]:
         """The record batches of rows whose columns are given."""
         try:
-            arrays = [
-                self._array_or_nulls(column, found, count)
-                for column, (_, found) in zip(columns, self._columns, strict=True)
-            ]
+            types = [found for _, found in self._columns]
+            arrays = self._pool.map(
+                lambda part: self._array_or_nulls(*part, count), [*zip(columns, types, strict=True)], count
+            )
         except _TooLong:
             if count == 1:
                 raise Unsupported("a row has more bytes or elements than Arrow's offsets can count") from None

@@ -11,6 +11,7 @@ import functools
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextvars import ContextVar
+from threading import Lock
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from .dtypes import Payload
@@ -29,24 +30,28 @@ class _Totals:
     A call may read a place several times, but keeps only one result of it.
     """
 
-    __slots__ = ("_most", "_total")
+    __slots__ = ("_lock", "_most", "_total")
 
     def __init__(self) -> None:
         self._most: dict[Hashable, int] = {}
         self._total = 0
+        # Several threads can work on one call.
+        self._lock = Lock()
 
     def add(self, place: Hashable, count: int) -> int:
         """Says how much a read at a place has taken so far. Returns the sum for all places."""
-        more = count - self._most.get(place, 0)
-        if more > 0:
-            self._most[place] = count
-            self._total += more
-        return self._total
+        with self._lock:
+            more = count - self._most.get(place, 0)
+            if more > 0:
+                self._most[place] = count
+                self._total += more
+            return self._total
 
     def more(self, count: int) -> int:
         """Adds what is at no place that is read again. Returns the sum for all places."""
-        self._total += count
-        return self._total
+        with self._lock:
+            self._total += count
+            return self._total
 
     def forget(self) -> None:
         """Forgets the places, but not the sum."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -147,7 +147,7 @@ def _plane(
     return np.frombuffer(content, np.uint8)
 
 
-def _merge(planes: list[Payload | np.uint8], out: Payload) -> None:
+def _merge(planes: Sequence[Payload | np.uint8], out: Payload) -> None:
     """Joins the bytes of planes to words."""
     width = len(planes)
     if width in (2, 4):
@@ -158,7 +158,13 @@ def _merge(planes: list[Payload | np.uint8], out: Payload) -> None:
             words <<= 8
             words |= plane
         return
-    for number, plane in enumerate(planes):
+    left = [*enumerate(planes)]
+    if width == 8:
+        # All planes of one number at once: those of small integers, for example.
+        words = out.view("<u8")
+        words[:] = sum(int(plane) << 8 * number for number, plane in left if isinstance(plane, np.uint8))
+        left = [(number, plane) for number, plane in left if isinstance(plane, np.ndarray)]
+    for number, plane in left:
         out[number::width] = plane
 
 

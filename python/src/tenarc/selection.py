@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -171,8 +172,9 @@ class Selection:
             columns = [self._read(name, column, rows, loaded) for name, column in export.parts(number)]
             return [*export.batches_of(columns, len(rows))]
 
-        for found in self._each(batches):
-            yield from found
+        with closing(export):
+            for found in self._each(batches):
+                yield from found
 
     # Groups of rows
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from itertools import accumulate
 from typing import Any, overload
 
@@ -378,11 +379,12 @@ class Table(paths.Rows):
     def _batches(self, export: arrow_export.Export) -> Iterator[Any]:
         # As for the rows, all groups are read in one call.
         call = Call()
-        for number, group in enumerate(self.groups):
-            call.forget()
-            with call:
-                batches = [*export.batches(number, group.count)]
-            yield from batches
+        with closing(export):
+            for number, group in enumerate(self.groups):
+                call.forget()
+                with call:
+                    batches = [*export.batches(number, group.count)]
+                yield from batches
 
     @one_call
     def _column(self, name: str) -> Any:
