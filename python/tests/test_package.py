@@ -33,7 +33,7 @@ def test_objects_list_their_public_names_only(tmp_path):
     tenarc.save(path, {"a": np.ones(1000), "log": tenarc.Table([{"x": 1}])})
     shared = {"close", "keys", "items", "get", "load", "view", "tensor", "tensors", "slice", "table", "digest"}
     with tenarc.open(path) as archive:
-        values = "count names named notes segment segments verify torn unfinished_bytes"
+        values = "count names named notes segment segments series verify torn unfinished_bytes"
         assert public(archive) == shared | {*values.split()}
         segment = archive.segment(0)
         fields = (

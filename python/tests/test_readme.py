@@ -79,15 +79,21 @@ def test_the_example_with_filters_runs(tmp_path, monkeypatch):
     assert names["batch"].tolist() == names["events"]["score"][[70_000, 3, 3]].tolist()
 
 
+def test_the_example_with_a_series_runs(tmp_path, monkeypatch):
+    names = run(7, tmp_path, monkeypatch)
+    assert len(names["velocity"]) == 20 and names["last"][0, 0] == 19 and names["some"].shape == (10, 1000, 3)
+    assert names["rows"].shape == (20, 10, 3) and names["losses"][3] == 0.25
+
+
 def test_the_example_with_parts_runs(tmp_path, monkeypatch):
     pytest.importorskip("zmq", reason="pyzmq is not installed")
-    names = run(7, tmp_path, monkeypatch)
+    names = run(8, tmp_path, monkeypatch)
     assert np.array_equal(names["state"]["weight"], np.eye(64)) and not names["state"]["weight"].flags.owndata
     assert len(names["buffers"]) == 1
 
 
 def test_all_examples_are_run():
-    assert len(examples()) == 8
+    assert len(examples()) == 9
 
 
 def text_after(start: str) -> str:

@@ -39,6 +39,7 @@ from .salvage import Salvaged
 from .saved import Segment, TensorInfo
 from .segment import Header
 from .selection import Selection
+from .series import Series
 from .stream import Reader, Writer
 from .table import Table
 from .torch_arrays import to_torch
@@ -66,6 +67,7 @@ __all__ = [
     "Salvaged",
     "Segment",
     "Selection",
+    "Series",
     "Simple",
     "Some",
     "Table",

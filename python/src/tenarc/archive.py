@@ -23,6 +23,7 @@ from .options import DEFAULT_LIMITS, Limits
 from .origin import Origin, copied, refuse
 from .paths import Step
 from .saved import Segment, TensorInfo, counted, read_record, shown
+from .series import Series
 from .source import FileSource, Front, Joined, Source, open_regular
 from .stored import Shared, SmallRows, StoredRows
 from .stream import is_stream, load_from
@@ -266,14 +267,45 @@ class Archive:
         Headers, columns and rows are read when they are needed, and arrays are views. The table stays valid after
         the archive is closed, except for values that were not committed, and keeps the file mapped.
         """
-        found = [number for number, entry in enumerate(self._entries) if entry.name == name]
-        if not found:
+        wanted = self._all_named(name)
+        if not wanted:
             return self._only.table(name)
-        # A value that was cut off is given only if no complete one has the name.
-        numbers = [number for number in found if self._entries[number].offset != self._cut] or found
-        table = self._table([(number, self._entries[number]) for number in numbers])
+        table = self._table(wanted)
         table.name = name
         return table
+
+    def _all_named(self, name: str) -> list[tuple[int, Entry]]:
+        """The values that were saved under a name, and their numbers."""
+        found = [(number, entry) for number, entry in enumerate(self._entries) if entry.name == name]
+        # A value that was cut off is given only if no complete one has the name.
+        return [(number, entry) for number, entry in found if entry.offset != self._cut] or found
+
+    def series(self, name: str, path: str = "") -> Series:
+        """What is at a path in each of the values that were saved under a name, step by step: see `Series`.
+
+        >>> archive.series("state", "velocity")[100:].stack()  # doctest: +SKIP
+
+        Nothing is read before a step is asked for. The series stays valid after the archive is closed, except for
+        values that were not committed, and keeps the file mapped.
+        """
+        wanted = self._all_named(name)
+        if not wanted:
+            raise NotFound(f"the archive has no value named {name!r:.80}")
+        return self._series(wanted, [number for number, _ in wanted], path)
+
+    def _series(self, wanted: list[tuple[int, Entry]], numbers: list[int], path: str) -> Series:
+        entries, lasting = dict(wanted), self._lasting()
+        name = wanted[0][1].name or ""
+        series = Series(name, path, numbers, lambda number: lasting._segment(number, entries[number]))
+        if self._origin is not None:
+            series.reopen = _series_again, (self._origin, wanted)
+        return series
+
+    def _lasting(self) -> Archive:
+        """The same archive, which can be read after this one is closed, as views can."""
+        lasting = copied(self)
+        lasting._source = self._source.share()
+        return lasting
 
     @cached_property
     def _tables(self) -> list[str | None]:
@@ -360,8 +392,7 @@ class _Values:
 
     def __init__(self, archive: Archive, numbers: list[int]) -> None:
         self._entries = {number: archive._entries[number] for number in numbers}
-        self._archive = copied(archive)
-        self._archive._source = archive._source.share()
+        self._archive = archive._lasting()
         self._last: Segment | None = None
         self.shared = Shared()
 
@@ -500,11 +531,19 @@ def _segment_again(origin: Origin, number: int, seed: bytes) -> Segment:
 
 
 def _table_again(origin: Origin, wanted: list[tuple[int, Entry]]) -> Table:
+    return _with_values(origin, wanted)._table(wanted)
+
+
+def _series_again(origin: Origin, wanted: list[tuple[int, Entry]], numbers: list[int], path: str) -> Series:
+    return _with_values(origin, wanted)._series(wanted, numbers, path)
+
+
+def _with_values(origin: Origin, wanted: list[tuple[int, Entry]]) -> Archive:
+    """Opens a file again that must have some values. Values that were appended meanwhile are not among them."""
     archive = _reopened(*origin)
-    # Values that were appended meanwhile are no part of the table.
     if any(archive._entries[number : number + 1] != [entry] for number, entry in wanted):
         raise _changed(origin)
-    return archive._table(wanted)
+    return archive
 
 
 def _changed(origin: Origin) -> Error:

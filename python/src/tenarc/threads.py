@@ -57,7 +57,7 @@ class Pool:
         self._pool: ThreadPoolExecutor | None = None
 
     def map(self, work: Callable[[T], R], items: Sequence[T], rows: int) -> list[R]:
-        """What the work makes of each item, for a group of so many rows. It is part of the `Call` of the caller."""
+        """What the work makes of each item, in a group of so many rows. It is part of the caller's `Call`."""
         if rows < MIN_ROWS or len(items) < 2 or self._threads < 2:
             return [work(item) for item in items]
         if self._pool is None:
