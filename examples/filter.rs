@@ -1,5 +1,5 @@
 //! Measures filters over a table of 1,000,000 rows and 13 columns, of which 1 % are found by two columns.
-//! `benches/python/filter.py` measures pyarrow on Parquet with the same values.
+//! `benches/python/filter.py` measures the Python package, and pyarrow on Parquet, with the same values.
 //!
 //! `cargo run --release --example filter`
 

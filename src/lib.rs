@@ -64,6 +64,7 @@
 //! | append to a file, or create it | [`OArchive::append`] |
 //! | repair a truncated file, or read what is left of it | [`archive::recover`], [`archive::open_torn`] |
 //! | find the rows of a table that meet a condition | [`archive::Table::filter`], [`archive::col`] |
+//! | read one variable of all values that were saved under one name | [`Archive::series`] |
 //! | keep the checkpoints of a training run | [`Checkpoints`] |
 //! | save and load lists of named tensors | [`named`] |
 //! | encode a message | [`to_vec`], [`append_to`], [`to_writer`], [`Serializer`] |

@@ -218,19 +218,8 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     /// # Errors
     /// If the range exceeds the table, a row cannot be read or is damaged, or it does not fit the type.
     pub fn rows<T: DeserializeOwned>(&self, range: impl RangeBounds<u64>) -> Result<Vec<T>> {
-        let start = match range.start_bound() {
-            Bound::Included(&start) => start,
-            Bound::Excluded(&start) => start.saturating_add(1),
-            Bound::Unbounded => 0,
-        };
-        let end = match range.end_bound() {
-            Bound::Included(&end) => end.saturating_add(1),
-            Bound::Excluded(&end) => end,
-            Bound::Unbounded => self.rows,
-        };
-        if end > self.rows {
-            return Err(self.no_row(end - 1));
-        }
+        let Range { start, end } =
+            range_within(range, self.rows).map_err(|row| self.no_row(row))?;
         let mut rows = Vec::new();
         let budget = Budget::new(self.limits);
         let parts = self.parts.iter().skip(self.part_of(start));
@@ -355,6 +344,24 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     fn whole(&self, path: &str) -> Result<WholeColumn> {
         whole(self.columns_outline()?.as_ref(), path)
     }
+}
+
+/// The numbers in a range, of those from 0 to `count`. If it exceeds these, the last number in it is the error.
+pub(super) fn range_within(
+    range: impl RangeBounds<u64>,
+    count: u64,
+) -> std::result::Result<Range<u64>, u64> {
+    let start = match range.start_bound() {
+        Bound::Included(&start) => start,
+        Bound::Excluded(&start) => start.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let end = match range.end_bound() {
+        Bound::Included(&end) => end.saturating_add(1),
+        Bound::Excluded(&end) => end,
+        Bound::Unbounded => count,
+    };
+    if end > count { Err(end - 1) } else { Ok(start.min(end)..end) }
 }
 
 /// The column at a path, among those that are known.

@@ -27,6 +27,7 @@ mod prefetch;
 mod random;
 mod read_ahead;
 mod requests;
+mod series;
 mod slices;
 mod sparse;
 mod stored;
