@@ -26,8 +26,17 @@ struct Parts {
 pub enum Parameter {
     /// An integer.
     Integer(i64),
+    /// An integer that does not fit in 64 bits, signed: from -2^64 to -2^63 - 1, or from 2^63 to 2^64 - 1.
+    WideInteger(i128),
     /// A text of at most 64 bytes.
     Text(String),
+}
+
+impl Parameter {
+    /// The parameter for an integer, of which there is one.
+    pub(crate) fn of_integer(number: i128) -> Self {
+        i64::try_from(number).map_or(Self::WideInteger(number), Self::Integer)
+    }
 }
 
 /// The unit of a time.
@@ -89,10 +98,22 @@ impl TypeName {
             let what = format!("a parameter of a type is a text of more than {MAX_TEXT} bytes");
             return Err(Error::data(what));
         }
+        let is_wrong = |parameter: &Parameter| match *parameter {
+            Parameter::WideInteger(number) => {
+                let most = i128::from(u64::MAX);
+                !(!most..=most).contains(&number) || i64::try_from(number).is_ok()
+            }
+            _ => false,
+        };
+        if parameters.iter().any(is_wrong) {
+            let what = "a wide integer among the parameters of a type is one that 64 bits, signed, cannot hold, and 65 can";
+            return Err(Error::data(what));
+        }
         Ok(Self::of(name, parameters))
     }
 
-    fn of(name: impl Into<String>, parameters: Vec<Parameter>) -> Self {
+    /// A name that was read, and checked as a reader checks it.
+    pub(crate) fn of(name: impl Into<String>, parameters: Vec<Parameter>) -> Self {
         Self(Arc::new(Parts { name: name.into(), parameters }))
     }
 
@@ -138,6 +159,21 @@ impl TypeName {
     /// Byte strings of 16 bytes: UUIDs (RFC 9562), in the order of their text.
     pub fn uuid() -> Self {
         Self::of("uuid", Vec::new())
+    }
+
+    /// Whether these are names of which few are there: the rows are then the distinct names, and which of them each row is.
+    pub(crate) fn is_category(&self) -> bool {
+        self.name() == "category"
+    }
+
+    /// Whether the names of a category are in an order, which their dict has.
+    pub(crate) fn is_ordered(&self) -> bool {
+        self.is_category() && *self != Self::category()
+    }
+
+    /// A category whose names are in no order.
+    pub(crate) fn category() -> Self {
+        Self::of("category", vec![Parameter::Integer(0)])
     }
 
     /// The name.

@@ -172,6 +172,10 @@ impl<S: ReadAt> Archive<S> {
         &self.source
     }
 
+    pub(super) fn options(&self) -> DecodeOptions {
+        self.options
+    }
+
     /// The number of saved values.
     pub fn len(&self) -> u64 {
         match &self.index {

@@ -45,7 +45,7 @@ pub use segment::Segment;
 pub use series::Series;
 pub use stored::Stored;
 pub use stream::{IArchive, NamedRows, Records};
-pub use table::{Column, Filtered, Rows, Table, Views};
+pub use table::{Column, Compacted, CompactedTable, Compaction, Filtered, Rows, Table, Views};
 
 pub use write::{ArchiveFile, OArchive};
 

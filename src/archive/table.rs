@@ -4,6 +4,7 @@
 //! sequence adds it, because only this code knows the row. What reads a column as a value puts the path of the column in
 //! front of errors of that value.
 
+mod compact;
 mod filter;
 mod take;
 #[cfg(test)]
@@ -18,6 +19,7 @@ use std::vec;
 
 use serde::de::{DeserializeOwned, DeserializeSeed};
 
+pub use self::compact::{Compacted, CompactedTable, Compaction};
 pub use self::filter::Filtered;
 pub use self::views::Views;
 use super::segment::Segment;

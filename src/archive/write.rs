@@ -189,13 +189,23 @@ impl<W: Write> OArchive<W> {
     }
 
     pub(super) fn segment(&mut self, name: Option<&str>, value: &dyn ToWrite) -> Result<&mut Self> {
-        self.check()?;
         let options = self.options.clone();
-        let mut plan = Plan::keeping(value, &options)?;
-        plan.compress(value, &options)?;
-        let content = plan.content(name, &options);
+        self.segment_with(name, value, &options)
+    }
+
+    /// Saves a value with other options. These have been checked.
+    pub(super) fn segment_with(
+        &mut self,
+        name: Option<&str>,
+        value: &dyn ToWrite,
+        options: &SaveOptions,
+    ) -> Result<&mut Self> {
+        self.check()?;
+        let mut plan = Plan::keeping(value, options)?;
+        plan.compress(value, options)?;
+        let content = plan.content(name, options);
         self.whole_segment(&content, |out| {
-            Ok(plan.emit(value, &options, options.checksums, out)?.bytes())
+            Ok(plan.emit(value, options, options.checksums, out)?.bytes())
         })
     }
 
@@ -269,6 +279,10 @@ impl<W: Write> OArchive<W> {
             }
             self.broken = false;
         }
+    }
+
+    pub(super) fn options(&self) -> &SaveOptions {
+        &self.options
     }
 
     pub(super) fn check(&self) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Encoding: serde's [`Serializer`](serde::Serializer) for CBOR.
 
-mod columns;
+pub(crate) mod columns;
 mod compound;
 mod delegate;
 mod encoder;

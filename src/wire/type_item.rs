@@ -17,6 +17,12 @@ impl Writer<'_> {
                     self.head(head::NEGATIVE, (!number).cast_unsigned())?;
                 }
                 Parameter::Integer(number) => self.head(head::UNSIGNED, number.cast_unsigned())?,
+                Parameter::WideInteger(number) => {
+                    self.wide(
+                        *number < 0,
+                        if *number < 0 { !number } else { *number }.cast_unsigned(),
+                    )?;
+                }
                 Parameter::Text(text) => self.text(text)?,
             }
         }

@@ -1,8 +1,10 @@
 //! Types that are named for values (`SPEC.md`, section 7.2). A reader that does not know a type reads the value in it.
 
 use super::head;
+use super::number::Numeric;
 use super::reader::Reader;
 use crate::error::{Error, Result};
+use crate::type_name::{Parameter, TypeName};
 
 /// The most bytes of a name, and of a parameter that is a text.
 const MAX_NAME: u64 = 64;
@@ -29,8 +31,23 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    /// Reads the name and the parameters of a type.
+    /// Passes over the name and the parameters of a type.
     pub fn type_name(&mut self) -> Result<()> {
+        self.type_parts(&mut None)
+    }
+
+    /// Reads the name and the parameters of a type.
+    pub fn named_type(&mut self) -> Result<TypeName> {
+        let mut parts = Some((String::new(), Vec::new()));
+        self.type_parts(&mut parts)?;
+        let (name, parameters) = parts.unwrap_or_default();
+        let bytes = name.len() + size_of_val(&*parameters);
+        self.charge(bytes as u64)?;
+        Ok(TypeName::of(name, parameters))
+    }
+
+    /// Reads the name and the parameters of a type, and keeps them if they are asked for.
+    fn type_parts(&mut self, parts: &mut Option<(String, Vec<Parameter>)>) -> Result<()> {
         let at = self.offset();
         let head = self.head()?;
         if head.major() != head::TEXT
@@ -42,7 +59,10 @@ impl Reader<'_, '_> {
             );
             return Err(Error::data(what).at(at));
         }
-        self.text(head)?;
+        let name = self.text(head)?;
+        if let Some((kept, _)) = parts {
+            name.as_str().clone_into(kept);
+        }
         let at = self.offset();
         let head = self.head()?;
         let len = head.length().filter(|&len| head.major() == head::ARRAY && len <= MAX_PARAMETERS);
@@ -53,16 +73,28 @@ impl Reader<'_, '_> {
             );
             return Err(Error::data(what).at(at));
         };
-        self.within(1, |wire| (0..len).try_for_each(|_| wire.type_parameter()))
+        self.within(1, |wire| {
+            (0..len).try_for_each(|_| wire.type_parameter(parts.as_mut().map(|(_, kept)| kept)))
+        })
     }
 
-    fn type_parameter(&mut self) -> Result<()> {
+    fn type_parameter(&mut self, kept: Option<&mut Vec<Parameter>>) -> Result<()> {
         let at = self.offset();
         let head = self.head()?;
         match head.major() {
-            head::UNSIGNED | head::NEGATIVE => Ok(()),
+            head::UNSIGNED | head::NEGATIVE => {
+                if let Some(kept) = kept {
+                    let integer = Numeric::from_head(head).and_then(Numeric::as_int);
+                    kept.extend(integer.map(Parameter::of_integer));
+                }
+                Ok(())
+            }
             head::TEXT if head.length().is_some_and(|len| len <= MAX_NAME) => {
-                self.text(head).map(drop)
+                let text = self.text(head)?;
+                if let Some(kept) = kept {
+                    kept.push(Parameter::Text(text.as_str().to_owned()));
+                }
+                Ok(())
             }
             _ => {
                 let found = head::name(head.initial);

@@ -6,6 +6,7 @@
 
 mod blocks;
 mod build;
+mod compact;
 mod default;
 mod dicts;
 mod evolution;

@@ -14,6 +14,7 @@ use tenarc_test_support::builder::{map, simple};
 use tenarc_test_support::{decode, hex};
 
 use crate::build::{Style, Writer};
+use crate::compact::merges;
 
 fn styles() -> Vec<Style> {
     let plain = Style::default();
@@ -32,6 +33,7 @@ fn styles() -> Vec<Style> {
 #[track_caller]
 fn check<T: Serialize + DeserializeOwned + PartialEq + Debug>(rows: &[T]) {
     let Value::Array(items) = tenarc::to_value(&rows).unwrap() else { panic!("no array") };
+    merges(&items, &styles());
     for style in styles() {
         let document = Writer::new(style).document(&items);
         let shown = tenarc::diag::to_string(&document).unwrap();

@@ -121,7 +121,7 @@ fn in_parts(archive: &Archive<&[u8]>) {
 }
 
 #[derive(Serialize, Deserialize, PartialEq, Debug, Clone)]
-struct Numbers {
+pub struct Numbers {
     a: u8,
     b: i64,
     c: f32,
@@ -131,12 +131,12 @@ struct Numbers {
 }
 
 #[derive(Serialize, Deserialize, PartialEq, Debug, Clone)]
-struct Inner {
+pub struct Inner {
     g: u64,
     h: [[i8; 2]; 2],
 }
 
-fn numbers() -> impl Strategy<Value = Numbers> {
+pub fn numbers() -> impl Strategy<Value = Numbers> {
     let parts = (any::<u8>(), any::<i64>(), -1e6f32..1e6, any::<(i32, bool, i16)>());
     (parts, any::<[u32; 3]>(), any::<u64>(), any::<[[i8; 2]; 2]>()).prop_map(
         |((a, b, c, (d, e, f)), numbers, g, h)| Numbers {
@@ -151,7 +151,7 @@ fn numbers() -> impl Strategy<Value = Numbers> {
 }
 
 #[derive(Serialize, Deserialize, PartialEq, Debug, Clone)]
-enum Kind {
+pub enum Kind {
     Nothing,
     #[serde(rename = "another name", alias = "Wrapped")]
     One(Option<u16>),
@@ -165,7 +165,7 @@ enum Kind {
     Unit(()),
 }
 
-fn kind() -> impl Strategy<Value = Kind> {
+pub fn kind() -> impl Strategy<Value = Kind> {
     let leaf = prop_oneof![
         Just(Kind::Nothing),
         any::<Option<u16>>().prop_map(Kind::One),
@@ -178,7 +178,7 @@ fn kind() -> impl Strategy<Value = Kind> {
 }
 
 #[derive(Serialize, Deserialize, PartialEq, Debug, Clone)]
-struct Everything {
+pub struct Everything {
     id: u64,
     text: String,
     letter: char,
@@ -208,7 +208,7 @@ struct Everything {
 }
 
 #[derive(Serialize, Deserialize, PartialEq, Debug, Clone)]
-struct Newtype(u16);
+pub struct Newtype(u16);
 
 /// Tensors of one shape in most rows.
 fn tensor() -> impl Strategy<Value = Tensor<DynTensor>> {
@@ -220,7 +220,7 @@ fn tensor() -> impl Strategy<Value = Tensor<DynTensor>> {
     })
 }
 
-fn everything() -> impl Strategy<Value = Everything> {
+pub fn everything() -> impl Strategy<Value = Everything> {
     let texts = (any::<u64>(), ".{0,5}", any::<char>(), vec(any::<u8>(), 0..5));
     let optional = any::<(Option<i8>, Option<Option<bool>>, Option<()>, Option<u8>)>();
     let lists = (
@@ -275,14 +275,14 @@ struct Flat {
 }
 
 #[derive(Serialize, Deserialize, PartialEq, Debug, Clone)]
-struct FlatInner {
+pub struct FlatInner {
     name: String,
     score: f64,
 }
 
 #[derive(Serialize, Deserialize, PartialEq, Debug, Clone)]
 #[serde(untagged)]
-enum Untagged {
+pub enum Untagged {
     Text(String),
     Number(u32),
     Float(f64),
@@ -292,7 +292,7 @@ enum Untagged {
 
 #[derive(Serialize, Deserialize, PartialEq, Debug, Clone)]
 #[serde(tag = "is")]
-enum Internal {
+pub enum Internal {
     Empty,
     Fields { a: u8, b: Option<String> },
     Newtype(FlatInner),
@@ -300,7 +300,7 @@ enum Internal {
 
 #[derive(Serialize, Deserialize, PartialEq, Debug, Clone)]
 #[serde(tag = "t", content = "c")]
-enum Adjacent {
+pub enum Adjacent {
     Empty,
     One(u64),
     Pair(i8, String),
@@ -312,7 +312,7 @@ fn flat() -> impl Strategy<Value = Flat> {
         .prop_map(|(id, name, score, rest)| Flat { id, inner: FlatInner { name, score }, rest })
 }
 
-fn untagged() -> impl Strategy<Value = Untagged> {
+pub fn untagged() -> impl Strategy<Value = Untagged> {
     prop_oneof![
         ".{0,3}".prop_map(Untagged::Text),
         any::<u32>().prop_map(Untagged::Number),
@@ -322,7 +322,7 @@ fn untagged() -> impl Strategy<Value = Untagged> {
     ]
 }
 
-fn internal() -> impl Strategy<Value = Internal> {
+pub fn internal() -> impl Strategy<Value = Internal> {
     prop_oneof![
         Just(Internal::Empty),
         (any::<u8>(), any::<Option<bool>>())
@@ -332,7 +332,7 @@ fn internal() -> impl Strategy<Value = Internal> {
     ]
 }
 
-fn adjacent() -> impl Strategy<Value = Adjacent> {
+pub fn adjacent() -> impl Strategy<Value = Adjacent> {
     prop_oneof![
         Just(Adjacent::Empty),
         any::<u64>().prop_map(Adjacent::One),

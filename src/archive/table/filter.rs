@@ -117,13 +117,23 @@ impl<S: ReadAt + ?Sized> Filtered<'_, '_, S> {
             let whole = whole(outline.as_ref(), path).map_err(|error| error.in_field(path))?;
             columns.push((path, whole.names));
         }
+        self.each_block_by(&columns, budget, each)
+    }
+
+    /// Like [`each_block`](Self::each_block). The columns of the condition are known.
+    pub(super) fn each_block_by<'s>(
+        &'s self,
+        columns: &[(&str, Vec<String>)],
+        budget: &Budget,
+        each: &mut UseBlock<'_, 's, S>,
+    ) -> Result<()> {
         for part in self.table.filled() {
             let part = part?;
             budget.start(0);
             part.read(budget, |buffers| {
                 for block in Block::of_part(part) {
                     let held = buffers.left().held();
-                    let mask = self.mask(&block, &columns, buffers)?;
+                    let mask = self.mask(&block, columns, buffers)?;
                     let mut picked = Vec::new();
                     let met = mask.iter().filter(|is_met| **is_met).count();
                     buffers.left().reserve(&mut picked, met)?;
@@ -162,11 +172,11 @@ impl<S: ReadAt + ?Sized> Filtered<'_, '_, S> {
 }
 
 /// What is done with the rows of a block that meet the condition.
-type UseBlock<'f, 's, S> =
+pub(super) type UseBlock<'f, 's, S> =
     dyn FnMut(&Block<'s, S>, &[usize], &mut FileBuffers<'s, S>) -> Result<()> + 'f;
 
 /// Rows of a table that are tested together: those of a group, or some of a value that is not stored as columns.
-struct Block<'s, S: ?Sized> {
+pub(super) struct Block<'s, S: ?Sized> {
     part: &'s TablePart<'s, S>,
     /// Counted through the part.
     rows: Range<u64>,
@@ -192,7 +202,7 @@ impl<'s, S: ReadAt + ?Sized> Block<'s, S> {
     }
 
     /// The number of the first row in the table.
-    fn first(&self) -> u64 {
+    pub(super) fn first(&self) -> u64 {
         self.part.first.saturating_add(self.rows.start)
     }
 

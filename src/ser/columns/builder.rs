@@ -18,6 +18,8 @@ pub enum ColumnBuilder {
     /// One byte for each value, 0 or 1.
     Bools(Bytes),
     Numbers(NumbersBuilder),
+    /// Floats of 16 bits, little-endian. serde has none, but columns that are merged can have them.
+    Halves(Bytes),
     Strings(StringsBuilder),
     Tensors(Box<TensorsBuilder>),
     Optional(Box<OptionalBuilder>),
@@ -101,8 +103,26 @@ pub struct StructBuilder {
 }
 
 pub struct FieldBuilder {
+    /// The name that serde gave. Empty if it was read.
     pub key: &'static str,
+    /// The name that was read.
+    read: Option<Box<str>>,
     pub node: ColumnBuilder,
+}
+
+impl FieldBuilder {
+    pub fn new(key: &'static str, node: ColumnBuilder) -> Self {
+        Self { key, read: None, node }
+    }
+
+    /// A field with a name that was read.
+    pub fn named(name: &str) -> Self {
+        Self { key: "", read: Some(name.into()), node: ColumnBuilder::Empty }
+    }
+
+    pub fn name(&self) -> &str {
+        self.read.as_deref().unwrap_or(self.key)
+    }
 }
 
 #[derive(Default)]
@@ -119,14 +139,50 @@ pub struct EnumBuilder {
 /// Values of a type with a name.
 pub struct TypedBuilder {
     pub of: TypeName,
+    /// The names of an ordered category, if they were read.
+    pub order: Option<Vec<String>>,
     pub node: ColumnBuilder,
 }
 
+impl TypedBuilder {
+    /// The type that the rows have if these are the names that occur in them, in the order in which they first do.
+    pub fn name(&self, names: &StringsBuilder) -> TypeName {
+        let Some(order) = &self.order else { return self.of.clone() };
+        let all = names.bytes.joined();
+        let (mut left, mut start) = (order.iter(), 0);
+        let is_in_order = names.lengths.iter().all(|len| {
+            let end = start + len as usize;
+            let name = all.get(start..end).unwrap_or_default();
+            start = end;
+            left.any(|other| other.as_bytes() == name)
+        });
+        if is_in_order { self.of.clone() } else { TypeName::category() }
+    }
+}
+
 pub struct VariantBuilder {
-    pub name: &'static str,
+    /// The name that serde gave. Empty if it was read.
+    pub key: &'static str,
+    /// The name that was read.
+    read: Option<Box<str>>,
     pub form: VariantForm,
     /// The content of the variant. It stays empty for a unit variant.
     pub node: ColumnBuilder,
+}
+
+impl VariantBuilder {
+    pub fn new(key: &'static str, form: VariantForm) -> Self {
+        Self { key, read: None, form, node: ColumnBuilder::Empty }
+    }
+
+    /// A variant with a name that was read.
+    pub fn named(name: &str, form: VariantForm) -> Self {
+        Self { key: "", read: Some(name.into()), form, node: ColumnBuilder::Empty }
+    }
+
+    pub fn name(&self) -> &str {
+        self.read.as_deref().unwrap_or(self.key)
+    }
 }
 
 /// What a variant contains.
@@ -228,6 +284,7 @@ impl ColumnBuilder {
             Self::Empty => {}
             Self::Unit(count) => *count = rows.min(*count),
             Self::Bools(bits) => bits.truncate(rows),
+            Self::Halves(bytes) => bytes.truncate(rows * 2),
             Self::Numbers(numbers) => numbers.bytes.truncate(rows * numbers.kind.size()),
             Self::Strings(strings) => {
                 strings.lengths.truncate(rows);
@@ -394,6 +451,7 @@ impl ColumnBuilder {
             Self::Empty => 0,
             Self::Unit(rows) => *rows,
             Self::Bools(bits) => bits.len(),
+            Self::Halves(bytes) => bytes.len() / 2,
             Self::Numbers(numbers) => numbers.bytes.len() / numbers.kind.size(),
             Self::Strings(strings) => strings.lengths.rows(),
             Self::Tensors(tensors) => tensors.rows,
@@ -413,7 +471,7 @@ impl ColumnBuilder {
     pub fn size(&self) -> usize {
         match self {
             Self::Empty | Self::Unit(_) => 0,
-            Self::Bools(bits) => bits.len(),
+            Self::Bools(bytes) | Self::Halves(bytes) => bytes.len(),
             Self::Numbers(numbers) => numbers.bytes.len(),
             Self::Strings(strings) => strings.lengths.0.len() + strings.bytes.len(),
             Self::Tensors(tensors) => tensors.bytes.len(),
@@ -460,8 +518,9 @@ impl ColumnBuilder {
             }
     }
 
-    /// Adds a row in which this field is missing. `rows` is the number of rows before it.
-    pub fn push_missing(&mut self, rows: usize) {
+    /// Makes this the column of a field that some rows do not have. `rows` is the number of rows before the next one.
+    #[inline]
+    pub fn present(&mut self, rows: usize) -> Option<&mut OptionalBuilder> {
         if !matches!(self, Self::Present(_)) {
             let node = std::mem::take(self);
             let is_there = u8::from(!node.is_new());
@@ -470,7 +529,12 @@ impl ColumnBuilder {
                 node,
             }));
         }
-        if let Self::Present(optional) = self {
+        if let Self::Present(optional) = self { Some(optional) } else { None }
+    }
+
+    /// Adds a row in which this field is missing. `rows` is the number of rows before it.
+    pub fn push_missing(&mut self, rows: usize) {
+        if let Some(optional) = self.present(rows) {
             optional.bits.push([0]);
         }
     }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
+use std::ops::Range;
 
 use crate::mem;
 
@@ -40,7 +41,7 @@ impl Bytes {
     /// The same byte, `count` times.
     pub fn filled(byte: u8, count: usize) -> Self {
         let mut bytes = Self::default();
-        bytes.fill(count, 1, |part, _| part.fill(byte));
+        bytes.push_many(byte, count);
         bytes
     }
 
@@ -114,6 +115,19 @@ impl Bytes {
             fill(self.last.get_mut(start..).unwrap_or_default(), done);
             done += now;
         }
+    }
+
+    /// Appends the same byte, `count` times.
+    pub fn push_many(&mut self, byte: u8, count: usize) {
+        self.fill(count, 1, |part, _| part.fill(byte));
+    }
+
+    /// Appends a byte for each row, 0 or 1.
+    pub fn push_bits(&mut self, rows: Range<usize>, is_set: impl Fn(usize) -> bool) {
+        self.fill(rows.len(), 1, |part, before| {
+            let rows = rows.start + before..;
+            part.iter_mut().zip(rows).for_each(|(byte, row)| *byte = u8::from(is_set(row)));
+        });
     }
 
     pub fn len(&self) -> usize {

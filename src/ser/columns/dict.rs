@@ -28,9 +28,19 @@ pub struct Dict {
 impl Dict {
     /// `None` if a dict does not save enough.
     pub fn of(strings: &StringsBuilder) -> Option<Self> {
-        let rows = strings.lengths.rows();
         let before = cost(&strings.lengths) + strings.bytes.len();
-        let most = before - before.div_ceil(SAVING);
+        Self::within(strings, before, before - before.div_ceil(SAVING))
+    }
+
+    /// `None` if readers would refuse the dict.
+    pub fn of_category(strings: &StringsBuilder) -> Option<Self> {
+        let before = cost(&strings.lengths) + strings.bytes.len();
+        Self::within(strings, before, usize::MAX)
+    }
+
+    /// `before` is the number of bytes that the strings take, and `most` the most that a dict may take.
+    fn within(strings: &StringsBuilder, before: usize, most: usize) -> Option<Self> {
+        let rows = strings.lengths.rows();
         if rows + HEADS > most {
             return None;
         }
@@ -51,7 +61,9 @@ impl Dict {
             if is_new {
                 dict.strings.push(string, len);
                 let has_many = known.len() > SAMPLE / 4 * 3;
-                let is_sample = rows >= SAMPLE && dict.codes.len() / size_of::<u16>() < SAMPLE;
+                let is_sample = most < usize::MAX
+                    && rows >= SAMPLE
+                    && dict.codes.len() / size_of::<u16>() < SAMPLE;
                 let size = dict.strings.bytes.len() + rows + HEADS;
                 if has_many && is_sample || known.len() > WIDE || size > most {
                     return None;

@@ -32,13 +32,14 @@ pub fn column(writer: &mut Writer<'_>, node: &ColumnBuilder, rows: usize) -> Res
         ColumnBuilder::Numbers(numbers) => {
             return column_of_numbers(writer, numbers.kind, &numbers.bytes);
         }
+        ColumnBuilder::Halves(bytes) => return typed(writer, &DType::F16, bytes),
         ColumnBuilder::Tensors(tensors) => return column_of_tensors(writer, tensors),
         ColumnBuilder::Misfit(node) => return column(writer, node, rows),
         ColumnBuilder::Struct(columns) => {
             writer.enter(1)?;
             writer.head(head::MAP, columns.fields.len() as u64)?;
             for field in &columns.fields {
-                writer.text(field.key)?;
+                writer.text(field.name())?;
                 column(writer, &field.node, rows)?;
             }
         }
@@ -73,9 +74,18 @@ pub fn column(writer: &mut Writer<'_>, node: &ColumnBuilder, rows: usize) -> Res
         ColumnBuilder::Enum(columns) => column_of_enums(writer, columns)?,
         ColumnBuilder::Typed(typed) => {
             kind(writer, "type", 3)?;
-            writer.type_name(&typed.of)?;
             match &typed.node {
-                // A dict would have no type: the table of types asks for plain byte strings.
+                // The table of types asks for a dict here, and for plain byte strings elsewhere.
+                ColumnBuilder::Strings(strings) if typed.of.is_category() => {
+                    let dict = Dict::of_category(strings);
+                    let names = dict.as_ref().map_or(strings, |dict| &dict.strings);
+                    writer.type_name(&typed.name(names))?;
+                    column_of_dict(writer, strings, dict)?;
+                    return writer.leave(1);
+                }
+                _ => writer.type_name(&typed.of)?,
+            }
+            match &typed.node {
                 ColumnBuilder::Strings(strings) => plain_strings(writer, strings)?,
                 node => column(writer, node, rows)?,
             }
@@ -171,6 +181,15 @@ fn column_of_tensors(writer: &mut Writer<'_>, tensors: &TensorsBuilder) -> Resul
 fn column_of_strings(writer: &mut Writer<'_>, strings: &StringsBuilder) -> Result<()> {
     // A column that is in the output was found not to be a dict.
     let dict = if strings.bytes.is_placed() { None } else { Dict::of(strings) };
+    column_of_dict(writer, strings, dict)
+}
+
+/// Writes a dict, or the strings as they are if there is none.
+fn column_of_dict(
+    writer: &mut Writer<'_>,
+    strings: &StringsBuilder,
+    dict: Option<Dict>,
+) -> Result<()> {
     let Some(Dict { codes, strings }) = dict else { return plain_strings(writer, strings) };
     let count = strings.lengths.rows();
     kind(writer, "dict", 3)?;
@@ -207,13 +226,13 @@ fn column_of_tuples(writer: &mut Writer<'_>, tuple: &TupleBuilder, rows: usize) 
     }
     let narrow = writer.apart().is_none();
     if let Some(Uniform { of, dims }) = uniform_tuple(tuple, rows, narrow) {
-        let of = of.and_then(|of| Kind::of(&of.dtype()));
         let bytes = elements_of_tuple(tuple, rows, &dims, of);
         for &len in &dims {
             array(writer, len)?;
         }
-        match of {
-            Some(of) => column_of_numbers(writer, of, &bytes)?,
+        match of.map(|of| (of, Kind::of(&of.dtype()))) {
+            Some((_, Some(of))) => column_of_numbers(writer, of, &bytes)?,
+            Some((of, None)) => typed(writer, &of.dtype(), &bytes)?,
             None => column_of_bools(writer, &bytes)?,
         }
         return writer.leave(dims.len());
@@ -253,6 +272,7 @@ fn uniform(node: &ColumnBuilder, rows: usize, narrow: bool) -> Option<Uniform> {
             let kind = narrowed.map_or(numbers.kind, |(kind, _)| kind);
             Some(Uniform::single(NumberType::of(&kind.dtype())))
         }
+        ColumnBuilder::Halves(_) => Some(Uniform::single(Some(NumberType::F16))),
         ColumnBuilder::Bools(_) => Some(Uniform::single(None)),
         ColumnBuilder::List(list) => {
             let len = list.lengths.same()? as usize;
@@ -272,18 +292,23 @@ fn uniform_tuple(tuple: &TupleBuilder, rows: usize, narrow: bool) -> Option<Unif
 }
 
 /// The numbers of a tuple row by row, in the type `to`, or its bools.
-fn elements_of_tuple(tuple: &TupleBuilder, rows: usize, dims: &[usize], to: Option<Kind>) -> Bytes {
+fn elements_of_tuple(
+    tuple: &TupleBuilder,
+    rows: usize,
+    dims: &[usize],
+    to: Option<NumberType>,
+) -> Bytes {
     fn elements<'n>(
         node: &'n ColumnBuilder,
         rows: usize,
         dims: &[usize],
-        to: Option<Kind>,
+        to: Option<NumberType>,
     ) -> Cow<'n, [u8]> {
         match (node, to, dims) {
             (ColumnBuilder::Numbers(numbers), Some(to), _) => {
                 cast(numbers.bytes.joined(), &numbers.kind.dtype(), &to.dtype())
             }
-            (ColumnBuilder::Bools(bits), ..) => bits.joined(),
+            (ColumnBuilder::Bools(bytes) | ColumnBuilder::Halves(bytes), ..) => bytes.joined(),
             (ColumnBuilder::List(list), _, [len, dims @ ..]) => {
                 elements(&list.node, rows * len, dims, to)
             }
@@ -300,7 +325,7 @@ fn elements_of_tuple(tuple: &TupleBuilder, rows: usize, dims: &[usize], to: Opti
     }
     let inner = dims.get(1..).unwrap_or_default();
     let columns: Vec<_> = tuple.nodes.iter().map(|node| elements(node, rows, inner, to)).collect();
-    let len = inner.iter().product::<usize>() * to.map_or(1, Kind::size);
+    let len = inner.iter().product::<usize>() * to.map_or(1, NumberType::size);
     let mut bytes = Bytes::default();
     for row in 0..rows {
         for column in &columns {
@@ -317,7 +342,7 @@ fn column_of_enums(writer: &mut Writer<'_>, columns: &EnumBuilder) -> Result<()>
     column_of_codes(writer, &columns.codes, variants.len())?;
     writer.enter(1)?;
     writer.head(head::ARRAY, variants.len() as u64)?;
-    variants.iter().try_for_each(|variant| writer.text(variant.name))?;
+    variants.iter().try_for_each(|variant| writer.text(variant.name()))?;
     if has_content {
         writer.head(head::ARRAY, variants.len() as u64)?;
         for (variant, rows) in variants.iter().zip(columns.counts()) {

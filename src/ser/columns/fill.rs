@@ -140,7 +140,11 @@ impl ColumnBuilder {
     #[inline(never)]
     fn typed(&mut self, of: &TypeName, value: &dyn Put, at: At) -> Result<()> {
         if self.is_new() {
-            *self = Self::Typed(Box::new(TypedBuilder { of: of.clone(), node: Self::Empty }));
+            *self = Self::Typed(Box::new(TypedBuilder {
+                of: of.clone(),
+                order: None,
+                node: Self::Empty,
+            }));
         }
         match self {
             Self::Typed(typed) if typed.of == *of => {

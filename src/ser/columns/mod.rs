@@ -10,6 +10,7 @@ mod bytes;
 mod dict;
 mod emit;
 mod fill;
+mod merge;
 mod narrow;
 mod place;
 
@@ -29,6 +30,7 @@ use crate::wire::writer::{Writer, WriterTo};
 use crate::wire::{head, tag};
 
 pub use self::bytes::Bytes;
+pub use self::merge::MergedRows;
 
 /// Shorter sequences are written as rows, if they are the whole value, or a field that asks for columns.
 const MIN_ROWS: usize = 16;
@@ -238,9 +240,7 @@ impl Columns {
         if self.placed.is_some() {
             self.end_placed(writer, before)?;
         } else {
-            writer.reserve(self.node.size())?;
-            head_of_group(writer, before, self.head, self.rows)?;
-            emit::column(writer, &self.node, self.rows)?;
+            group(writer, before, self.head, &self.node, self.rows)?;
         }
         self.node.truncate(0);
         self.written += self.rows;
@@ -356,6 +356,19 @@ impl GroupHead {
     fn of_last(self) -> Self {
         if self == Self::Unwritten { Self::One } else { self }
     }
+}
+
+/// Writes a group. The heads are those of [`head_of_group`].
+fn group(
+    writer: &mut Writer<'_>,
+    before: GroupHead,
+    after: GroupHead,
+    node: &ColumnBuilder,
+    rows: usize,
+) -> Result<()> {
+    writer.reserve(node.size())?;
+    head_of_group(writer, before, after, rows)?;
+    emit::column(writer, node, rows)
 }
 
 /// Writes everything before the column of a group. `before` says which head was written so far, and `after` which one

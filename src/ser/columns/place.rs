@@ -167,8 +167,8 @@ impl Prediction {
             ColumnBuilder::Struct(columns) => {
                 self.head(columns.fields.len());
                 columns.fields.iter().any(|field| {
-                    self.head(field.key.len());
-                    self.size += field.key.len();
+                    self.head(field.name().len());
+                    self.size += field.name().len();
                     self.add(&field.node)
                 })
             }

@@ -136,7 +136,7 @@ fn check_codes(codes: &Codes<'_>, rows: usize, count: usize) -> Result<()> {
 impl Column<'_> {
     /// Makes rows in any order as cheap to find as rows in rising order. `charge` is called with the bytes of memory that
     /// this takes.
-    fn index(&mut self, rows: usize, charge: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
+    pub fn index(&mut self, rows: usize, charge: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
         match &mut self.kind {
             ColumnKind::Numbers(_)
             | ColumnKind::Tensors(_)

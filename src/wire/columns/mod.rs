@@ -33,6 +33,15 @@ pub use self::tensor::{ColumnTensor, tensor_of_groups};
 pub use self::uniform::Uniform;
 pub use self::wanted::WantedFields;
 
+use crate::type_name::TypeName;
+
+/// The type of the rows of a column.
+pub struct NamedType {
+    pub name: TypeName,
+    /// A type that was named inside of this one.
+    pub inside: Option<Box<NamedType>>,
+}
+
 /// Rows, and the column with their content.
 pub struct Group<'de> {
     pub rows: usize,
@@ -44,8 +53,8 @@ pub struct Column<'de> {
     /// The offset of the column in the input.
     pub at: u64,
     pub kind: ColumnKind<'de>,
-    /// Whether a type was named for the rows.
-    pub is_typed: bool,
+    /// The type that was named for the rows.
+    pub of: Option<Box<NamedType>>,
 }
 
 /// The content of a column. The kinds are those of the table in `SPEC.md`, except that arrays become lists of one length.
@@ -94,7 +103,7 @@ impl ColumnKind<'_> {
 
 impl<'de> Column<'de> {
     pub fn new(at: u64, kind: ColumnKind<'de>) -> Self {
-        Self { at, kind, is_typed: false }
+        Self { at, kind, of: None }
     }
 
     /// Whether these are numbers of type u8.

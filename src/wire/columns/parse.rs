@@ -7,8 +7,8 @@ use std::ops::Range;
 use super::heads::{check_items, check_names, definite, wrong};
 use super::range::RowRange;
 use super::{
-    Column, ColumnData, ColumnKind, EncodedRows, Enum, Field, Group, Maps, Offsets, Optional,
-    RowLengths, Structs, Uniform, Validity, WantedFields,
+    Column, ColumnData, ColumnKind, EncodedRows, Enum, Field, Group, Maps, NamedType, Offsets,
+    Optional, RowLengths, Structs, Uniform, Validity, WantedFields,
 };
 use crate::error::{Error, Result};
 use crate::wire::head::{self, Head};
@@ -247,9 +247,10 @@ impl<'de> Reader<'de, '_> {
             }
             "type" => {
                 takes(4)?;
-                self.type_name()?;
+                let name = self.named_type()?;
                 let column = self.part_of_column(rows, None, wanted)?;
-                return Ok(Column { is_typed: true, ..column });
+                let of = Some(Box::new(NamedType { name, inside: column.of }));
+                return Ok(Column { of, ..column });
             }
             "list" => {
                 takes(3)?;

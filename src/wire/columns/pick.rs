@@ -51,7 +51,7 @@ impl Column<'_> {
                 ColumnKind::Tuples(columns.collect::<Result<_>>()?)
             }
             kind => {
-                let column = Self { kind, ..self };
+                let column = Self::new(self.at, kind);
                 ColumnKind::Dict(Box::new(DictColumn::of_rows(column, rows, allowance)?))
             }
         };

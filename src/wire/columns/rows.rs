@@ -204,6 +204,15 @@ impl<'de> Offsets<'de> {
         start..end
     }
 
+    /// The content of several rows, which are at least one.
+    pub fn run(&mut self, rows: Range<usize>) -> Range<usize> {
+        let start = self.range(rows.start).start;
+        // All lengths together were checked to fit in a `usize`.
+        let end = start + self.lengths.sum(rows.clone()).unwrap_or_default();
+        (self.row, self.start) = (rows.end, end);
+        start..end
+    }
+
     #[cold]
     fn move_to(&mut self, row: usize) {
         if let RowLengths::Same(len) = self.lengths {
@@ -284,9 +293,12 @@ impl<'de> Validity<'de> {
     /// The row of the inner column, if this row has one. Not inlined: arguments and result fit in registers.
     #[inline(never)]
     pub fn inner(&mut self, row: usize) -> Option<usize> {
-        if !self.bits.get(row) {
-            return None;
-        }
+        self.bits.get(row).then(|| self.before(row))
+    }
+
+    /// The number of rows before this one that have a row in the inner column.
+    #[inline]
+    fn before(&mut self, row: usize) -> usize {
         if self.row != row {
             if let Some(count) = self.counts.get(row / Self::STEP) {
                 (self.row, self.before) = (row / Self::STEP * Self::STEP, *count);
@@ -296,7 +308,15 @@ impl<'de> Validity<'de> {
             self.before += self.bits.count(self.row..row);
             self.row = row;
         }
-        Some(self.before)
+        self.before
+    }
+
+    /// The rows of the inner column that several rows have.
+    pub fn run(&mut self, rows: Range<usize>) -> Range<usize> {
+        let start = self.before(rows.start);
+        let end = start + self.bits.count(rows.clone());
+        (self.row, self.before) = (rows.end, end);
+        start..end
     }
 }
 
@@ -442,6 +462,11 @@ impl<'de> Tensors<'de> {
         Self { dtype, shape, len, data, shared, usual }
     }
 
+    /// The payloads of several rows.
+    pub fn run(&self, rows: Range<usize>) -> SourceBytes<'de, '_> {
+        self.data.part(rows.start * self.len..rows.end * self.len)
+    }
+
     /// A row of the usual form, if it can be borrowed and need not be shared.
     #[inline]
     pub fn usual_row(&self, row: usize) -> Option<(CompactMeta, &'de [u8])> {
@@ -459,7 +484,7 @@ impl<'de> Tensors<'de> {
 
     /// The payload of a row.
     pub fn row(&self, row: usize) -> SourceBytes<'de, '_> {
-        self.data.part(self.range(row))
+        self.run(row..row + 1)
     }
 
     /// The payload of a row with shared ownership, if the data can be shared.

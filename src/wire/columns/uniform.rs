@@ -26,7 +26,7 @@ impl Uniform {
     /// What the rows of a column are.
     pub fn of(column: &Column<'_>) -> Option<Self> {
         match &column.kind {
-            _ if column.is_typed => None,
+            _ if column.of.is_some() => None,
             ColumnKind::Numbers(numbers) => Some(Self::single(Some(numbers.kind))),
             ColumnKind::Bools(_) => Some(Self::single(None)),
             ColumnKind::Lists(lists) => match lists.0.lengths() {

@@ -295,7 +295,7 @@ impl<'a, 'o> StructSerializer<'a, 'o> {
                         node: ColumnBuilder::Empty,
                     }));
                 }
-                self.columns.fields.insert(self.index, FieldBuilder { key, node });
+                self.columns.fields.insert(self.index, FieldBuilder::new(key, node));
             }
         }
         Ok(())

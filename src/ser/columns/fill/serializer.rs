@@ -251,7 +251,7 @@ fn variant_of<'a>(
     let columns = column!(node, Enum);
     let known = columns.by_index.get(index as usize).copied().unwrap_or(0);
     let code = match columns.variants.get(usize::from(known).wrapping_sub(1)) {
-        Some(variant) if variant.form == form && is_same(variant.name, name) => Some(known - 1),
+        Some(variant) if variant.form == form && is_same(variant.key, name) => Some(known - 1),
         Some(_) => None,
         None => columns.learn(index, name, form),
     };
@@ -275,14 +275,14 @@ impl EnumBuilder {
     fn learn(&mut self, index: u32, name: &'static str, form: VariantForm) -> Option<u16> {
         let place = usize::try_from(index).ok().filter(|&place| place < MAX_VARIANTS)?;
         let code = u16::try_from(self.variants.len()).ok()?;
-        if self.variants.iter().any(|variant| variant.name == name) {
+        if self.variants.iter().any(|variant| variant.key == name) {
             return None;
         }
         if self.by_index.len() <= place {
             self.by_index.resize(place + 1, 0);
         }
         *self.by_index.get_mut(place)? = code.checked_add(1)?;
-        self.variants.push(VariantBuilder { name, form, node: ColumnBuilder::Empty });
+        self.variants.push(VariantBuilder::new(name, form));
         Some(code)
     }
 }
