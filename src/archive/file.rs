@@ -321,21 +321,34 @@ impl<S: ReadAt> Archive<S> {
     pub fn table(&self, name: &str) -> Result<Table<'_, S>> {
         let mut table = Table::default();
         for entry in self.entries() {
-            let entry = entry?;
-            if entry.name.as_deref() == Some(name) {
-                let limits = self.options.limits;
-                match entry.rows() {
-                    // The header is read when a row is needed.
-                    Some(rows) => table.add_later(rows, limits, Box::new(move || self.at(&entry))),
-                    None => {
-                        let segment = self.at(&entry)?;
-                        let whole = 0..segment.metadata()?.len();
-                        table.add(segment, whole).map_err(|error| error.in_field(name))?;
-                    }
-                }
-            }
+            self.add_rows(&mut table, entry?, name)?;
         }
         if table.has_parts() { Ok(table) } else { Err(self.no_such(name)) }
+    }
+
+    /// Adds the rows of a value to a table, if it has the name of the table.
+    pub(super) fn add_rows<'a>(
+        &'a self,
+        table: &mut Table<'a, S>,
+        entry: Entry,
+        name: &str,
+    ) -> Result<()> {
+        if entry.name.as_deref() != Some(name) {
+            return Ok(());
+        }
+        match entry.rows() {
+            // The header is read when a row is needed.
+            Some(rows) => {
+                let limits = self.options.limits;
+                table.add_later(rows, limits, Box::new(move || self.at(&entry)));
+                Ok(())
+            }
+            None => {
+                let segment = self.at(&entry)?;
+                let whole = 0..segment.metadata()?.len();
+                table.add(segment, whole).map_err(|error| error.in_field(name.to_owned()))
+            }
+        }
     }
 
     pub(super) fn at(&self, entry: &Entry) -> Result<Segment<'_, S>> {

@@ -5,7 +5,7 @@ mod check;
 mod look;
 mod shared;
 
-pub use change::{Cat, Convert, Edit, Merge, Split};
+pub use change::{Cat, Compact, Convert, Edit, Merge, Split};
 pub use check::{Diff, Digest, Recover, Verify};
 pub use look::{Diag, Get, GetFormat, Info, Ls, Show, Sort, Stats};
 pub use shared::{AsJson, Choose, Compress, Inputs, Output, Patterns, Read};
@@ -102,6 +102,8 @@ pub enum Command {
     Merge(Merge),
     /// Drop, keep, rename and cast tensors, and set metadata
     Edit(Edit),
+    /// Write the rows of tables that were appended bit by bit into few segments; delete or sort rows
+    Compact(Compact),
     /// Write a file in another format
     Convert(Convert),
     /// Print a completion script for a shell

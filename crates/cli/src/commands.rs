@@ -1,6 +1,7 @@
 //! The subcommands. Each gets its parsed arguments, prints to [`Out`] and returns a [`Status`].
 
 mod cat;
+mod compact;
 mod completions;
 mod convert;
 mod diag;
@@ -83,6 +84,7 @@ fn dispatch(cli: &Cli) -> Result<Status> {
         Command::Split(args) => split::run(args, out),
         Command::Merge(args) => merge::run(args),
         Command::Edit(args) => edit::run(args),
+        Command::Compact(args) => compact::run(args, out),
         Command::Convert(args) => convert::run(args),
         Command::Completions(args) => completions::run(args, out),
         Command::Man => man::run(out),

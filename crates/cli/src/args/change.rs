@@ -112,6 +112,42 @@ pub struct Edit {
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
+A program that often appends a few rows under one name makes a segment for each append. compact writes the rows of each such \
+table into few segments, and copies all other values. Rows keep their order and their form. Without --name, only values that are stored \
+as columns are merged. --delete and --sort are for one table: if there are several, --name says which.
+
+Without --output, the file is replaced once the new one is complete and verified. Programs that have the old one open can go on reading it, \
+and nobody can append to it meanwhile. If anything fails, the file stays as it was.")]
+pub struct Compact {
+    /// The archive; without --output it is replaced
+    pub file: PathBuf,
+    /// Write the new archive here, or to standard output (-), and leave the input as it is
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Write only the table of this name anew, or those of several names; also if its values are stored as arrays
+    #[arg(long, short, value_name = "NAME")]
+    pub name: Vec<String>,
+    /// Sort the rows by this column: numbers, texts or bools. NaN comes after the numbers, null comes last
+    #[arg(long, value_name = "COLUMN")]
+    pub sort: Option<String>,
+    /// Delete the rows that meet a condition, as in show --where: 'day < \"2026-01-01\" and score is null'. Rows for which it is
+    /// null stay
+    #[arg(long, value_name = "CONDITION")]
+    pub delete: Option<String>,
+    #[command(flatten)]
+    pub compress: Compress,
+    /// Do not wait until the output is on disk; it may then be lost if the machine crashes
+    #[arg(long)]
+    pub no_sync: bool,
+    /// Do not replace a file that is there
+    #[arg(long, requires = "output")]
+    pub no_clobber: bool,
+    #[command(flatten)]
+    pub json: AsJson,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
 --compress and --dedup are for archives. For other formats they are errors. With --shard-size, model.safetensors becomes \
 model-00001-of-00002.safetensors and so on, and model.safetensors.index.json. An output that is named as such an index is \
 written so, too, by default in files of 5 GB. --names is for inputs of other formats that \

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter};
 
-use tenarc::archive::Segment;
+use tenarc::archive::{Compacted, Compaction, Segment};
 use tenarc::io::AtomicFile;
 use tenarc::{Archive, OArchive};
 
@@ -74,6 +74,22 @@ impl ArchiveTarget {
             (ArchiveTo::Stdout(out), None) => out.save_segment(segment).map(drop),
         };
         saved.map_err(|error| Failure::while_writing(error, &self.name))
+    }
+
+    /// Adds all values of an archive, with the rows of its tables in few segments.
+    ///
+    /// # Errors
+    /// If a value is damaged, the compaction does not fit the archive, or it cannot be written.
+    pub fn compact(
+        &mut self,
+        archive: &Archive<Source>,
+        compaction: &Compaction,
+    ) -> Result<Compacted> {
+        let done = match &mut self.to {
+            ArchiveTo::File(out) => compaction.write_to(archive, out),
+            ArchiveTo::Stdout(out) => compaction.write_to(archive, out),
+        };
+        done.map_err(|error| Failure::while_writing(error, &self.name))
     }
 
     /// Writes the end of the archive. If the target is a file, the new file is then read back and verified, and

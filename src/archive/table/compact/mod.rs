@@ -18,6 +18,7 @@ use crate::archive::{Archive, OArchive};
 use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
+use crate::options::DecodeOptions;
 
 /// Writes an archive anew: [`write_to`](Self::write_to) writes another one, and [`replace`](Self::replace) replaces a file.
 ///
@@ -59,6 +60,7 @@ pub struct Compaction {
     names: BTreeSet<String>,
     without: Option<Filter>,
     sort: Option<String>,
+    reading: DecodeOptions,
 }
 
 /// What a [`Compaction`] has done.
@@ -156,6 +158,12 @@ impl Compaction {
     /// long.
     pub fn sorted_by(mut self, column: impl Into<String>) -> Self {
         self.sort = Some(column.into());
+        self
+    }
+
+    /// How [`replace`](Self::replace) reads the file: its limits, and the number of threads.
+    pub fn reading(mut self, options: DecodeOptions) -> Self {
+        self.reading = options;
         self
     }
 

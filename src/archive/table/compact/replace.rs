@@ -28,6 +28,7 @@ impl Compaction {
         let target = fs::canonicalize(path).map_err(failed)?;
         let locked = lock(&target)?;
         let archive = Archive::new(&locked.file).map_err(of_file)?;
+        let archive = archive.with_options(self.reading);
         let mut out = OArchive::with_options(AtomicFile::replacing(&target)?, options)?;
         let mut compacted = self.write_to(&archive, &mut out).map_err(of_file)?;
         let new = out.finish()?;
