@@ -1,4 +1,5 @@
-//! What small appends cost: 3,000 appends of 20 rows each, in bytes, and in time without syncing.
+//! What small appends cost: 3,000 appends of 20 rows each, in bytes, and in time without syncing. Then they are compacted, and
+//! compared with one save of all rows.
 //!
 //! Run it with `cargo run --release --example appends`.
 
@@ -6,7 +7,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use tenarc::OArchive;
-use tenarc::archive::SaveOptions;
+use tenarc::archive::{Compaction, SaveOptions};
 use tenarc::io::SyncLevel;
 
 #[derive(Serialize, Deserialize)]
@@ -33,7 +34,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let archive = tenarc::open(&path)?;
     assert_eq!(archive.table("events")?.len(), 20 * APPENDS);
     archive.verify()?;
-    std::fs::remove_file(&path)?;
     println!("{APPENDS} appends of 20 rows: {} bytes and {each:?} each", len / APPENDS);
+    let rows: Vec<Event> = archive.table("events")?.rows(..)?;
+    let start = Instant::now();
+    let compacted = Compaction::new().replace(&path, options())?;
+    let took = start.elapsed();
+    let mut once = OArchive::new(Vec::new())?;
+    once.save_as("events", &rows)?;
+    let once = once.finish()?.len();
+    let (before, after) = (compacted.bytes_before(), compacted.bytes());
+    println!(
+        "compacted from {before} to {after} bytes in {took:?}; one save of all rows: {once} bytes"
+    );
+    assert!(after * 20 <= once as u64 * 21);
+    std::fs::remove_file(&path)?;
     Ok(())
 }

@@ -14,6 +14,7 @@
 mod append;
 mod atomic;
 mod child;
+mod compact;
 mod created;
 mod disk;
 mod killed;

@@ -1,4 +1,4 @@
-//! `show --where`, `--head` and `--columns` choose rows and columns of a table.
+//! `show --where`, `--head` and `--columns` choose rows and columns of a table, and `compact` writes it anew.
 #![allow(missing_docs)]
 
 mod support;
@@ -87,4 +87,53 @@ fn errors_of_conditions() {
     ] {
         run(&dir, &[&["show", file], options].concat()).failed(2, what);
     }
+}
+
+#[test]
+fn compact_merges_deletes_and_sorts() {
+    let dir = Dir::new();
+    let parts: Vec<_> = (0..10).map(|part| events(part * 10)).collect();
+    let save = || {
+        let values: Vec<_> = parts.iter().map(|part| (Some("events"), part)).collect();
+        dir.save_all("log.tenarc", &values);
+        std::fs::read(dir.file("log.tenarc")).unwrap()
+    };
+    let before = save();
+    let ran = run(&dir, &["compact", "log.tenarc", "-o", "new.tenarc", "--json"]).json();
+    let table = serde_json::json!({
+        "name": "events", "rows_before": 3000, "rows": 3000, "segments_before": 10, "segments": 1,
+    });
+    assert_eq!(ran["tables"], serde_json::json!([table]));
+    assert_eq!(ran["bytes_before"], before.len());
+    assert_eq!(std::fs::read(dir.file("log.tenarc")).unwrap(), before);
+    run(&dir, &["verify", "--decode", "new.tenarc"]).good();
+    let diff = run(&dir, &["show", "log.tenarc", "events", "--json"]);
+    assert_eq!(run(&dir, &["show", "new.tenarc", "events", "--json"]).out(), diff.out());
+    run(&dir, &["compact", "log.tenarc", "-o", "new.tenarc", "--no-clobber"])
+        .failed(2, "--no-clobber keeps it");
+
+    let args = ["compact", "log.tenarc", "--delete", "id < 305", "--sort", "score"];
+    let out = run(&dir, &args).good().to_owned();
+    assert!(out.contains("log.tenarc: events: "), "{out}");
+    assert!(out.contains(" deleted, 10 segments became 1 segment\n"), "{out}");
+    run(&dir, &["verify", "--decode", "log.tenarc"]).good();
+    let shown = run(&dir, &["get", "log.tenarc", "events.id", "--json"]);
+    let ids: Vec<u32> = serde_json::from_str(shown.good()).unwrap();
+    assert!(ids.iter().all(|id| *id >= 305) && ids[0] == 305, "{ids:?}");
+    run(&dir, &["compact", "log.tenarc"]).good();
+
+    let before = save();
+    for (args, why) in [
+        (&["--delete", "id"][..], "expected"),
+        (&["--delete", "idd = 1"], "did you mean"),
+        (&["-n", "event"], "did you mean"),
+        (&["--sort", "request"], "to sort by"),
+    ] {
+        run(&dir, &[&["compact", "log.tenarc"], args].concat()).failed(2, why);
+        assert_eq!(std::fs::read(dir.file("log.tenarc")).unwrap(), before);
+    }
+    dir.save_all("two.tenarc", &[(Some("a"), &parts[0]), (Some("b"), &parts[1])]);
+    run(&dir, &["compact", "two.tenarc", "--sort", "id"])
+        .failed(2, "several tables, `a`, `b`: name those");
+    run(&dir, &["compact", "-"]).failed(2, "name an output with -o");
 }

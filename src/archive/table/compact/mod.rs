@@ -38,17 +38,19 @@ use crate::options::DecodeOptions;
 /// use tenarc::archive::{Compaction, col};
 /// use tenarc::{Archive, OArchive};
 ///
+/// # #[derive(serde::Serialize, serde::Deserialize)]
+/// # struct Event { day: u32, score: f64 }
 /// let mut log = OArchive::new(Vec::new())?;
-/// for day in 0..100u32 {
-///     log.save_as("events", &[(day, 0.5), (day, 1.5)])?;
+/// for day in 0..100 {
+///     log.save_as("events", &vec![Event { day, score: 0.5 }, Event { day, score: 1.5 }])?;
 /// }
 /// let log = Archive::new(log.finish()?)?;
 ///
 /// let mut new = OArchive::new(Vec::new())?;
-/// let done = Compaction::new().without(col("0").lt(50)).write_to(&log, &mut new)?;
+/// let done = Compaction::new().without(col("day").lt(50)).write_to(&log, &mut new)?;
 /// assert_eq!((done.tables()[0].rows(), done.tables()[0].segments()), (100, 1));
 /// let new = Archive::new(new.finish()?)?;
-/// assert_eq!(new.table("events")?.row::<(u32, f64)>(1)?, (50, 1.5));
+/// assert_eq!(new.table("events")?.row::<Event>(1)?.day, 50);
 /// # Ok::<(), tenarc::Error>(())
 /// ```
 ///
