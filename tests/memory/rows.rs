@@ -4,10 +4,10 @@ use std::{fmt, io};
 
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use tenarc::archive::SaveOptions;
+use tenarc::archive::{Compaction, SaveOptions};
 use tenarc::io::SyncLevel;
 use tenarc::ser::EncodeOptions;
-use tenarc::{Archive, IArchive, OArchive};
+use tenarc::{Archive, IArchive, OArchive, Tensor};
 
 use tenarc_test_support::alloc::peak_of;
 
@@ -138,4 +138,37 @@ fn rows_of_a_stream_are_read_value_by_value() {
     });
     assert_eq!(count as u64, VALUES * GROUP as u64);
     check("rows of a stream", most, GROUP_AND_ROWS);
+}
+
+#[test]
+fn a_table_is_compacted_a_few_groups_at_a_time() {
+    #[derive(Serialize)]
+    struct Image {
+        id: u32,
+        image: Tensor<Vec<u8>>,
+    }
+    const PARTS: usize = 20;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("images.tenarc");
+    let options = || SaveOptions::default().with_sync(SyncLevel::Off).with_checksums(false);
+    // 11 MiB, whose order is the opposite of that of their numbers.
+    let image = |id| Image { id, image: Tensor(vec![7; 16 << 10]) };
+    let images: Vec<Image> = (0..700).rev().map(image).collect();
+    let mut out = OArchive::create(&path, options()).unwrap();
+    for _ in 0..PARTS {
+        out.save_as("images", &images).unwrap();
+    }
+    out.finish().unwrap();
+    let archive = Archive::open(&path).unwrap();
+    let mut compact = |what: &str, compaction: &Compaction, allowed: usize| {
+        let mut out = OArchive::with_options(io::sink(), options()).unwrap();
+        let (done, most) = peak_of(|| compaction.write_to(&archive, &mut out).unwrap());
+        assert_eq!(done.tables()[0].rows(), (PARTS * images.len()) as u64);
+        assert!(out.position() > 200 << 20);
+        check(what, most, allowed);
+    };
+    // The groups of a segment, 64 MiB, the next group and what is read.
+    compact("compact", &Compaction::new(), 128 << 20);
+    // Also a batch of rows, twice.
+    compact("sort", &Compaction::new().sorted_by("id"), 208 << 20);
 }

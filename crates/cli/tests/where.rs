@@ -117,8 +117,9 @@ fn compact_merges_deletes_and_sorts() {
     assert!(out.contains("log.tenarc: events: "), "{out}");
     assert!(out.contains(" deleted, 10 segments became 1 segment\n"), "{out}");
     run(&dir, &["verify", "--decode", "log.tenarc"]).good();
-    let shown = run(&dir, &["get", "log.tenarc", "events.id", "--json"]);
-    let ids: Vec<u32> = serde_json::from_str(shown.good()).unwrap();
+    let shown = run(&dir, &["show", "log.tenarc", "events", "--columns", "id", "--json"]).json();
+    let rows = shown.as_array().unwrap();
+    let ids: Vec<u64> = rows.iter().map(|row| row["id"].as_u64().unwrap()).collect();
     assert!(ids.iter().all(|id| *id >= 305) && ids[0] == 305, "{ids:?}");
     run(&dir, &["compact", "log.tenarc"]).good();
 

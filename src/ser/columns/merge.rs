@@ -16,8 +16,7 @@ use crate::error::{Error, Result};
 use crate::meta::{Order, TensorMeta};
 use crate::ser::kind::Kind;
 use crate::wire::columns::{
-    Column, ColumnKind, DictColumn, Enum, Field, NamedType, NumberType, Offsets, RowLengths,
-    Tensors, Validity,
+    Column, ColumnKind, Enum, Field, NamedType, NumberType, Offsets, RowLengths, Tensors, Validity,
 };
 use crate::wire::head;
 use crate::wire::tag;
@@ -36,6 +35,8 @@ pub struct MergedRows {
     /// The group to which rows are added.
     node: ColumnBuilder,
     rows: usize,
+    /// The number of rows at which the size of the group is looked at again.
+    check_at: usize,
 }
 
 impl MergedRows {
@@ -52,26 +53,28 @@ impl MergedRows {
     /// If a row has more than 2^32 - 1 bytes or elements.
     pub fn add(&mut self, column: &mut Column<'_>, mut rows: Range<usize>) -> Result<()> {
         while !rows.is_empty() {
-            let some = rows.start..rows.end.min(rows.start.saturating_add(self.room()));
+            let room = self.check_at.saturating_sub(self.rows).max(1);
+            let some = rows.start..rows.end.min(rows.start.saturating_add(room));
             self.node.add(column, some.clone())?;
             self.rows += some.len();
             rows.start = some.end;
-            if self.rows >= MAX_ROWS || self.node.size() >= MAX_BYTES {
-                self.end_group();
+            if self.rows >= self.check_at {
+                self.check();
             }
         }
         Ok(())
     }
 
-    /// The number of rows that can be added before the size of the group is looked at again: at least one.
-    fn room(&self) -> usize {
+    /// Ends the group if it is large enough. Otherwise, says when to look again.
+    fn check(&mut self) {
         let size = self.node.size();
-        let room = match size.checked_div(self.rows) {
-            // Little is known of rows that are not there yet.
-            None => 16,
-            Some(each) => MAX_BYTES.saturating_sub(size) / (2 * each).max(1),
-        };
-        room.clamp(1, (MAX_ROWS - self.rows).max(1))
+        if self.rows >= MAX_ROWS || size >= MAX_BYTES {
+            return self.end_group();
+        }
+        let room = MAX_BYTES.saturating_sub(size) / (2 * size / self.rows.max(1)).max(1);
+        // The rows so far may be much shorter than the next ones.
+        let room = room.clamp(1, self.rows.max(1));
+        self.check_at = (self.rows + room).min(MAX_ROWS);
     }
 
     /// Ends the group so far, if it has rows.
@@ -79,6 +82,7 @@ impl MergedRows {
         if self.rows > 0 {
             self.size += self.node.size();
             self.groups.push((std::mem::take(&mut self.rows), std::mem::take(&mut self.node)));
+            self.check_at = 0;
         }
     }
 
@@ -130,7 +134,7 @@ impl ColumnBuilder {
             _ if rows == 0 => true,
             (Self::Empty, ..) => true,
             (Self::Present(present), ..) => present.node.fits_as(of, kind, rows),
-            (_, None, ColumnKind::Dict(dict)) => self.fits(&dict.column, distinct(dict, rows)),
+            (_, None, ColumnKind::Dict(dict)) => self.fits(&dict.column, dict.distinct(rows)),
             (Self::Typed(typed), Some(of), _) => {
                 typed.of == of.name
                     && (!of.name.is_ordered() || typed.order == order(kind, rows))
@@ -285,7 +289,7 @@ impl ColumnBuilder {
         }
         match kind {
             ColumnKind::Dict(dict) => {
-                let rows = distinct(dict, rows);
+                let rows = dict.distinct(rows);
                 Self::like(dict.column.of.as_deref(), &dict.column.kind, rows)
             }
             ColumnKind::Unit => Self::Unit(0),
@@ -328,17 +332,12 @@ impl ColumnBuilder {
     }
 }
 
-/// The number of distinct rows that these rows are, and those before them in the dict.
-fn distinct(dict: &DictColumn<'_>, rows: usize) -> usize {
-    (0..rows).map(|row| dict.inner(row) + 1).max().unwrap_or(0)
-}
-
 /// The names of a category, in the order of their dict.
 fn order(kind: &ColumnKind<'_>, rows: usize) -> Option<Vec<String>> {
     let ColumnKind::Dict(dict) = kind else { return None };
     let ColumnKind::Texts(cuts, texts) = &dict.column.kind else { return None };
     let mut start = 0;
-    let names = (0..distinct(dict, rows)).map(|row| {
+    let names = (0..dict.distinct(rows)).map(|row| {
         let end = start + cuts.lengths().get(row);
         let name = texts.as_str().get(start..end).unwrap_or_default();
         start = end;
@@ -373,7 +372,7 @@ impl StructBuilder {
     /// Whether the fields of rows can be added: those that are known have the order that they have here.
     fn takes(&self, fields: &[Field<'_>], rows: usize) -> bool {
         let mut at = 0;
-        fields.iter().all(|field| match self.place(&field.name) {
+        fields.iter().all(|field| match self.place(&field.name, at) {
             None => true,
             Some(place) if place < at => false,
             Some(place) => {
@@ -384,7 +383,11 @@ impl StructBuilder {
         })
     }
 
-    fn place(&self, name: &str) -> Option<usize> {
+    /// The place of a field. Most often, it is the next one.
+    fn place(&self, name: &str, next: usize) -> Option<usize> {
+        if self.fields.get(next).is_some_and(|field| field.name() == name) {
+            return Some(next);
+        }
         self.fields.iter().position(|field| field.name() == name)
     }
 
@@ -392,7 +395,7 @@ impl StructBuilder {
         let before = self.rows;
         let mut at = 0;
         for field in fields {
-            let place = match self.place(&field.name) {
+            let place = match self.place(&field.name, at) {
                 Some(place) => place,
                 None => {
                     let mut new = FieldBuilder::named(&field.name);

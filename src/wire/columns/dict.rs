@@ -43,6 +43,11 @@ impl<'de> DictColumn<'de> {
         })
     }
 
+    /// The number of rows of the column up to the last one that the first `rows` rows are.
+    pub fn distinct(&self, rows: usize) -> usize {
+        if rows == 0 { 0 } else { self.codes.greatest(0..rows) + 1 }
+    }
+
     /// The row of the column that a row is.
     #[inline]
     pub fn inner(&self, row: usize) -> usize {

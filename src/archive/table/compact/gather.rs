@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::io::at::ReadAt;
 use crate::segment::decode_with;
 use crate::segment::ext::Ext;
-use crate::segment::options::Compression;
+use crate::segment::options::{Compression, SaveOptions};
 use crate::ser::columns::MergedRows;
 use crate::wire::columns::{Column, WantedFields};
 use crate::wire::reader::Left;
@@ -34,7 +34,7 @@ pub struct Gather<'o, 'a, S: ?Sized, W: Write> {
     columns: MergedRows,
     /// Rows that are not stored as columns. Then there are no others.
     items: Vec<Stored<'a, S>>,
-    /// The number of bytes of their items.
+    /// The number of bytes of the metadata that they are in.
     item_bytes: usize,
     /// The notes of the segments that the rows come from.
     notes: BTreeMap<String, String>,
@@ -75,16 +75,17 @@ impl<'o, 'a, S: ReadAt + ?Sized, W: Write> Gather<'o, 'a, S, W> {
         match &part.stored {
             SequenceStorage::Items(places) => {
                 self.save_columns()?;
+                // The items keep the metadata of their segment in memory.
+                self.item_bytes = self.item_bytes.saturating_add(part.range.len());
                 for row in rows.iter().cloned().flatten() {
                     let range = part.item(places, row)?;
-                    self.item_bytes = self.item_bytes.saturating_add(range.len());
                     self.items.push(part.segment.stored(range)?);
                     self.rows += 1;
-                    if self.items.len() >= MAX_ITEMS || self.item_bytes >= SEGMENT {
+                    if self.items.len() >= MAX_ITEMS {
                         self.save_items()?;
                     }
                 }
-                Ok(())
+                if self.item_bytes >= SEGMENT { self.save_items() } else { Ok(()) }
             }
             SequenceStorage::Columns { groups } => {
                 let step = (READ / part.row_bytes().max(1)).max(1);
@@ -180,10 +181,7 @@ impl<'o, 'a, S: ReadAt + ?Sized, W: Write> Gather<'o, 'a, S, W> {
 
     /// Saves the complete groups.
     fn save_groups(&mut self) -> Result<()> {
-        let mut options = self.out.options().clone();
-        let mut notes = self.notes.clone();
-        notes.extend(options.ext.notes());
-        options.ext = Ext::of_notes(&notes)?;
+        let mut options = self.options()?;
         if let Some(codec) = self.codec
             && options.keeps_compressed()
         {
@@ -195,14 +193,20 @@ impl<'o, 'a, S: ReadAt + ?Sized, W: Write> Gather<'o, 'a, S, W> {
         Ok(())
     }
 
+    /// The options of the archive, with the notes of the rows.
+    fn options(&self) -> Result<SaveOptions> {
+        let mut options = self.out.options().clone();
+        let mut notes = self.notes.clone();
+        notes.extend(options.ext.notes());
+        options.ext = Ext::of_notes(&notes)?;
+        Ok(options)
+    }
+
     fn save_items(&mut self) -> Result<()> {
         if self.items.is_empty() {
             return Ok(());
         }
-        let mut options = self.out.options().clone().with_columns(false);
-        let mut notes = self.notes.clone();
-        notes.extend(options.ext.notes());
-        options.ext = Ext::of_notes(&notes)?;
+        let options = self.options()?.with_columns(false);
         self.out.segment_with(self.name, &&StoredRows(&self.items), &options)?;
         self.items.clear();
         self.item_bytes = 0;

@@ -243,7 +243,16 @@ impl Compaction {
         tables.retain(|name, parts| {
             !others.contains(name) && (parts.len() > 1 || self.changes_rows())
         });
-        if self.changes_rows() && tables.len() != 1 {
+        if !self.changes_rows() {
+            let mut merged = BTreeMap::new();
+            for (name, parts) in tables {
+                if are_columns(archive, &parts)? {
+                    merged.insert(name, parts);
+                }
+            }
+            return Ok(merged);
+        }
+        if tables.len() != 1 {
             let names = tables.keys().flatten().map(|name| format!("`{}`", name.escape_debug()));
             let names: Vec<_> = names.take(8).collect();
             let what = match names.len() {
@@ -354,6 +363,15 @@ impl Compaction {
         }
         Ok(kept)
     }
+}
+
+/// Whether the first value with rows is stored as columns.
+fn are_columns<S: ReadAt>(archive: &Archive<S>, parts: &[Entry]) -> Result<bool> {
+    let filled = parts.iter().find(|entry| entry.rows().is_some_and(|rows| rows > 0));
+    let Some(table) = filled.map(|entry| one(archive, entry)) else { return Ok(false) };
+    table
+        .filled()
+        .try_fold(false, |_, part| Ok(matches!(part?.stored, SequenceStorage::Columns { .. })))
 }
 
 /// One value of a table as a table.

@@ -15,7 +15,7 @@ impl Compaction {
     /// Replaces an archive file. The new file is written beside it, read back and verified, and then renamed, so readers that
     /// have the old one open keep it. After any error, the old file is unchanged. Nobody can append to the file meanwhile.
     ///
-    /// If the path is a symbolic link, the file to which it leads is replaced. Bytes of an append that was interrupted are
+    /// If no table has several segments, the file stays. If the path is a symbolic link, the file to which it leads is replaced. Bytes of an append that was interrupted are
     /// dropped.
     ///
     /// # Errors
@@ -29,10 +29,14 @@ impl Compaction {
         let locked = lock(&target)?;
         let archive = Archive::new(&locked.file).map_err(of_file)?;
         let archive = archive.with_options(self.reading);
+        if self.tables(&archive).map_err(of_file)?.is_empty() {
+            let bytes = archive.byte_len();
+            return Ok(Compacted { tables: Vec::new(), bytes_before: bytes, bytes });
+        }
         let mut out = OArchive::with_options(AtomicFile::replacing(&target)?, options)?;
         let mut compacted = self.write_to(&archive, &mut out).map_err(of_file)?;
         let new = out.finish()?;
-        Archive::new(new.file())?.verify()?;
+        Archive::new(new.file())?.with_options(self.reading).verify()?;
         compacted.bytes = new.file().size().map_err(failed)?;
         if !locked.is_at_its_path().map_err(failed)? {
             let error = io::Error::other("the file was replaced by another one meanwhile");
