@@ -160,7 +160,7 @@ fn a_table_is_compacted_a_few_groups_at_a_time() {
     }
     out.finish().unwrap();
     let archive = Archive::open(&path).unwrap();
-    let mut compact = |what: &str, compaction: &Compaction, allowed: usize| {
+    let compact = |what: &str, compaction: &Compaction, allowed: usize| {
         let mut out = OArchive::with_options(io::sink(), options()).unwrap();
         let (done, most) = peak_of(|| compaction.write_to(&archive, &mut out).unwrap());
         assert_eq!(done.tables()[0].rows(), (PARTS * images.len()) as u64);
