@@ -151,6 +151,19 @@ impl<S: ?Sized> fmt::Debug for Table<'_, S> {
 }
 
 impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
+    /// The rows of these values, which must be sequences, as one table.
+    ///
+    /// # Errors
+    /// If one of them is no sequence, or its metadata are damaged.
+    pub fn of_segments(segments: impl IntoIterator<Item = Segment<'a, S>>) -> Result<Self> {
+        let mut table = Self::default();
+        for segment in segments {
+            let whole = 0..segment.metadata()?.len();
+            table.add(segment, whole)?;
+        }
+        Ok(table)
+    }
+
     /// Adds the rows of the sequence that is at this range of the metadata.
     pub(super) fn add(&mut self, segment: Segment<'a, S>, range: Range<usize>) -> Result<()> {
         self.limits = segment.options.limits;
@@ -220,8 +233,7 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     /// # Errors
     /// If the range exceeds the table, a row cannot be read or is damaged, or it does not fit the type.
     pub fn rows<T: DeserializeOwned>(&self, range: impl RangeBounds<u64>) -> Result<Vec<T>> {
-        let Range { start, end } =
-            range_within(range, self.rows).map_err(|row| self.no_row(row))?;
+        let Range { start, end } = self.range(range)?;
         let mut rows = Vec::new();
         let budget = Budget::new(self.limits);
         let parts = self.parts.iter().skip(self.part_of(start));
@@ -242,6 +254,12 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
             }
         }
         Ok(rows)
+    }
+
+    /// # Errors
+    /// If the range exceeds the table.
+    fn range(&self, range: impl RangeBounds<u64>) -> Result<Range<u64>> {
+        range_within(range, self.rows).map_err(|row| self.no_row(row))
     }
 
     /// The number of the part with a row, among all parts.

@@ -386,6 +386,11 @@ fn check(table: &Table<'_, impl ReadAt>, all: &[Value], condition: &Condition) {
     }
     let numbers: Vec<u64> = (0..).zip(all).filter(|(_, row)| is_met(row)).map(|it| it.0).collect();
     assert_eq!(found.row_numbers().unwrap(), numbers, "{condition:?}");
+    let (start, end) = (table.len() / 3, table.len() - table.len() / 4);
+    let inside: Vec<u64> =
+        numbers.iter().copied().filter(|row| (start..end).contains(row)).collect();
+    assert_eq!(found.row_numbers_in(start..end).unwrap(), inside, "{condition:?}");
+    assert!(found.row_numbers_in(start..=table.len()).is_err());
     assert_eq!(found.count().unwrap(), numbers.len() as u64);
     assert_eq!(shown(&found.rows::<Value>().unwrap()), shown(expected.iter().copied()));
     for path in NUMBERS.into_iter().chain(TEXTS).chain(OTHERS) {

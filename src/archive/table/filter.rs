@@ -1,6 +1,7 @@
 //! The rows of a table that meet a condition.
 
-use std::ops::Range;
+use std::ops::{Range, RangeBounds};
+use std::sync::OnceLock;
 
 use serde::de::DeserializeOwned;
 
@@ -39,7 +40,7 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     /// # Ok::<(), tenarc::Error>(())
     /// ```
     pub fn filter(&self, filter: Filter) -> Filtered<'_, 'a, S> {
-        Filtered { table: self, filter }
+        Filtered { table: self, filter, columns: OnceLock::new() }
     }
 }
 
@@ -51,6 +52,7 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
 pub struct Filtered<'t, 'a, S: ?Sized> {
     table: &'t Table<'a, S>,
     filter: Filter,
+    columns: OnceLock<Vec<KnownColumn>>,
 }
 
 impl<S: ReadAt + ?Sized> Filtered<'_, '_, S> {
@@ -61,7 +63,7 @@ impl<S: ReadAt + ?Sized> Filtered<'_, '_, S> {
     /// read or is damaged. This holds for the other methods, too.
     pub fn count(&self) -> Result<u64> {
         let mut count = 0u64;
-        self.each_block(&Budget::new(self.table.limits), &mut |_, picked, _| {
+        self.each_block(self.all(), &Budget::new(self.table.limits), &mut |_, picked, _| {
             count = count.saturating_add(picked.len() as u64);
             Ok(())
         })?;
@@ -73,11 +75,37 @@ impl<S: ReadAt + ?Sized> Filtered<'_, '_, S> {
     /// # Errors
     /// The same errors as [`count`](Self::count).
     pub fn row_numbers(&self) -> Result<Vec<u64>> {
+        self.row_numbers_in(..)
+    }
+
+    /// The numbers of those rows that are in this range. Of groups without rows in the range, nothing is read. So the rows
+    /// of a large table can be found part by part.
+    ///
+    /// ```
+    /// # let mut out = tenarc::OArchive::new(Vec::new())?;
+    /// # out.save_as("numbers", &[(1u8, 5u8), (2, 0), (3, 7)].map(|(id, size)| std::collections::BTreeMap::from([("id", id), ("size", size)])).to_vec())?;
+    /// # let archive = tenarc::Archive::new(out.finish()?)?;
+    /// use tenarc::archive::col;
+    ///
+    /// let numbers = archive.table("numbers")?;
+    /// let large = numbers.filter(col("size").gt(4));
+    /// assert_eq!(large.row_numbers()?, [0, 2]);
+    /// assert_eq!(large.row_numbers_in(1..)?, [2]);
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the range exceeds the table, and the same errors as [`count`](Self::count).
+    pub fn row_numbers_in(&self, rows: impl RangeBounds<u64>) -> Result<Vec<u64>> {
+        let wanted = self.table.range(rows)?;
         let mut numbers = Vec::new();
-        self.each_block(&Budget::new(self.table.limits), &mut |block, picked, buffers| {
-            buffers.left().reserve(&mut numbers, picked.len())?;
+        let budget = Budget::new(self.table.limits);
+        self.each_block(wanted.clone(), &budget, &mut |block, picked, buffers| {
             let first = block.first();
-            numbers.extend(picked.iter().map(|&row| first.saturating_add(row as u64)));
+            let picked = picked.iter().map(|&row| first.saturating_add(row as u64));
+            let picked = picked.filter(|row| wanted.contains(row));
+            buffers.left().reserve(&mut numbers, picked.clone().count())?;
+            numbers.extend(picked);
             Ok(())
         })?;
         Ok(numbers)
@@ -100,38 +128,56 @@ impl<S: ReadAt + ?Sized> Filtered<'_, '_, S> {
         let names = self.table.whole(path).map_err(|error| error.in_field(path))?.names;
         let budget = Budget::new(self.table.limits);
         let mut column = ColumnOfGroups::new(budget.clone());
-        self.each_block(&budget, &mut |block, picked, buffers| {
+        self.each_block(self.all(), &budget, &mut |block, picked, buffers| {
             block.column(&names, Some(picked), &mut column, buffers)
         })?;
         T::deserialize(column).map_err(|error| error.in_field(path))
     }
 
-    /// Calls `each` with each block that has rows that meet the condition, and the numbers of these rows in the block.
-    fn each_block<'s>(&'s self, budget: &Budget, each: &mut UseBlock<'_, 's, S>) -> Result<()> {
-        if self.table.is_empty() {
-            return Ok(());
+    /// The columns of the condition are these, and need not be looked up.
+    pub(super) fn knowing(self, columns: Vec<KnownColumn>) -> Self {
+        Self { columns: columns.into(), ..self }
+    }
+
+    /// All rows of the table.
+    fn all(&self) -> Range<u64> {
+        0..self.table.rows
+    }
+
+    /// The columns of the condition, which are looked up once.
+    fn columns(&self) -> Result<&[KnownColumn]> {
+        if let Some(columns) = self.columns.get() {
+            return Ok(columns);
         }
         let outline = self.table.columns_outline()?;
         let mut columns = Vec::new();
         for path in self.filter.paths() {
             let whole = whole(outline.as_ref(), path).map_err(|error| error.in_field(path))?;
-            columns.push((path, whole.names));
+            columns.push((path.to_owned(), whole.names));
         }
-        self.each_block_by(&columns, budget, each)
+        Ok(self.columns.get_or_init(|| columns))
     }
 
-    /// Like [`each_block`](Self::each_block). The columns of the condition are known.
-    pub(super) fn each_block_by<'s>(
+    /// Calls `each` with each block that has rows that meet the condition, and the numbers of these rows in the block. Only
+    /// blocks with wanted rows are read. They can have other rows, too.
+    pub(super) fn each_block<'s>(
         &'s self,
-        columns: &[(&str, Vec<String>)],
+        wanted: Range<u64>,
         budget: &Budget,
         each: &mut UseBlock<'_, 's, S>,
     ) -> Result<()> {
-        for part in self.table.filled() {
-            let part = part?;
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let columns = self.columns()?;
+        let first = self.table.part_of(wanted.start);
+        let parts = self.table.parts.iter().skip(first).filter(|part| part.rows > 0);
+        for part in parts.take_while(|part| part.first < wanted.end) {
+            let part = part.part()?;
             budget.start(0);
             part.read(budget, |buffers| {
-                for block in Block::of_part(part) {
+                let blocks = Block::of_part(part).into_iter();
+                for block in blocks.filter_map(|block| block.with_rows_in(&wanted)) {
                     let held = buffers.left().held();
                     let mask = self.mask(&block, columns, buffers)?;
                     let mut picked = Vec::new();
@@ -154,14 +200,14 @@ impl<S: ReadAt + ?Sized> Filtered<'_, '_, S> {
     fn mask<'s>(
         &self,
         block: &Block<'s, S>,
-        columns: &[(&str, Vec<String>)],
+        columns: &[KnownColumn],
         buffers: &mut FileBuffers<'s, S>,
     ) -> Result<Vec<bool>> {
         let mut read = Vec::new();
         for (path, names) in columns {
             let mut column = ColumnOfGroups::new(buffers.left().clone());
             block.column(names, None, &mut column, buffers)?;
-            read.extend(column.into_groups().pop().map(|(rows, column)| (*path, rows, column)));
+            read.extend(column.into_groups().pop().map(|(rows, column)| (path, rows, column)));
         }
         self.filter.mask(&mut |path, asked| {
             let column = read.iter_mut().find(|(other, ..)| *other == path);
@@ -170,6 +216,9 @@ impl<S: ReadAt + ?Sized> Filtered<'_, '_, S> {
         })
     }
 }
+
+/// The path of a column of the condition, and the names that lead to it.
+pub(super) type KnownColumn = (String, Vec<String>);
 
 /// What is done with the rows of a block that meet the condition.
 pub(super) type UseBlock<'f, 's, S> =
@@ -199,6 +248,17 @@ impl<'s, S: ReadAt + ?Sized> Block<'s, S> {
                 filled.map(|group| Self { part, rows: rows(group), at: group.at }).collect()
             }
         }
+    }
+
+    /// The block, if it has rows in this range of the table. The rows of a group are read together, also those that are
+    /// not in the range.
+    fn with_rows_in(mut self, wanted: &Range<u64>) -> Option<Self> {
+        let start = self.rows.start.max(wanted.start.saturating_sub(self.part.first));
+        let end = self.rows.end.min(wanted.end.saturating_sub(self.part.first));
+        if matches!(self.part.stored, SequenceStorage::Items(_)) {
+            self.rows = start..end;
+        }
+        (start < end).then_some(self)
     }
 
     /// The number of the first row in the table.

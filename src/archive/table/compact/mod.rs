@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use self::gather::Gather;
+use super::filter::KnownColumn;
 use super::{SequenceStorage, Table, TablePart, whole};
 use crate::archive::directory::Entry;
 use crate::archive::filter::Filter;
@@ -127,9 +128,6 @@ impl CompactedTable {
 
 /// The values of a table.
 type Parts = Vec<Entry>;
-
-/// A column that is read: its path, and the names of the fields.
-type KnownColumn<'c> = (&'c str, Vec<String>);
 
 impl Compaction {
     /// Merges the rows of all tables of more than one segment.
@@ -309,7 +307,7 @@ impl Compaction {
         &self,
         archive: &Archive<S>,
         parts: &[Entry],
-    ) -> Result<Vec<KnownColumn<'_>>> {
+    ) -> Result<Vec<KnownColumn>> {
         let paths = self.without.iter().flat_map(Filter::paths).chain(self.sort.as_deref());
         let mut columns: Vec<(&str, Option<Result<Vec<String>>>)> =
             paths.map(|path| (path, None)).collect();
@@ -331,7 +329,7 @@ impl Compaction {
         let columns = columns.into_iter().map(|(path, names)| {
             // Without rows, no column is asked for.
             let names = names.unwrap_or_else(|| Ok(Vec::new()));
-            Ok((path, names.map_err(|error| error.in_field(path))?))
+            Ok((path.to_owned(), names.map_err(|error| error.in_field(path))?))
         });
         columns.collect()
     }
@@ -340,14 +338,14 @@ impl Compaction {
     fn kept<S: ReadAt>(
         &self,
         table: &Table<'_, S>,
-        columns: &[KnownColumn<'_>],
+        columns: &[KnownColumn],
     ) -> Result<Vec<Range<u64>>> {
         let mut kept = Vec::new();
         let mut end = 0;
         if let Some(without) = &self.without {
-            let filtered = table.filter(without.clone());
+            let filtered = table.filter(without.clone()).knowing(columns.to_vec());
             let budget = Budget::new(table.limits);
-            filtered.each_block_by(columns, &budget, &mut |block, picked, _| {
+            filtered.each_block(0..table.len(), &budget, &mut |block, picked, _| {
                 for row in picked {
                     let row = block.first().saturating_add(*row as u64);
                     if row > end {

@@ -6,9 +6,10 @@ use std::ops::Range;
 
 use super::gather::{Gather, codec};
 use super::key::{Key, Keys};
-use super::{Compaction, KnownColumn, one};
+use super::{Compaction, one};
 use crate::archive::directory::Entry;
 use crate::archive::table::SequenceStorage;
+use crate::archive::table::filter::KnownColumn;
 use crate::archive::{Archive, OArchive, SaveOptions};
 use crate::budget::Budget;
 use crate::error::{Error, Result};
@@ -28,7 +29,7 @@ impl Compaction {
         &self,
         archive: &Archive<S>,
         parts: &[Entry],
-        columns: &[KnownColumn<'_>],
+        columns: &[KnownColumn],
         out: &mut Gather<'_, '_, S, W>,
     ) -> Result<u64> {
         let (mut rows, mut bytes, mut keyed) = (0u64, 0u64, Vec::new());
@@ -36,7 +37,7 @@ impl Compaction {
         // The notes that all values have, and the codec of the first one that has one.
         let (mut shared, mut used) = (None::<BTreeMap<_, _>>, None);
         let Some(((path, names), columns)) = columns.split_last() else { return Ok(0) };
-        let located = |error: Error| error.in_field(*path);
+        let located = |error: Error| error.in_field(path.clone());
         for entry in parts {
             let table = one(archive, entry);
             for part in table.filled() {
