@@ -61,4 +61,4 @@ struct Readme;
 pub use import::{Import, save};
 pub use report::Report;
 pub use rows::Rows;
-pub use table::{ArrowTable, TABLE, TableReader, is_columns};
+pub use table::{ArrowTable, TABLE, TableReader, Types, is_columns};

@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_array::{RecordBatch, RecordBatchOptions, RecordBatchReader, UInt64Array};
 use arrow_schema::{ArrowError, Schema, SchemaRef};
-use tenarc::archive::{Segment, Table};
+use tenarc::archive::{Filter, Filtered, Segment, Table};
 use tenarc::io::ReadAt;
 use tenarc::{Archive, Error, Result, Value};
 
@@ -23,27 +24,34 @@ pub const TABLE: &str = "tenarc.table";
 const VALUE: &str = "value";
 
 /// The number of rows of a batch, if rows are not stored as columns.
-const ROWS: u64 = 256;
+const ROWS: usize = 256;
 
 /// The values that were saved under one name, as a table of Arrow: `SPEC.md`, section 7.3.
 ///
 /// Only the metadata are read to make one. Its [`reader`](Self::reader) reads columns, a group of rows at a time.
 pub struct ArrowTable<'a, S: ?Sized> {
     segments: Vec<Segment<'a, S>>,
+    types: Types,
     fields: Vec<(String, Inner)>,
     are_structs: bool,
     schema: SchemaRef,
     name: Option<String>,
-    rows: u64,
+    /// The number of the row after each segment.
+    ends: Vec<u64>,
+    /// The number of the row after each group.
+    groups: Vec<u64>,
+    rows: Range<u64>,
+    filter: Option<(Table<'a, S>, Filter)>,
     report: Report,
 }
 
 impl<S: ?Sized> fmt::Debug for ArrowTable<'_, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { schema, rows, report, .. } = self;
+        let Self { schema, rows, filter, report, .. } = self;
         f.debug_struct("ArrowTable")
             .field("schema", schema)
             .field("rows", rows)
+            .field("filter", &filter.as_ref().map(|(_, filter)| filter))
             .field("report", report)
             .finish_non_exhaustive()
     }
@@ -99,35 +107,50 @@ impl<'a, S: ReadAt + ?Sized> ArrowTable<'a, S> {
         }
         let name = first.name().map(str::to_owned);
         let mut rows = 0u64;
-        let mut record: Option<Inner> = None;
+        let (mut ends, mut groups) = (Vec::new(), Vec::new());
+        let mut types = Types(None);
         for segment in &segments {
-            let (count, found) = outline(segment)?;
-            rows = rows.saturating_add(count);
-            record = match (record, found) {
-                (Some(record), Some(found)) => Some(record.merged(found)),
-                (record, found) => record.or(found),
-            };
+            let (counts, found) = outline(segment)?;
+            for count in counts {
+                rows = rows.saturating_add(count);
+                groups.push(rows);
+            }
+            ends.push(rows);
+            types = types.merged(&Types(found));
         }
-        let mut report = Report::default();
-        let (are_structs, mut fields) = match record {
-            None => (true, Vec::new()),
-            Some(Inner { of: Type::Struct(fields), nullable: false, .. }) => (true, fields),
-            Some(other) => (false, vec![(VALUE.to_owned(), other)]),
-        };
-        fields.retain_mut(|(name, inner)| inner.keep(name, &mut report));
-        if fields.is_empty() {
-            let why = if report.is_empty() {
-                "no row has a field".to_owned()
-            } else {
-                report.to_string()
-            };
-            return Err(Error::data(format!("no column is left: {why}")));
-        }
+        let Columns { are_structs, fields, report } = types.columns()?;
         let schema = schema_of(&fields, name.as_deref())?;
-        Ok(Self { segments, fields, are_structs, schema, name, rows, report })
+        let (rows, filter) = (0..rows, None);
+        Ok(Self {
+            segments,
+            types,
+            fields,
+            are_structs,
+            schema,
+            name,
+            ends,
+            groups,
+            rows,
+            filter,
+            report,
+        })
     }
 
-    /// The table with these columns alone, in this order. A column is a field of the rows. The others are not read.
+    /// The table with the columns of these types, which must be those of this table [merged](Types::merged) with those of
+    /// others. Chosen columns are forgotten.
+    ///
+    /// # Errors
+    /// If no column can be kept.
+    pub fn with_types(mut self, types: &Types) -> Result<Self> {
+        let Columns { are_structs, fields, report } = types.columns()?;
+        self.schema = schema_of(&fields, self.name.as_deref())?;
+        self.types = types.clone();
+        (self.are_structs, self.fields, self.report) = (are_structs, fields, report);
+        Ok(self)
+    }
+
+    /// The table with these columns alone, in this order. A column is a field of the rows. The others are not read. Without
+    /// columns, batches have only a number of rows.
     ///
     /// # Errors
     /// If there is no such column, or it cannot be kept.
@@ -154,14 +177,64 @@ impl<'a, S: ReadAt + ?Sized> ArrowTable<'a, S> {
         Ok(self)
     }
 
-    /// Reads all rows. A group of rows, which has at most 65,536, is one batch.
+    /// The table with these rows alone, which are counted through the whole table. Groups without these rows are not read.
+    ///
+    /// A group is read as a whole, so ranges that are read beside each other should start where a [group](Self::groups) starts.
+    ///
+    /// # Errors
+    /// If the range exceeds the rows.
+    pub fn with_rows(mut self, rows: Range<u64>) -> Result<Self> {
+        if rows.start < self.rows.start || rows.end > self.rows.end {
+            let (all, wanted) = (&self.rows, rows);
+            let what = format!("there are no rows {wanted:?}: the table has the rows {all:?}");
+            return Err(Error::data(what));
+        }
+        self.rows = rows;
+        Ok(self)
+    }
+
+    /// The table with those rows alone that meet a condition. The condition can be about columns that are not
+    /// [wanted](Self::with_columns).
+    ///
+    /// The columns of the condition are read first, a group at a time. The wanted columns are read of groups with rows that
+    /// meet it. If there was a condition before, both must be met.
+    ///
+    /// ```
+    /// # #[derive(serde::Serialize)]
+    /// # struct Row { id: u32, size: u32 }
+    /// # let rows: Vec<_> = (0..100).map(|id| Row { id, size: id * 2 }).collect();
+    /// # let mut out = tenarc::OArchive::new(Vec::new())?;
+    /// # out.save_as("files", &rows)?;
+    /// # let archive = tenarc::Archive::new(out.finish()?)?;
+    /// use tenarc::archive::col;
+    /// use tenarc_arrow::ArrowTable;
+    ///
+    /// let files = ArrowTable::open(&archive, "files")?;
+    /// let large = files.with_columns(&["id"])?.with_filter(col("size").gt(190))?;
+    /// let batch = large.reader().next_batch()?.unwrap();
+    /// assert_eq!((batch.num_columns(), batch.num_rows()), (1, 4));
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the metadata are damaged. A condition about a column that does not exist, or has values of another kind, is an
+    /// error of the reader.
+    pub fn with_filter(mut self, filter: Filter) -> Result<Self> {
+        self.filter = Some(match self.filter.take() {
+            Some((table, other)) => (table, other.and(filter)),
+            None => (Table::of_segments(self.segments.iter().cloned())?, filter),
+        });
+        Ok(self)
+    }
+
+    /// Reads the rows. A group of rows, which has at most 65,536, is one batch.
     pub fn reader(&self) -> TableReader<'_, 'a, S> {
-        TableReader::new(self, self.segments.iter().collect())
+        TableReader::new(self, 0..self.segments.len())
     }
 
     /// Reads the rows of one value of the table.
     pub fn segment_reader(&self, segment: usize) -> TableReader<'_, 'a, S> {
-        TableReader::new(self, self.segments.get(segment).into_iter().collect())
+        TableReader::new(self, segment..segment.saturating_add(1).min(self.segments.len()))
     }
 }
 
@@ -170,6 +243,11 @@ impl<S: ?Sized> ArrowTable<'_, S> {
     /// metadata have the name of the table under [`TABLE`].
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
+    }
+
+    /// The types of all columns.
+    pub fn types(&self) -> &Types {
+        &self.types
     }
 
     /// Whether the rows are structs.
@@ -182,9 +260,15 @@ impl<S: ?Sized> ArrowTable<'_, S> {
         self.name.as_deref()
     }
 
-    /// The number of rows.
+    /// The number of rows, also of those that do not meet a [condition](Self::with_filter).
     pub fn rows(&self) -> u64 {
-        self.rows
+        self.rows.end.saturating_sub(self.rows.start)
+    }
+
+    /// For each group of the whole table, the number of the row after it. Rows of a value that is not stored as columns are
+    /// one group.
+    pub fn groups(&self) -> &[u64] {
+        &self.groups
     }
 
     /// The number of values that make the table.
@@ -198,6 +282,69 @@ impl<S: ?Sized> ArrowTable<'_, S> {
     }
 }
 
+/// The types of the columns of a table: [`ArrowTable::types`].
+///
+/// Tables of several files can be read as one. Integers and floats can have several widths in them, enums several
+/// variants, and a column can be nullable in some only:
+///
+/// ```
+/// # fn saved<T: serde::Serialize>(rows: &[T]) -> tenarc::Result<tenarc::Archive<Vec<u8>>> {
+/// #     let mut out = tenarc::OArchive::new(Vec::new())?;
+/// #     out.save_as("numbers", &rows)?;
+/// #     tenarc::Archive::new(out.finish()?)
+/// # }
+/// # let (first, second) = (saved(&[1u8, 2])?, saved(&[1000u16])?);
+/// use arrow_schema::DataType;
+/// use tenarc_arrow::ArrowTable;
+///
+/// let first = ArrowTable::open(&first, "numbers")?;
+/// let second = ArrowTable::open(&second, "numbers")?;
+/// let both = first.types().clone().merged(second.types());
+/// let (first, second) = (first.with_types(&both)?, second.with_types(&both)?);
+/// assert_eq!(first.schema(), second.schema());
+/// assert_eq!(first.schema().field(0).data_type(), &DataType::UInt16);
+/// # Ok::<(), tenarc::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Types(Option<Inner>);
+
+/// The columns that record batches have.
+struct Columns {
+    are_structs: bool,
+    fields: Vec<(String, Inner)>,
+    report: Report,
+}
+
+impl Types {
+    /// The types that can hold the rows of both tables.
+    #[must_use]
+    pub fn merged(self, other: &Self) -> Self {
+        Self(match (self.0, other.0.clone()) {
+            (Some(one), Some(other)) => Some(one.merged(other)),
+            (one, other) => one.or(other),
+        })
+    }
+
+    fn columns(&self) -> Result<Columns> {
+        let mut report = Report::default();
+        let (are_structs, mut fields) = match self.0.clone() {
+            None => (true, Vec::new()),
+            Some(Inner { of: Type::Struct(fields), nullable: false, .. }) => (true, fields),
+            Some(other) => (false, vec![(VALUE.to_owned(), other)]),
+        };
+        fields.retain_mut(|(name, inner)| inner.keep(name, &mut report));
+        if fields.is_empty() {
+            let why = if report.is_empty() {
+                "no row has a field".to_owned()
+            } else {
+                report.to_string()
+            };
+            return Err(Error::data(format!("no column is left: {why}")));
+        }
+        Ok(Columns { are_structs, fields, report })
+    }
+}
+
 fn schema_of(fields: &[(String, Inner)], name: Option<&str>) -> Result<SchemaRef> {
     let columns = fields.iter().map(|(name, inner)| inner.field(name));
     let schema = Schema::new(columns.collect::<Result<Vec<_>>>()?);
@@ -205,50 +352,50 @@ fn schema_of(fields: &[(String, Inner)], name: Option<&str>) -> Result<SchemaRef
     Ok(Arc::new(schema.with_metadata(texts.into_iter().collect::<HashMap<_, _>>())))
 }
 
-/// Returns the number of rows of a segment and their type, which is `None` if there are no rows.
-fn outline<S: ReadAt + ?Sized>(segment: &Segment<'_, S>) -> Result<(u64, Option<Inner>)> {
+/// Returns the number of rows of each group of a segment and their type, which is `None` if there are no rows.
+fn outline<S: ReadAt + ?Sized>(segment: &Segment<'_, S>) -> Result<(Vec<u64>, Option<Inner>)> {
     let Some(groups) = columns::groups(segment)? else {
-        let (table, mut at) = (segment.table("")?, 0);
+        let table = segment.table("")?;
         let mut found = None::<Inner>;
-        while let Some(values) = plain_rows(&table, &mut at)? {
+        for rows in blocks(0..table.len()) {
+            let values = plain_rows(&table, rows)?;
             let types = found.take().into_iter().chain(values.iter().map(values::type_of));
             found = types.reduce(Inner::merged);
         }
-        return Ok((table.len(), found));
+        return Ok((Vec::from_iter((!table.is_empty()).then_some(table.len())), found));
     };
     let groups = groups.iter().filter(|group| group.rows > 0);
-    let rows = groups.clone().map(|group| group.rows as u64).sum();
+    let rows = groups.clone().map(|group| group.rows as u64).collect();
     let types = groups.map(|group| Inner::of(&group.column));
     Ok((rows, types.reduce(Inner::merged)))
 }
 
-/// The next rows of a segment that are not stored as columns, at most [`ROWS`]. `None` at the end.
-fn plain_rows<S: ReadAt + ?Sized>(
-    table: &Table<'_, S>,
-    at: &mut u64,
-) -> Result<Option<Vec<Value>>> {
-    let end = table.len().min(at.saturating_add(ROWS));
-    if *at >= end {
-        return Ok(None);
-    }
-    let rows = table.rows::<Value>(*at..end)?;
-    *at = end;
-    Ok(Some(rows.into_iter().map(values::plain).collect()))
+/// The ranges of rows that become a batch each, if rows are not stored as columns.
+fn blocks(rows: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    let Range { start, end } = rows;
+    (start..end).step_by(ROWS).map(move |at| at..end.min(at.saturating_add(ROWS as u64)))
+}
+
+/// Rows of a segment that are not stored as columns.
+fn plain_rows<S: ReadAt + ?Sized>(table: &Table<'_, S>, rows: Range<u64>) -> Result<Vec<Value>> {
+    Ok(table.rows::<Value>(rows)?.into_iter().map(values::plain).collect())
 }
 
 /// Reads a table as record batches. One batch at a time is in memory.
 pub struct TableReader<'t, 'a, S: ?Sized> {
     table: &'t ArrowTable<'a, S>,
-    segments: VecDeque<&'t Segment<'a, S>>,
-    /// The segment that is being read.
-    open: Option<(&'t Segment<'a, S>, Open<'a, S>)>,
+    filtered: Option<Filtered<'t, 'a, S>>,
+    /// The segments that are not open yet.
+    segments: Range<usize>,
+    /// What is left of the segment that is being read, each with the number of its first row in the table.
+    open: VecDeque<(u64, Part<'t, 'a, S>)>,
 }
 
-/// What is left of a segment.
-enum Open<'a, S: ?Sized> {
-    Groups(VecDeque<Group>),
-    /// Rows that are not stored as columns, and the number of the next one.
-    Rows(Table<'a, S>, u64),
+/// Rows that become a batch.
+enum Part<'t, 'a, S: ?Sized> {
+    Group(&'t Segment<'a, S>, Group),
+    /// Rows of a segment, which are not stored as columns.
+    Rows(Arc<Table<'a, S>>, Range<u64>),
 }
 
 impl<S: ?Sized> fmt::Debug for TableReader<'_, '_, S> {
@@ -259,8 +406,9 @@ impl<S: ?Sized> fmt::Debug for TableReader<'_, '_, S> {
 }
 
 impl<'t, 'a, S: ReadAt + ?Sized> TableReader<'t, 'a, S> {
-    fn new(table: &'t ArrowTable<'a, S>, segments: VecDeque<&'t Segment<'a, S>>) -> Self {
-        Self { table, segments, open: None }
+    fn new(table: &'t ArrowTable<'a, S>, segments: Range<usize>) -> Self {
+        let filtered = table.filter.as_ref().map(|(all, filter)| all.filter(filter.clone()));
+        Self { table, filtered, segments, open: VecDeque::new() }
     }
 
     /// The next batch, with an error of tenarc. After an error, there are no more batches.
@@ -270,46 +418,100 @@ impl<'t, 'a, S: ReadAt + ?Sized> TableReader<'t, 'a, S> {
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let next = self.read();
         if next.is_err() {
-            self.segments.clear();
-            self.open = None;
+            self.segments = 0..0;
+            self.open.clear();
         }
         next
     }
 
     fn read(&mut self) -> Result<Option<RecordBatch>> {
-        let ArrowTable { fields, are_structs, schema, .. } = self.table;
         loop {
-            let Some((segment, open)) = &mut self.open else {
-                let Some(segment) = self.segments.pop_front() else { return Ok(None) };
-                let open = match columns::groups(segment)? {
-                    Some(groups) => Open::Groups(groups.into()),
-                    None => Open::Rows(segment.table("")?, 0),
-                };
-                self.open = Some((segment, open));
-                continue;
-            };
-            let arrays = match open {
-                Open::Groups(groups) => match groups.pop_front() {
-                    Some(group) if group.rows == 0 => continue,
-                    Some(group) if *are_structs => Arrays(segment).fields(&group, fields)?,
-                    Some(group) => Arrays(segment).rows(&group, fields)?,
-                    None => {
-                        self.open = None;
-                        continue;
-                    }
-                },
-                Open::Rows(rows, at) => match plain_rows(rows, at)? {
-                    Some(rows) if *are_structs => values::fields(&rows, fields)?,
-                    Some(rows) => values::rows(&rows, fields)?,
-                    None => {
-                        self.open = None;
-                        continue;
-                    }
-                },
-            };
-            let batch = RecordBatch::try_new(schema.clone(), arrays);
-            return batch.map(Some).map_err(|error| Error::damaged(error.to_string()));
+            if let Some((first, part)) = self.open.pop_front() {
+                if let Some(batch) = self.batch(first, &part)? {
+                    return Ok(Some(batch));
+                }
+            } else if let Some(segment) = self.segments.next() {
+                self.open(segment)?;
+            } else {
+                return Ok(None);
+            }
         }
+    }
+
+    /// Opens a segment, if it has wanted rows.
+    fn open(&mut self, number: usize) -> Result<()> {
+        let ArrowTable { segments, ends, rows: wanted, .. } = self.table;
+        let first = number.checked_sub(1).and_then(|before| ends.get(before)).copied();
+        let mut first = first.unwrap_or_default();
+        let (Some(segment), Some(&end)) = (segments.get(number), ends.get(number)) else {
+            return Ok(());
+        };
+        if first.max(wanted.start) >= end.min(wanted.end) {
+            return Ok(());
+        }
+        let Some(groups) = columns::groups(segment)? else {
+            let rows = Arc::new(segment.table("")?);
+            let blocks = blocks(first.max(wanted.start)..end.min(wanted.end));
+            let local = |block: &Range<u64>| block.start - first..block.end - first;
+            let parts = blocks.map(|block| (block.start, Part::Rows(rows.clone(), local(&block))));
+            self.open.extend(parts);
+            return Ok(());
+        };
+        for group in groups {
+            let rows = group.rows as u64;
+            self.open.push_back((first, Part::Group(segment, group)));
+            first = first.saturating_add(rows);
+        }
+        Ok(())
+    }
+
+    /// Reads the wanted rows of a part. `None` if there are none.
+    fn batch(&self, first: u64, part: &Part<'_, 'a, S>) -> Result<Option<RecordBatch>> {
+        let ArrowTable { fields, are_structs, schema, rows: wanted, .. } = self.table;
+        let count = match part {
+            Part::Group(_, group) => group.rows,
+            Part::Rows(_, rows) => usize::try_from(rows.end - rows.start).unwrap_or(usize::MAX),
+        };
+        let end = first.saturating_add(count as u64);
+        let inside = first.max(wanted.start)..end.min(wanted.end);
+        if inside.is_empty() {
+            return Ok(None);
+        }
+        let picked: Option<Vec<u64>> = match &self.filtered {
+            Some(filtered) => Some(filtered.row_numbers_in(inside)?),
+            None if inside == (first..end) => None,
+            None => Some(inside.collect()),
+        };
+        let picked = match picked {
+            Some(rows) if rows.is_empty() => return Ok(None),
+            Some(rows) if rows.len() == count => None,
+            rows => rows,
+        };
+        let mut arrays = match part {
+            Part::Group(segment, group) if *are_structs => Arrays(segment).fields(group, fields)?,
+            Part::Group(segment, group) => Arrays(segment).rows(group, fields)?,
+            Part::Rows(table, rows) => {
+                let rows = plain_rows(table, rows.clone())?;
+                if *are_structs {
+                    values::fields(&rows, fields)?
+                } else {
+                    values::rows(&rows, fields)?
+                }
+            }
+        };
+        let damaged = |error: ArrowError| Error::damaged(error.to_string());
+        let mut rows = count;
+        if let Some(picked) = picked {
+            rows = picked.len();
+            let indices: UInt64Array = picked.into_iter().map(|row| row - first).collect();
+            for array in &mut arrays {
+                *array = arrow_select::take::take(array, &indices, None).map_err(damaged)?;
+            }
+        }
+        // Without columns, only the options say how many rows there are.
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = RecordBatch::try_new_with_options(schema.clone(), arrays, &options);
+        batch.map(Some).map_err(damaged)
     }
 }
 

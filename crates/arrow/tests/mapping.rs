@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, Decimal128Type, Float32Type, Int32Type, TimestampMicrosecondType,
+    self, Date32Type, Decimal128Type, Float32Type, Int32Type, TimestampMicrosecondType,
 };
 use arrow_array::{Array, RecordBatch, RecordBatchReader};
 use arrow_schema::{DataType, Field, TimeUnit};
 use serde::Serialize;
+use tenarc::archive::col;
 use tenarc::value::RawValue;
 use tenarc::{Archive, OArchive, Tensor, Value};
 use tenarc_arrow::ArrowTable;
@@ -281,4 +282,108 @@ fn variants_that_take_too_much_memory_are_refused() {
     let table = ArrowTable::open(&archive, "t").unwrap();
     let error = table.reader().next().unwrap().unwrap_err().to_string();
     assert!(error.contains("values in Arrow"), "{error}");
+}
+
+#[derive(Clone, Serialize)]
+struct Numbered {
+    id: u32,
+    size: Option<u16>,
+}
+
+/// A table of three groups in two values, and one value that is not stored as columns.
+fn numbered() -> Archive<Vec<u8>> {
+    let row = |id: u32| Numbered { id, size: (id % 3 > 0).then_some((id % 1000) as u16) };
+    let rows: Vec<_> = (0..70_300).map(row).collect();
+    let mut out = OArchive::new(Vec::new()).unwrap();
+    out.save_as("t", &rows[..70_000]).unwrap();
+    // As an array of this length, which is a tuple for serde, rows are not stored as columns.
+    let plain: &[Numbered; 300] = rows[70_000..].try_into().unwrap();
+    out.save_as("t", &Plain(plain)).unwrap();
+    Archive::new(out.finish().unwrap()).unwrap()
+}
+
+struct Plain<'a>(&'a [Numbered; 300]);
+
+impl Serialize for Plain<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeTuple;
+        let mut tuple = serializer.serialize_tuple(300)?;
+        for row in self.0 {
+            tuple.serialize_element(row)?;
+        }
+        tuple.end()
+    }
+}
+
+fn ids(table: &ArrowTable<'_, Vec<u8>>) -> Vec<i64> {
+    let batches = table.reader().map(Result::unwrap);
+    let ids = batches.map(|batch| batch["id"].as_primitive::<types::Int64Type>().values().to_vec());
+    ids.flatten().collect()
+}
+
+#[test]
+fn a_range_of_rows_and_a_filter_choose_rows() {
+    let archive = numbered();
+    let open = || ArrowTable::open(&archive, "t").unwrap();
+    assert_eq!(open().groups().last(), Some(&70_300));
+    assert!(open().groups().len() > 2);
+    let (start, end) = (65_525u32, 70_290u32);
+    let large = col("size").gt(996).or(col("id").eq(70_288));
+    let is_large = |id: &i64| id % 3 > 0 && id % 1000 > 996 || *id == 70_288;
+    assert_eq!(ids(&open()), Vec::from_iter(0..70_300));
+    let range = open().with_rows(start.into()..end.into()).unwrap();
+    assert_eq!(range.rows(), u64::from(end - start));
+    let wanted = i64::from(start)..i64::from(end);
+    assert_eq!(ids(&range), Vec::from_iter(wanted.clone()));
+    let expected = Vec::from_iter((0..70_300).filter(is_large));
+    assert_eq!(ids(&open().with_filter(large.clone()).unwrap()), expected);
+    let found = range.with_filter(large.clone()).unwrap();
+    let expected = Vec::from_iter(wanted.filter(is_large));
+    assert_eq!(ids(&found), expected);
+    let both = found.with_filter(col("id").lt(70_288)).unwrap();
+    assert_eq!(ids(&both), &expected[..expected.len() - 1]);
+    // The condition is about a column that is not wanted, and no column is.
+    let counted = open().with_columns(&[]).unwrap().with_filter(large).unwrap();
+    let rows: usize = counted.reader().map(|batch| batch.unwrap().num_rows()).sum();
+    assert_eq!(rows, (0..70_300).filter(is_large).count());
+    let plain = open().with_filter(col("id").gt_eq(70_299)).unwrap();
+    let found = plain.segment_reader(1).next_batch().unwrap().unwrap();
+    assert_eq!(found.num_rows(), 1);
+    assert!(plain.segment_reader(0).next_batch().unwrap().is_none());
+
+    let error = open().with_rows(5..70_301).unwrap_err().to_string();
+    assert!(error.contains("5..70301") && error.contains("0..70300"), "{error}");
+    let error = open().with_filter(col("size").gt("x")).unwrap().reader().next().unwrap();
+    assert!(error.unwrap_err().to_string().contains("size"));
+}
+
+#[test]
+fn tables_of_several_files_are_read_with_the_types_of_all() {
+    #[derive(Serialize)]
+    enum Level {
+        Low,
+        High,
+    }
+    #[derive(Serialize)]
+    struct Row<N> {
+        level: Level,
+        size: N,
+    }
+    let first = archive(&[vec![Row { level: Level::High, size: 1u8 }]]);
+    let second = archive(&[vec![Row { level: Level::Low, size: Some(300u16) }]]);
+    let open = |archive| ArrowTable::open(archive, "t").unwrap();
+    let types = open(&first).types().clone().merged(open(&second).types());
+    let read = |archive| {
+        let table = open(archive).with_types(&types).unwrap();
+        table.reader().next_batch().unwrap().unwrap()
+    };
+    let (first, second) = (read(&first), read(&second));
+    assert_eq!(first.schema(), second.schema());
+    assert_eq!(second["size"].as_primitive::<types::UInt16Type>().values(), &[300]);
+    for (batch, name) in [(first, "High"), (second, "Low")] {
+        let levels = batch["level"].as_dictionary::<Int32Type>();
+        let names = levels.values().as_string::<i32>();
+        assert_eq!(names.value(levels.keys().value(0) as usize), name);
+        assert_eq!(names.len(), 2);
+    }
 }
