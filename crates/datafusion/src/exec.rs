@@ -1,0 +1,292 @@
+//! The plan that reads files.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{DataFusionError, Result, Statistics, internal_datafusion_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::Expr;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{
+    Boundedness, EmissionType, ReplaceChildrenOptions,
+};
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
+};
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
+};
+use tenarc::Error;
+use tokio::sync::mpsc::Sender;
+
+use crate::bridge;
+use crate::files::{self, Watched};
+use crate::table::{Inner, Part};
+
+/// The number of batches of a partition that are read before they are wanted.
+const AHEAD: usize = 2;
+
+/// Reads the rows of a [`TenarcTable`](crate::TenarcTable). Each partition reads groups of rows in a thread of its own.
+#[derive(Clone, Debug)]
+pub struct TenarcExec {
+    table: Arc<Inner>,
+    filters: Vec<Expr>,
+    limit: Option<usize>,
+    partitions: Arc<[Vec<Part>]>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl TenarcExec {
+    pub(crate) fn new(
+        table: Arc<Inner>,
+        projection: Option<Vec<usize>>,
+        filters: Vec<Expr>,
+        limit: Option<usize>,
+        partitions: Vec<Vec<Part>>,
+    ) -> Result<Self> {
+        let schema = match projection {
+            Some(columns) => Arc::new(table.schema.project(&columns)?),
+            None => table.schema.clone(),
+        };
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(schema),
+            Partitioning::UnknownPartitioning(partitions.len()),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        Ok(Self {
+            table,
+            filters,
+            limit,
+            partitions: partitions.into(),
+            properties: Arc::new(properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        })
+    }
+}
+
+impl DisplayAs for TenarcExec {
+    fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let files = &self.table.files;
+        let filters: Vec<_> = self.filters.iter().map(ToString::to_string).collect();
+        let (separator, start) = match format {
+            DisplayFormatType::TreeRender => ("\n", ""),
+            _ => (", ", "TenarcExec: "),
+        };
+        write!(f, "{start}files={}", files.len())?;
+        if let Some(first) = files.first() {
+            write!(f, "{separator}first={}", first.path.display())?;
+        }
+        if format != DisplayFormatType::TreeRender {
+            let schema = self.schema();
+            let names: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+            write!(f, ", projection=[{}]", names.join(", "))?;
+        }
+        if !filters.is_empty() {
+            write!(f, "{separator}filters=[{}]", filters.join(", "))?;
+        }
+        match self.limit {
+            Some(limit) => write!(f, "{separator}limit={limit}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl ExecutionPlan for TenarcExec {
+    fn name(&self) -> &'static str {
+        "TenarcExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        _children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        _children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let parts = self.partitions.get(partition).cloned().ok_or_else(|| {
+            internal_datafusion_err!(
+                "there is no partition {partition} of {}",
+                self.partitions.len()
+            )
+        })?;
+        let schema = self.schema();
+        let mut stream = RecordBatchReceiverStreamBuilder::new(schema.clone(), AHEAD);
+        let mut scan = Scan {
+            table: self.table.clone(),
+            filters: self.filters.clone(),
+            left: self.limit.unwrap_or(usize::MAX),
+            schema,
+            batch_size: context.session_config().batch_size().max(1),
+            bytes: MetricBuilder::new(&self.metrics).counter("bytes_scanned", partition),
+            metrics: BaselineMetrics::new(&self.metrics, partition),
+            output: stream.tx(),
+        };
+        stream.spawn_blocking(move || {
+            for part in parts {
+                let path = &scan.table.clone().files[part.0].path;
+                match scan.read(&part) {
+                    // Nobody reads the error.
+                    Err(_) if scan.output.is_closed() => return Ok(()),
+                    Err(Failure::Tenarc(error)) => {
+                        return Err(DataFusionError::External(Box::new(error.in_file(path))));
+                    }
+                    Err(Failure::Plan(error)) => return Err(error),
+                    Ok(()) => {}
+                }
+            }
+            Ok(())
+        });
+        Ok(stream.build())
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        _inputs: &[Arc<Statistics>],
+        args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        let mut statistics = Statistics::new_unknown(&self.schema());
+        let wanted = match args.partition() {
+            Some(number) => self.partitions.get(number..=number).unwrap_or_default(),
+            None => &self.partitions[..],
+        };
+        let limit = self.limit.map_or(u64::MAX, |limit| limit as u64);
+        let rows = wanted.iter().map(|parts| {
+            let rows = parts.iter().map(|(_, rows)| rows.end - rows.start);
+            rows.fold(0, u64::saturating_add).min(limit)
+        });
+        if let Ok(rows) = usize::try_from(rows.fold(0, u64::saturating_add)) {
+            let is_exact = self.filters.is_empty();
+            statistics.num_rows =
+                if is_exact { Precision::Exact(rows) } else { Precision::Inexact(rows) };
+        }
+        Ok(Arc::new(statistics))
+    }
+}
+
+/// What a partition reads.
+struct Scan {
+    table: Arc<Inner>,
+    filters: Vec<Expr>,
+    /// The most rows that are still wanted.
+    left: usize,
+    schema: SchemaRef,
+    batch_size: usize,
+    bytes: Count,
+    metrics: BaselineMetrics,
+    output: Sender<Result<RecordBatch>>,
+}
+
+enum Failure {
+    Tenarc(Error),
+    Plan(DataFusionError),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Tenarc(error)
+    }
+}
+
+impl<E: Into<DataFusionError>> From<Wrapped<E>> for Failure {
+    fn from(Wrapped(error): Wrapped<E>) -> Self {
+        Self::Plan(error.into())
+    }
+}
+
+struct Wrapped<E>(E);
+
+impl Scan {
+    /// Sends the rows of a part.
+    fn read(&mut self, (file, rows): &Part) -> Result<(), Failure> {
+        if self.left == 0 {
+            return Ok(());
+        }
+        let path: &Path = &self.table.files[*file].path;
+        let (bytes, output) = (self.bytes.clone(), self.output.clone());
+        let archive = Watched::open(path, move |read| {
+            bytes.add(read);
+            !output.is_closed()
+        })?;
+        let mut table = files::table(&archive, &self.table.name)?;
+        if self.table.types.clone().merged(table.types()) != self.table.types {
+            let what = "the columns have changed since the table was opened: open it again";
+            return Err(Error::data(what).into());
+        }
+        let own = bridge::schema(table.schema()).map_err(Wrapped)?;
+        for filter in &self.filters {
+            if let Some(condition) = self.table.columns(Some(&own)).condition(filter) {
+                table = table.with_filter(condition.filter)?;
+            }
+        }
+        let columns: Vec<_> =
+            self.schema.fields().iter().map(|field| field.name().as_str()).collect();
+        let table = table.with_types(&self.table.types)?.with_columns(&columns)?;
+        let table = table.with_rows(rows.clone())?;
+        let mut reader = table.reader();
+        while self.left > 0 {
+            let timer = self.metrics.elapsed_compute().timer();
+            let Some(batch) = reader.next_batch()? else { break };
+            let batch = bridge::batch(&batch, &self.schema).map_err(Wrapped)?;
+            timer.done();
+            if !self.send(&batch) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a batch, in pieces of the size that the session wants. Returns whether more rows are wanted.
+    fn send(&mut self, batch: &RecordBatch) -> bool {
+        let rows = batch.num_rows().min(self.left);
+        for start in (0..rows).step_by(self.batch_size) {
+            let piece = batch.slice(start, self.batch_size.min(rows - start));
+            self.left -= piece.num_rows();
+            self.metrics.record_output(piece.num_rows());
+            if self.output.blocking_send(Ok(piece)).is_err() {
+                return false;
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,285 @@
+//! [`TenarcTable`].
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::stats::Precision;
+use datafusion::common::{Result as PlanResult, Statistics};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+use tenarc::{Error, Result};
+use tenarc_arrow::Types;
+
+use crate::bridge;
+use crate::exec::TenarcExec;
+use crate::files::{self, Name, Watched};
+use crate::filter::{Columns, Kind};
+
+/// A table of one or more files, for `DataFusion`.
+///
+/// To open one, only the metadata of the files are read. A query reads the columns and rows that it needs, a group of at
+/// most 65,536 rows at a time.
+///
+/// The files are opened again by each query. A file that was appended to meanwhile has the rows that it had when the table
+/// was opened. If a file has other columns than it had, the query fails.
+#[derive(Clone, Debug)]
+pub struct TenarcTable(Arc<Inner>);
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub files: Vec<FileRows>,
+    pub name: Name,
+    pub schema: SchemaRef,
+    /// Of all files.
+    pub types: Types,
+    pub are_structs: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct FileRows {
+    pub path: PathBuf,
+    /// For each group, the number of the row after it.
+    pub groups: Vec<u64>,
+}
+
+/// Rows of a file, given by its number.
+pub(crate) type Part = (usize, Range<u64>);
+
+impl FileRows {
+    fn rows(&self) -> u64 {
+        self.groups.last().copied().unwrap_or_default()
+    }
+}
+
+impl TenarcTable {
+    /// Opens the table of a file, of all files `*.tenarc` in a directory, or of all files that match a pattern such as
+    /// `events-*.tenarc`. All values in the first file must have one name, or no name. It is that of the table.
+    ///
+    /// # Errors
+    /// If there is no such file, it cannot be read, it is damaged, or has several tables. If the files have other columns
+    /// than the first one.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::of(files::find(path.as_ref())?, Name::Any)
+    }
+
+    /// Like [`open`](Self::open), but opens the table of this name. The files can have other tables, too.
+    ///
+    /// # Errors
+    /// The same errors as [`open`](Self::open), and if a file has no table of this name.
+    pub fn open_named(path: impl AsRef<Path>, name: impl Into<String>) -> Result<Self> {
+        Self::of(files::find(path.as_ref())?, Name::Is(Some(name.into())))
+    }
+
+    /// The table of several files, in this order. Without a name, all values in the first file must have one name, or no
+    /// name.
+    ///
+    /// # Errors
+    /// The same errors as [`open`](Self::open). If there are no files.
+    pub fn of_files(
+        files: impl IntoIterator<Item = impl Into<PathBuf>>,
+        name: Option<&str>,
+    ) -> Result<Self> {
+        let name = name.map_or(Name::Any, |name| Name::Is(Some(name.to_owned())));
+        Self::of(files.into_iter().map(Into::into).collect(), name)
+    }
+
+    fn of(paths: Vec<PathBuf>, mut name: Name) -> Result<Self> {
+        let mut found: Option<Found> = None;
+        let mut files = Vec::new();
+        for path in paths {
+            let archive = Watched::open(&path, |_| true)?;
+            let read = || {
+                let table = files::table(&archive, &name)?;
+                let groups = table.groups().to_vec();
+                let named = Name::Is(table.name().map(str::to_owned));
+                let own = Found::of(table)?;
+                let all = match &found {
+                    None => own,
+                    Some(found) => {
+                        let types = found.types.clone().merged(&own.types);
+                        let all = Found::of(files::table(&archive, &named)?.with_types(&types)?)?;
+                        all.check(found, &own)?;
+                        all
+                    }
+                };
+                Ok((groups, named, all))
+            };
+            let (groups, named, all) = read().map_err(|error: Error| error.in_file(&path))?;
+            (name, found) = (named, Some(all));
+            files.push(FileRows { path, groups });
+        }
+        let Some(Found { schema, types, are_structs, .. }) = found else {
+            return Err(Error::data("expected the files of a table, found none"));
+        };
+        Ok(Self(Arc::new(Inner { files, name, schema, types, are_structs })))
+    }
+
+    /// The files, in the order in which they are read.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.0.files.iter().map(|file| file.path.as_path())
+    }
+
+    /// The number of rows.
+    pub fn rows(&self) -> u64 {
+        self.0.files.iter().map(FileRows::rows).fold(0, u64::saturating_add)
+    }
+}
+
+/// What the metadata of files say.
+struct Found {
+    schema: SchemaRef,
+    types: Types,
+    are_structs: bool,
+    /// The columns that are left out.
+    lost: Vec<(String, String)>,
+}
+
+impl Found {
+    fn of<S: tenarc::io::ReadAt>(table: tenarc_arrow::ArrowTable<'_, S>) -> Result<Self> {
+        let schema = bridge::schema(table.schema());
+        Ok(Self {
+            schema: schema.map_err(|error| Error::data(error.to_string()))?,
+            types: table.types().clone(),
+            are_structs: table.are_structs(),
+            lost: table.report().lost().to_vec(),
+        })
+    }
+
+    /// Checks that a file has the columns of the files before it. `self` is what all of them have together.
+    fn check(&self, before: &Self, own: &Self) -> Result<()> {
+        let names = |schema: &Schema| -> HashSet<String> {
+            schema.fields().iter().map(|field| field.name().clone()).collect()
+        };
+        let (expected, found) = (names(&before.schema), names(&own.schema));
+        let mut differing: Vec<_> = expected.symmetric_difference(&found).collect();
+        differing.sort_unstable();
+        if let Some(name) = differing.first() {
+            let what = match own.lost.iter().find(|(path, _)| path == *name) {
+                Some((_, why)) => format!("the column cannot be read: {why}"),
+                None if expected.contains(*name) => {
+                    "the column is missing, but the files before have it".to_owned()
+                }
+                None => "the column is not in the files before".to_owned(),
+            };
+            return Err(Error::data(what).in_field(name.as_str()));
+        }
+        for field in own.schema.fields() {
+            let name = field.name();
+            let before = before.schema.field_with_name(name).ok();
+            let all = self.schema.field_with_name(name).ok();
+            let kinds = [before, Some(field.as_ref()), all];
+            let kinds = kinds.map(|field| field.map(|field| Kind::of(field.data_type())));
+            let is_number = |kind: &Option<Option<Kind>>| {
+                matches!(kind, Some(Some(Kind::Integer | Kind::Float)))
+            };
+            let is_null = |field: Option<&datafusion::arrow::datatypes::Field>| {
+                field.is_some_and(|field| field.data_type().is_null())
+            };
+            let agree = kinds.iter().all(|kind| kind == &kinds[2]) || kinds.iter().all(is_number);
+            if all.is_none() || !agree && !is_null(before) && !is_null(Some(field)) {
+                let shown = |field: Option<&datafusion::arrow::datatypes::Field>| {
+                    field.map_or("nothing".to_owned(), |field| field.data_type().to_string())
+                };
+                let (expected, found) = (shown(before), shown(Some(field)));
+                let what = format!("expected {expected}, as in the files before, found {found}");
+                return Err(Error::data(what).in_field(name));
+            }
+        }
+        let is_new = |(path, _): &&(String, String)| {
+            !before.lost.iter().chain(&own.lost).any(|(other, _)| other == path)
+        };
+        match self.lost.iter().find(is_new) {
+            Some((path, why)) => {
+                let what = format!("the files before have values of another type: {why}");
+                Err(Error::data(what).in_field(path))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Inner {
+    /// Cuts the rows of all files into at most this many partitions of about equal size. A group is not cut.
+    fn partitions(&self, most: usize) -> Vec<Vec<Part>> {
+        let groups = self.files.iter().map(|file| file.groups.len()).sum::<usize>();
+        let count = most.clamp(1, groups.max(1));
+        let all: u64 = self.files.iter().map(FileRows::rows).sum();
+        let mut partitions = vec![Vec::<Part>::new(); count];
+        let mut before = 0u64;
+        for (number, file) in self.files.iter().enumerate() {
+            let mut start = 0;
+            for &end in &file.groups {
+                // By the middle of the group, so that each partition gets its share.
+                let middle = u128::from(before + start + (end - start) / 2);
+                let share = middle * count as u128 / u128::from(all.max(1));
+                let partition = usize::try_from(share).unwrap_or_default().min(count - 1);
+                match partitions[partition].last_mut() {
+                    Some((last, rows)) if *last == number => rows.end = end,
+                    _ => partitions[partition].push((number, start..end)),
+                }
+                start = end;
+            }
+            before += start;
+        }
+        partitions.retain(|parts| !parts.is_empty());
+        if partitions.is_empty() {
+            partitions.push(Vec::new());
+        }
+        partitions
+    }
+
+    pub fn columns<'s>(&'s self, file: Option<&'s Schema>) -> Columns<'s> {
+        Columns { schema: &self.schema, file }
+    }
+}
+
+#[async_trait]
+impl TableProvider for TenarcTable {
+    fn schema(&self) -> SchemaRef {
+        self.0.schema.clone()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> PlanResult<Arc<dyn ExecutionPlan>> {
+        let partitions = self.0.partitions(state.config().target_partitions());
+        let projection = projection.cloned();
+        let exec = TenarcExec::new(self.0.clone(), projection, filters.to_vec(), limit, partitions);
+        Ok(Arc::new(exec?))
+    }
+
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> PlanResult<Vec<TableProviderFilterPushDown>> {
+        let support = |filter: &&Expr| match self.0.columns(None).condition(filter) {
+            // A condition names columns, and rows that are no structs have none.
+            Some(condition) if self.0.are_structs && condition.is_exact => {
+                TableProviderFilterPushDown::Exact
+            }
+            Some(_) if self.0.are_structs => TableProviderFilterPushDown::Inexact,
+            _ => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(support).collect())
+    }
+
+    fn statistics(&self) -> Option<Statistics> {
+        let mut statistics = Statistics::new_unknown(&self.0.schema);
+        statistics.num_rows =
+            usize::try_from(self.rows()).map_or(Precision::Absent, Precision::Exact);
+        Some(statistics)
+    }
+}
