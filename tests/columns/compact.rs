@@ -148,7 +148,7 @@ fn events(ids: std::ops::Range<u32>) -> Vec<Event> {
     let event = |id: u32| Event {
         id,
         day: format!("2026-11-{:02}", 1 + id * 7 % 30),
-        score: (id % 5 != 0).then(|| f64::from(id * 37 % 101)),
+        score: (!id.is_multiple_of(5)).then(|| f64::from(id * 37 % 101)),
         image: Tensor(vec![id.to_le_bytes()[0]; 16]),
     };
     ids.map(event).collect()

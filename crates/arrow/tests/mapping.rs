@@ -292,7 +292,8 @@ struct Numbered {
 
 /// A table of three groups in two values, and one value that is not stored as columns.
 fn numbered() -> Archive<Vec<u8>> {
-    let row = |id: u32| Numbered { id, size: (id % 3 > 0).then_some((id % 1000) as u16) };
+    let row =
+        |id: u32| Numbered { id, size: (!id.is_multiple_of(3)).then_some((id % 1000) as u16) };
     let rows: Vec<_> = (0..70_300).map(row).collect();
     let mut out = OArchive::new(Vec::new()).unwrap();
     out.save_as("t", &rows[..70_000]).unwrap();
@@ -330,15 +331,15 @@ fn a_range_of_rows_and_a_filter_choose_rows() {
     let (start, end) = (65_525u32, 70_290u32);
     let large = col("size").gt(996).or(col("id").eq(70_288));
     let is_large = |id: &i64| id % 3 > 0 && id % 1000 > 996 || *id == 70_288;
-    assert_eq!(ids(&open()), Vec::from_iter(0..70_300));
+    assert_eq!(ids(&open()), (0..70_300).collect::<Vec<_>>());
     let range = open().with_rows(start.into()..end.into()).unwrap();
     assert_eq!(range.rows(), u64::from(end - start));
     let wanted = i64::from(start)..i64::from(end);
-    assert_eq!(ids(&range), Vec::from_iter(wanted.clone()));
-    let expected = Vec::from_iter((0..70_300).filter(is_large));
+    assert_eq!(ids(&range), wanted.clone().collect::<Vec<_>>());
+    let expected = (0..70_300).filter(is_large).collect::<Vec<_>>();
     assert_eq!(ids(&open().with_filter(large.clone()).unwrap()), expected);
     let found = range.with_filter(large.clone()).unwrap();
-    let expected = Vec::from_iter(wanted.filter(is_large));
+    let expected = wanted.filter(is_large).collect::<Vec<_>>();
     assert_eq!(ids(&found), expected);
     let both = found.with_filter(col("id").lt(70_288)).unwrap();
     assert_eq!(ids(&both), &expected[..expected.len() - 1]);
@@ -383,7 +384,7 @@ fn tables_of_several_files_are_read_with_the_types_of_all() {
     for (batch, name) in [(first, "High"), (second, "Low")] {
         let levels = batch["level"].as_dictionary::<Int32Type>();
         let names = levels.values().as_string::<i32>();
-        assert_eq!(names.value(levels.keys().value(0) as usize), name);
+        assert_eq!(names.value(usize::try_from(levels.keys().value(0)).unwrap()), name);
         assert_eq!(names.len(), 2);
     }
 }
