@@ -84,10 +84,11 @@ pub fn merges(rows: &[Value], styles: &[Style]) {
     let archive = Archive::new(built.end().bytes).unwrap();
     let new = compacted(&archive, &Compaction::new());
     assert_eq!(shown(&new, "t"), shown(&archive, "t"));
-    assert_eq!(segments(&new), 1);
+    // Values without rows are copied.
+    assert_eq!(segments(&new), if rows.is_empty() { segments(&archive) } else { 1 });
     // What was merged is merged again to the same bytes.
     let again = compacted(&new, &Compaction::new().named("t"));
-    assert!(again.source() == new.source());
+    assert!(rows.is_empty() || again.source() == new.source());
 }
 
 /// Merges rows that are saved in two parts and in one, and compares them with all rows that are saved at once.

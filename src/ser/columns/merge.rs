@@ -137,7 +137,7 @@ impl ColumnBuilder {
             (_, None, ColumnKind::Dict(dict)) => self.fits(&dict.column, dict.distinct(rows)),
             (Self::Typed(typed), Some(of), _) => {
                 typed.of == of.name
-                    && (!of.name.is_ordered() || typed.order == order(kind, rows))
+                    && (!of.name.is_ordered() || typed.order == order(kind))
                     && typed.node.fits_as(of.inside.as_deref(), kind, rows)
             }
             (Self::Typed(_), None, _) | (_, Some(_), _) => false,
@@ -203,7 +203,7 @@ impl ColumnBuilder {
             return present.node.add_as(of, kind, rows);
         }
         if self.is_new() {
-            *self = Self::like(of, kind, rows.end);
+            *self = Self::like(of, kind);
         }
         match (self, kind) {
             (node, ColumnKind::Dict(dict)) if of.is_none() => {
@@ -280,18 +280,15 @@ impl ColumnBuilder {
         Ok(())
     }
 
-    /// A column without rows that takes those of another one, which has at least so many rows.
-    fn like(of: Option<&NamedType>, kind: &ColumnKind<'_>, rows: usize) -> Self {
+    /// A column without rows that takes those of another one.
+    fn like(of: Option<&NamedType>, kind: &ColumnKind<'_>) -> Self {
         if let Some(NamedType { name, .. }) = of {
-            let order = if name.is_ordered() { order(kind, rows) } else { None };
+            let order = if name.is_ordered() { order(kind) } else { None };
             let typed = TypedBuilder { of: name.clone(), order, node: Self::Empty };
             return Self::Typed(Box::new(typed));
         }
         match kind {
-            ColumnKind::Dict(dict) => {
-                let rows = dict.distinct(rows);
-                Self::like(dict.column.of.as_deref(), &dict.column.kind, rows)
-            }
+            ColumnKind::Dict(dict) => Self::like(dict.column.of.as_deref(), &dict.column.kind),
             ColumnKind::Unit => Self::Unit(0),
             ColumnKind::Bools(_) => Self::Bools(Bytes::default()),
             ColumnKind::Numbers(numbers) => match Kind::of(&numbers.kind.dtype()) {
@@ -333,11 +330,11 @@ impl ColumnBuilder {
 }
 
 /// The names of a category, in the order of their dict.
-fn order(kind: &ColumnKind<'_>, rows: usize) -> Option<Vec<String>> {
+fn order(kind: &ColumnKind<'_>) -> Option<Vec<String>> {
     let ColumnKind::Dict(dict) = kind else { return None };
     let ColumnKind::Texts(cuts, texts) = &dict.column.kind else { return None };
     let mut start = 0;
-    let names = (0..dict.distinct(rows)).map(|row| {
+    let names = (0..dict.count()).map(|row| {
         let end = start + cuts.lengths().get(row);
         let name = texts.as_str().get(start..end).unwrap_or_default();
         start = end;

@@ -22,6 +22,10 @@ impl Codes<'_> {
         }
     }
 
+    pub fn len(&self) -> usize {
+        self.data.len() / if self.is_wide { 2 } else { 1 }
+    }
+
     /// The greatest code of these rows, or 0.
     pub fn greatest(&self, rows: Range<usize>) -> usize {
         let bytes = self.data.as_slice();

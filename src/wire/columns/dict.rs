@@ -48,6 +48,11 @@ impl<'de> DictColumn<'de> {
         if rows == 0 { 0 } else { self.codes.greatest(0..rows) + 1 }
     }
 
+    /// The number of rows of the column up to the last one that a row is.
+    pub fn count(&self) -> usize {
+        self.distinct(self.codes.len())
+    }
+
     /// The row of the column that a row is.
     #[inline]
     pub fn inner(&self, row: usize) -> usize {
