@@ -66,8 +66,9 @@ pub enum Slot {
     Type(TypeName),
     /// For the serializer: the newtype contains the bytes of one encoded item.
     Raw,
-    /// For the serializer: the newtype is one encoded item in pieces. The item has up to `levels` levels of nesting.
-    Stored { levels: usize },
+    /// For the serializer: the newtype is one encoded item in pieces. The item has up to `levels` levels of nesting. If it
+    /// is the whole value of a segment with statistics of columns, it comes with these.
+    Stored { levels: usize, statistics: Option<Box<[u8]>> },
     /// For the content of the newtype: it must write one encoded item in pieces, as a sequence. Each piece is a byte
     /// string, or a newtype that stands for a whole item inside. Such a newtype has the name of a tensor, numbers,
     /// bytes or text, and comes with [`Slot::Outgoing`].

@@ -20,7 +20,7 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
     /// Decodes the whole value without a type, and keeps nothing of it: all texts, all rows of columns, the bytes of bool
     /// tensors, and all compressed tensors. A value that passes can be loaded as a [`Value`](crate::Value), if the
     /// memory suffices. Only what is decompressed or decoded is read; see
-    /// [`Archive::verify_decoded`](crate::Archive::verify_decoded).
+    /// [`Archive::verify_decoded`](crate::Archive::verify_decoded). The statistics of columns are compared with the rows.
     ///
     /// # Errors
     /// The first part that cannot be decoded.
@@ -73,6 +73,7 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
                 _ => {}
             }
         }
+        self.check_statistics()?;
         whole.into_iter().try_for_each(|number| {
             let are_bools = bools.contains(&number);
             let checked = self.read_buffer(number, |block| {

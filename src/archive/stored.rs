@@ -34,7 +34,7 @@ use crate::wire::{head, tag};
 /// same length ([`Segment::chunk_len`]), the compressed bytes are copied. This needs no codec, and they are never in
 /// memory as a whole. Otherwise the content is compressed again with the same codec, at its default level.
 ///
-/// Sequences that are stored as columns stay columns. Serde formats other than tenarc see the [`Value`] that the item
+/// Sequences that are stored as columns stay columns, and a whole value keeps its statistics. Serde formats other than tenarc see the [`Value`] that the item
 /// stands for.
 pub struct Stored<'a, S: ?Sized> {
     segment: Segment<'a, S>,
@@ -172,7 +172,10 @@ impl Reference {
 
 impl<S: ReadAt + ?Sized> Serialize for Stored<'_, S> {
     fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
-        handoff::offer(Slot::Stored { levels: self.levels }, || {
+        let is_whole = self.range == (0..self.segment.header().metadata.len());
+        let statistics = self.segment.header().ext.statistics().filter(|_| is_whole);
+        let slot = Slot::Stored { levels: self.levels, statistics: statistics.map(Into::into) };
+        handoff::offer(slot, || {
             serializer.serialize_newtype_struct(name::STORED, &StoredContent(self))
         })
     }

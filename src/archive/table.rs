@@ -6,6 +6,7 @@
 
 mod compact;
 mod filter;
+mod statistics;
 mod take;
 #[cfg(test)]
 mod tests;

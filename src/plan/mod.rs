@@ -24,9 +24,11 @@ use crate::io::chunks::Hashes;
 use crate::options::{ColumnChoice, Limits};
 use crate::path::list;
 use crate::path::tracker::PathTracker;
+use crate::segment::ext::Ext;
 use crate::segment::format::Check;
 use crate::segment::header::HeaderContent;
 use crate::segment::options::{Compression, SaveOptions};
+use crate::wire::statistics::StatisticsBuilder;
 use crate::wire::strict::strict;
 use crate::wire::tensor::ItemPayload;
 use crate::wire::writer::ToWrite;
@@ -53,6 +55,8 @@ pub struct Plan {
     columns: ColumnChoice,
     /// The paths of the sequences that are not written as columns, because their tensors would not be listed.
     rows: HashSet<String>,
+    /// The extensions of the header.
+    ext: Ext,
 }
 
 /// The number of times that the first pass may start again because a sequence changed its type after part of it went
@@ -87,6 +91,7 @@ impl Plan {
                 choice: Choice::new(options, &mixed, no_sequences, &mut asking),
                 rows: PlainSequences::new(&rows),
                 tensors_in_columns: false,
+                statistics: options.statistics.then(StatisticsBuilder::default),
                 lengths: Vec::new(),
                 keeping: keeps.then(|| Keeping::new(options.chunk_len())),
                 current: None,
@@ -96,7 +101,7 @@ impl Plan {
             };
             let (written, has_unknown_lengths, result) = walk(value, None, columns, &mut first);
             let SizingPass { lengths, mixed: new, restart, known, current, .. } = first;
-            let SizingPass { tensors_in_columns, keeping, .. } = first;
+            let SizingPass { tensors_in_columns, keeping, statistics, .. } = first;
             mixed.extend(new);
             answers = asking.given;
             if restart {
@@ -124,6 +129,10 @@ impl Plan {
             if current.is_some() {
                 return Err(unfinished());
             }
+            let ext = match statistics {
+                Some(statistics) => options.ext.with_statistics(statistics)?,
+                None => options.ext.clone(),
+            };
             let targets = known.map(|known| known.targets);
             let Keeping { taken: buffers, again, .. } = keeping.unwrap_or_default();
             return Ok(Self {
@@ -138,6 +147,7 @@ impl Plan {
                 answers,
                 columns,
                 rows,
+                ext,
             });
         }
     }
@@ -207,7 +217,7 @@ impl Plan {
             chunk_len: options.chunk_len(),
             lengths: &self.lengths,
             packed: &self.compressed.buffers,
-            ext: &options.ext,
+            ext: &self.ext,
             metadata: &self.metadata,
         }
     }

@@ -15,11 +15,14 @@ use crate::options::Limits;
 use crate::segment::buffers::chunk_memory;
 use crate::segment::packed::{Packed, PackedBuffers};
 use crate::wire::buffer_sink::{BufferSink, Wanted};
+use crate::wire::statistics::StatisticsBuilder;
 
 pub struct SizingPass<'a> {
     pub choice: Choice<'a>,
     pub rows: PlainSequences<'a>,
     pub tensors_in_columns: bool,
+    /// `None` if the options ask for none.
+    pub statistics: Option<StatisticsBuilder>,
     pub lengths: Vec<u64>,
     /// `None` if payloads that are compressed already are decompressed.
     pub keeping: Option<Keeping>,
@@ -119,6 +122,10 @@ impl BufferSink for SizingPass<'_> {
 
     fn columns_with_tensors(&mut self) {
         self.tensors_in_columns = true;
+    }
+
+    fn statistics(&mut self) -> Option<&mut StatisticsBuilder> {
+        self.statistics.as_mut()
     }
 
     fn mixed(&mut self, sequence: usize) {

@@ -8,12 +8,15 @@ use crate::io::input::Input;
 use crate::options::Limits;
 use crate::wire::head;
 use crate::wire::reader::Reader;
+use crate::wire::statistics::StatisticsBuilder;
 
 /// The maximum length of the extensions of a record in bytes.
 const MAX: usize = 65_536;
 
 /// The key of the notes in a header.
 const NOTES: u64 = 0;
+/// The key of the statistics of columns.
+const STATISTICS: u64 = 2;
 
 /// The extensions of a record: a map with unsigned keys. Held as it is encoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +62,21 @@ impl Ext {
             )));
         }
         Ok(Self(bytes.into()))
+    }
+
+    /// These extensions, which have at most notes, and the statistics of columns, if there is room for any.
+    ///
+    /// # Errors
+    /// If there is not enough memory.
+    pub fn with_statistics(&self, statistics: StatisticsBuilder) -> Result<Self> {
+        let room = MAX.saturating_sub(self.0.len() + 1);
+        let Some(statistics) = statistics.encoded(room)? else { return Ok(self.clone()) };
+        let mut items = ItemEncoder::with_capacity(self.0.len() + statistics.len());
+        items.head(head::MAP, self.entries().count() as u64 + 1)?;
+        // The map of at most one entry has a head of one byte.
+        items.raw(self.0.get(1..).unwrap_or_default())?;
+        items.head(head::UNSIGNED, STATISTICS)?.raw(&statistics)?;
+        Ok(Self(items.into_bytes().into()))
     }
 
     /// Reads extensions from the start of `bytes`.
@@ -159,8 +177,16 @@ impl Ext {
 
     /// The notes of a header.
     pub fn notes(&self) -> BTreeMap<String, String> {
-        let notes = self.entries().find(|(_, key, _)| *key == Some(NOTES));
-        notes.and_then(|(_, _, value)| notes_in(value).ok()).unwrap_or_default()
+        self.value(NOTES).and_then(|notes| notes_in(notes).ok()).unwrap_or_default()
+    }
+
+    /// The statistics of columns in a header, as they are encoded.
+    pub fn statistics(&self) -> Option<&[u8]> {
+        self.value(STATISTICS)
+    }
+
+    fn value(&self, wanted: u64) -> Option<&[u8]> {
+        self.entries().find(|(_, key, _)| *key == Some(wanted)).map(|(_, _, value)| value)
     }
 }
 

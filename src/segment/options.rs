@@ -83,6 +83,7 @@ pub struct SaveOptions {
     chunk_len: std::result::Result<ChunkLen, u64>,
     pub(crate) dedup: bool,
     pub(crate) columns: Option<bool>,
+    pub(crate) statistics: bool,
     pub(crate) sync: SyncLevel,
     /// `None` if the caller has not chosen. Then tensors that are compressed already stay compressed.
     compression: Option<Compression>,
@@ -103,6 +104,7 @@ impl Default for SaveOptions {
             chunk_len: Ok(ChunkLen::default()),
             dedup: false,
             columns: None,
+            statistics: true,
             sync: SyncLevel::Full,
             compression: None,
             compressing: None,
@@ -122,6 +124,7 @@ impl fmt::Debug for SaveOptions {
             .field("chunk_len", &self.chunk_len.map(ChunkLen::get))
             .field("dedup", &self.dedup)
             .field("columns", &self.columns)
+            .field("statistics", &self.statistics)
             .field("sync", &self.sync)
             .field("compression", &self.compression)
             .finish_non_exhaustive()
@@ -251,6 +254,19 @@ impl SaveOptions {
     #[must_use]
     pub fn with_columns(mut self, on: bool) -> Self {
         self.columns = Some(on);
+        self
+    }
+
+    /// Whether the least and the greatest value of each column are stored with each group of rows; on by default.
+    /// [`Table::filter`](crate::archive::Table::filter) then does not read groups in which no row can meet the
+    /// condition.
+    ///
+    /// Only sequences that are the whole value, are stored as columns and have at least 1,024 rows get statistics. They
+    /// take some dozens of bytes for each column and group, and at most 64 KiB. They are not part of the value, and do
+    /// not change its [digest](crate::archive::Segment::digest).
+    #[must_use]
+    pub fn with_statistics(mut self, on: bool) -> Self {
+        self.statistics = on;
         self
     }
 

@@ -94,8 +94,9 @@ impl Writer<'_> {
                 }
                 self.put_slice(item)
             })),
-            (name::STORED, Slot::Stored { levels }) => {
+            (name::STORED, Slot::Stored { levels, statistics }) => {
                 self.room(levels)?;
+                self.copy_statistics(statistics);
                 handoff::offer(Slot::Pieces, || value.serialize(Pieces(self)))
             }
             (name::BYTES | name::TEXT, Slot::Outgoing(meta, len)) => {
@@ -114,6 +115,17 @@ impl Writer<'_> {
                 self.blocks(len, value)
             }
             _ => value.serialize(self),
+        }
+    }
+
+    /// If the encoded item that follows is the whole value, takes over the statistics of its columns.
+    #[cold]
+    fn copy_statistics(&mut self, encoded: Option<Box<[u8]>>) {
+        if let Some(encoded) = encoded
+            && self.position() == 0
+            && let Some(statistics) = self.apart().and_then(BufferSink::statistics)
+        {
+            statistics.copy(encoded);
         }
     }
 

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::io::compressed::Precompressed;
 use crate::io::sink::{Memory, Overflow, Stage};
 use crate::meta::TensorMeta;
+use crate::wire::statistics::StatisticsBuilder;
 
 /// The destination of an encoded value.
 pub trait Target: Overflow {
@@ -56,6 +57,11 @@ pub trait BufferSink {
 
     /// Reports that columns contain something that may hold tensors.
     fn columns_with_tensors(&mut self);
+
+    /// What collects the statistics of the columns that are the whole value, if these are wanted.
+    fn statistics(&mut self) -> Option<&mut StatisticsBuilder> {
+        None
+    }
 
     /// Reports that the elements of this sequence have different types, so that it must be written
     /// as a plain array.

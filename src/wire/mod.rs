@@ -9,6 +9,7 @@ pub mod items;
 pub mod number;
 pub mod payload;
 pub mod reader;
+pub mod statistics;
 pub mod strict;
 pub mod strings;
 pub mod tag;

@@ -119,9 +119,11 @@ fn a_filter_reads_its_columns_and_groups_with_rows_that_meet_it() {
         weights: [f32; 16],
     }
     const ROWS: u32 = 200_000;
+    // Groups with statistics are not read at all: see the next test.
     let row = |n: u32| Row { day: n / 1000, score: (n % 100) as u16, weights: [n as f32; 16] };
     let rows: Vec<_> = (0..ROWS).map(row).collect();
-    let mut out = OArchive::new(Vec::new()).unwrap();
+    let options = SaveOptions::default().with_statistics(false);
+    let mut out = OArchive::with_options(Vec::new(), options).unwrap();
     out.save_as("rows", &rows).unwrap();
     let archive = opened(out.finish().unwrap());
     let table = archive.table("rows").unwrap();
@@ -147,4 +149,46 @@ fn a_filter_reads_its_columns_and_groups_with_rows_that_meet_it() {
     // Whole chunks of 1 MiB, whose checksums are verified.
     let rest = read() - days - scores;
     assert!((1..=2 << 20).contains(&rest), "{rest}");
+}
+
+#[test]
+fn a_filter_reads_only_groups_that_may_have_rows_that_meet_it() {
+    #[derive(Serialize)]
+    struct Row {
+        id: u32,
+        day: String,
+        odd: Option<u8>,
+        even: [f32; 2],
+    }
+    const ROWS: u32 = 300_000;
+    const GROUP: u64 = 1 << 16;
+    let odd = |n: u32| (n >= 100_000).then_some((n % 100) as u8);
+    let day = |n: u32| format!("2026-11-{:02}", n / 10_000);
+    let rows: Vec<_> =
+        (0..ROWS).map(|n| Row { id: n, day: day(n), odd: odd(n), even: [0.5; 2] }).collect();
+    let mut out = OArchive::new(Vec::new()).unwrap();
+    out.save_as("rows", &rows).unwrap();
+    let archive = opened(out.finish().unwrap());
+    let table = archive.table("rows").unwrap();
+    table.columns().unwrap();
+    let read = || archive.source().log.totals().1;
+    let few = 20_000;
+    for (filter, rows, bytes) in [
+        (col("id").lt(10), 10, 4 * GROUP),
+        (col("id").eq(1_000_000), 0, 0),
+        (!col("id").lt(ROWS), 0, 0),
+        (col("id").gt_eq(ROWS - 10).or(col("id").eq(-1)), 10, 4 * (u64::from(ROWS) - 4 * GROUP)),
+        // Both columns of a group are read, and none of the other groups.
+        (col("id").gt(70_000).and(col("day").starts_with("2026-11-07")), 9_999, 5 * GROUP),
+        (col("odd").is_not_null().and(col("id").lt(80_000)), 0, 5 * GROUP),
+        (col("odd").is_null().and(col("id").gt(200_000)), 0, 0),
+        (col("odd").gt(99), 0, 0),
+        // A column without statistics can be compared with null.
+        (col("even").is_null().and(col("id").lt(0)), 0, 0),
+    ] {
+        read();
+        assert_eq!(table.filter(filter.clone()).count().unwrap(), rows, "{filter:?}");
+        let found = read();
+        assert!((bytes..=bytes + few).contains(&found), "{filter:?}: {found} of {bytes}");
+    }
 }

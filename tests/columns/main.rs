@@ -22,6 +22,7 @@ mod order;
 mod paths;
 mod rows;
 mod same_as_rows;
+mod statistics;
 mod tables;
 mod tensors;
 mod typed;

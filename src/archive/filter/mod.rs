@@ -1,14 +1,16 @@
 //! Conditions that rows of a table meet or do not meet.
 
+mod known;
 mod mask;
 mod test;
 
 use std::ops::Not;
 
-use self::mask::Asked;
-use self::test::{Comparison, Test};
+pub(super) use self::mask::Asked;
+pub(super) use self::test::{Comparison, Test};
 use crate::error::Result;
 use crate::value::Value;
+use crate::wire::statistics::Statistic;
 
 /// The column at a path, in a condition: see [`Table::filter`](super::Table::filter).
 ///
@@ -166,6 +168,35 @@ impl Filter {
                 for filter in rest {
                     filter.add_paths(paths);
                 }
+            }
+        }
+    }
+
+    /// Whether any row of a group may meet the condition. `known` returns what is known about the column at a path.
+    /// `None` if it is not known that all columns can be compared as the condition asks: to read them can be an error.
+    pub(super) fn may_be_met<'k>(
+        &self,
+        known: &dyn Fn(&str) -> Option<&'k Statistic>,
+    ) -> Option<bool> {
+        self.may_be(false, known)
+    }
+
+    /// Like [`may_be_met`](Self::may_be_met), but can ask for the opposite, as [`asked`](Self::asked) does.
+    fn may_be<'k>(
+        &self,
+        is_opposite: bool,
+        known: &dyn Fn(&str) -> Option<&'k Statistic>,
+    ) -> Option<bool> {
+        match &self.0 {
+            Condition::Column { path, test } => Asked { test, is_opposite }.may_be_met(known(path)),
+            Condition::Not(filter) => filter.may_be(!is_opposite, known),
+            Condition::Several { all, first, rest } => {
+                let mut may_be = first.may_be(is_opposite, known)?;
+                for filter in rest {
+                    let other = filter.may_be(is_opposite, known)?;
+                    may_be = if *all == is_opposite { may_be || other } else { may_be && other };
+                }
+                Some(may_be)
             }
         }
     }

@@ -25,7 +25,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    fn holds<T: PartialOrd>(self, one: &T, other: &T) -> bool {
+    pub fn holds<T: PartialOrd>(self, one: &T, other: &T) -> bool {
         match self {
             Self::Less => one < other,
             Self::LessOrEqual => one <= other,

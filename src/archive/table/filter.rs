@@ -46,8 +46,10 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
 
 /// The rows of a table that meet a condition: [`Table::filter`].
 ///
-/// Each method reads the columns that the condition names, group by group, and verifies their checksums. Of the other
-/// columns, it reads only what it is asked for, and only in groups with rows that meet the condition.
+/// Each method reads the columns that the condition names, group by group, and verifies their checksums. Groups in which
+/// no row can meet the condition are passed over, if the statistics in the header say so
+/// ([`SaveOptions::with_statistics`](crate::archive::SaveOptions::with_statistics)). Of the other columns, it reads only
+/// what it is asked for, and only in groups with rows that meet the condition.
 #[derive(Debug)]
 pub struct Filtered<'t, 'a, S: ?Sized> {
     table: &'t Table<'a, S>,
@@ -175,8 +177,17 @@ impl<S: ReadAt + ?Sized> Filtered<'_, '_, S> {
         for part in parts.take_while(|part| part.first < wanted.end) {
             let part = part.part()?;
             budget.start(0);
+            // Those of another form are ignored.
+            let statistics = part.statistics().ok().flatten();
+            let may_have_rows = |block: &Block<'_, S>| {
+                let Some(statistics) = &statistics else { return true };
+                self.filter.may_be_met(&|path| {
+                    let (_, names) = columns.iter().find(|(other, _)| *other == path)?;
+                    statistics.of_group(block.group, names)
+                }) != Some(false)
+            };
             part.read(budget, |buffers| {
-                let blocks = Block::of_part(part).into_iter();
+                let blocks = Block::of_part(part).into_iter().filter(may_have_rows);
                 for block in blocks.filter_map(|block| block.with_rows_in(&wanted)) {
                     let held = buffers.left().held();
                     let mask = self.mask(&block, columns, buffers)?;
@@ -227,6 +238,8 @@ pub(super) type UseBlock<'f, 's, S> =
 /// Rows of a table that are tested together: those of a group, or some of a value that is not stored as columns.
 pub(super) struct Block<'s, S: ?Sized> {
     part: &'s TablePart<'s, S>,
+    /// The number of the group, if the rows are stored as columns.
+    pub(super) group: usize,
     /// Counted through the part.
     rows: Range<u64>,
     /// Where the group starts in the item of the sequence, if the rows are stored as columns.
@@ -235,17 +248,23 @@ pub(super) struct Block<'s, S: ?Sized> {
 
 impl<'s, S: ReadAt + ?Sized> Block<'s, S> {
     /// The blocks of a part of a table.
-    fn of_part(part: &'s TablePart<'s, S>) -> Vec<Self> {
+    pub(super) fn of_part(part: &'s TablePart<'s, S>) -> Vec<Self> {
         match &part.stored {
             SequenceStorage::Items(_) => {
                 let starts = (0..part.rows).step_by(BLOCK);
                 let rows = |start: u64| start..start.saturating_add(BLOCK as u64).min(part.rows);
-                starts.map(|start| Self { part, rows: rows(start), at: 0 }).collect()
+                starts.map(|start| Self { part, group: 0, rows: rows(start), at: 0 }).collect()
             }
             SequenceStorage::Columns { groups } => {
-                let filled = groups.iter().filter(|group| group.rows > 0);
+                let filled = (0..).zip(groups).filter(|(_, group)| group.rows > 0);
                 let rows = |group: &GroupSpan| group.end - group.rows as u64..group.end;
-                filled.map(|group| Self { part, rows: rows(group), at: group.at }).collect()
+                let block = |(number, group): (usize, &GroupSpan)| Self {
+                    part,
+                    group: number,
+                    rows: rows(group),
+                    at: group.at,
+                };
+                filled.map(block).collect()
             }
         }
     }
@@ -267,7 +286,7 @@ impl<'s, S: ReadAt + ?Sized> Block<'s, S> {
     }
 
     /// Adds a column of all rows, or of those that are picked, which ascend.
-    fn column(
+    pub(super) fn column(
         &self,
         names: &[String],
         picked: Option<&[usize]>,

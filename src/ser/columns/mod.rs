@@ -13,6 +13,7 @@ mod fill;
 mod merge;
 mod narrow;
 mod place;
+mod statistics;
 
 use serde::Serialize;
 
@@ -92,6 +93,8 @@ pub struct Columns {
     check_at: usize,
     /// The number of elements that was announced.
     total: Option<usize>,
+    /// Whether this is the whole value of a segment.
+    is_table: bool,
     head: GroupHead,
     /// The length of the output before this group, while a column is collected in it.
     placed: Option<usize>,
@@ -117,6 +120,7 @@ impl Columns {
             written: 0,
             check_at: 1,
             total,
+            is_table: false,
             head: GroupHead::Unwritten,
             placed: None,
         }
@@ -125,9 +129,10 @@ impl Columns {
     /// Adds the first element. `None` if it is so large that the sequence should be written as rows.
     pub fn first(mut self, writer: &mut Writer<'_>, value: &dyn Put) -> Result<Option<Self>> {
         let result = self.node.put_any(value, At { level: 0, options: &self.options });
+        self.is_table = is_table(writer);
         let may_be_short = self.options.columns == ColumnChoice::Listed
             && self.total.is_none_or(|total| total < FEW_ROWS)
-            && !is_table(writer);
+            && !self.is_table;
         if self.node.has_tensor(|len| may_be_short || len > SMALL_TENSOR) {
             return Ok(None);
         }
@@ -233,6 +238,11 @@ impl Columns {
             && let Some(apart) = writer.apart()
         {
             apart.columns_with_tensors();
+        }
+        if self.is_table
+            && let Some(statistics) = writer.apart().and_then(BufferSink::statistics)
+        {
+            statistics.add_group(self.rows, statistics::of_group(&self.node, self.rows));
         }
         if self.placed.is_some() && self.node.is_largest_a_dict() {
             self.unplace(writer)?;
