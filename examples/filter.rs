@@ -1,15 +1,20 @@
-//! Measures filters over a table of 1,000,000 rows and 13 columns, of which 1 % are found by two columns.
+//! Measures filters over a table of 1,000,000 rows and 13 columns, of which 1 % are found by two columns, or by the column
+//! in whose order the rows are. Measures also what the statistics of groups of rows cost.
 //! `benches/python/filter.py` measures the Python package, and pyarrow on Parquet, with the same values.
 //!
 //! `cargo run --release --example filter`
 
+use std::path::Path;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use tenarc::archive::{Compression, Filter, SaveOptions, Table, col};
+use tenarc::io::SyncLevel;
 use tenarc::{Archive, OArchive};
 
 const ROWS: u64 = 1_000_000;
+/// The time of the first row, in milliseconds.
+const START: i64 = 1_790_000_000_000;
 
 #[derive(Serialize, Deserialize)]
 struct Event {
@@ -50,7 +55,7 @@ fn event(id: u64) -> Event {
     let share = |column| (random(id, column) >> 11) as f64 / (1u64 << 53) as f64;
     Event {
         id,
-        time: 1_790_000_000_000 + id.cast_signed() * 350,
+        time: START + id.cast_signed() * 350,
         score: share(1) * 100.0,
         day: format!("2026-11-{:02}", 1 + random(id, 2) % 2),
         kind: match random(id, 3) % 3 {
@@ -73,11 +78,15 @@ fn event(id: u64) -> Event {
 fn time<T>(run: impl Fn() -> tenarc::Result<T>) -> tenarc::Result<f64> {
     let mut least = f64::INFINITY;
     for _ in 0..9 {
-        let start = Instant::now();
-        run()?;
-        least = least.min(start.elapsed().as_secs_f64() * 1e3);
+        least = least.min(time_once(&run)?);
     }
     Ok(least)
+}
+
+fn time_once<T>(run: impl Fn() -> tenarc::Result<T>) -> tenarc::Result<f64> {
+    let start = Instant::now();
+    run()?;
+    Ok(start.elapsed().as_secs_f64() * 1e3)
 }
 
 fn measure(name: &str, table: &Table<'_, impl tenarc::io::ReadAt>) -> tenarc::Result<()> {
@@ -96,6 +105,38 @@ fn measure(name: &str, table: &Table<'_, impl tenarc::io::ReadAt>) -> tenarc::Re
     Ok(())
 }
 
+/// Rows that are near each other, found with statistics of groups of rows and without.
+fn measure_statistics(dir: &Path, events: &[Event]) -> tenarc::Result<()> {
+    let save = |file: &str, on: bool| {
+        let options = SaveOptions::default().with_statistics(on).with_sync(SyncLevel::Off);
+        let mut out = OArchive::create(dir.join(file), options)?;
+        out.save_as("events", events)?;
+        out.finish()
+    };
+    let (mut with, mut without) = (f64::INFINITY, f64::INFINITY);
+    // Side by side, so that other programs slow both down.
+    for _ in 0..9 {
+        with = with.min(time_once(|| save("with", true))?);
+        without = without.min(time_once(|| save("without", false))?);
+    }
+    let len = |file| std::fs::metadata(dir.join(file)).map_or(0, |file| file.len());
+    println!("saving {with:.1} ms, without statistics {without:.1} ms");
+    println!("{} bytes, without statistics {}", len("with"), len("without"));
+    for file in ["with", "without"] {
+        let archive = Archive::open(dir.join(file))?;
+        let table = archive.table("events")?;
+        let found = table.filter(col("time").gt_eq(START + 350 * 990_000));
+        println!(
+            "{file} statistics: {} rows at the end; count {:.2} ms, one column {:.2} ms, rows {:.1} ms",
+            found.count()?,
+            time(|| found.count())?,
+            time(|| found.column::<Vec<u64>>("id"))?,
+            time(|| found.rows::<Event>())?,
+        );
+    }
+    Ok(())
+}
+
 fn main() -> tenarc::Result<()> {
     let dir = tempfile::tempdir()?;
     let events: Vec<Event> = (0..ROWS).map(event).collect();
@@ -107,5 +148,5 @@ fn main() -> tenarc::Result<()> {
         out.finish()?;
         measure(name, &Archive::open(&path)?.table("events")?)?;
     }
-    Ok(())
+    measure_statistics(dir.path(), &events)
 }

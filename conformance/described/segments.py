@@ -247,6 +247,21 @@ def extensions(files: Files) -> None:
     notes = {0: map_of((text("aa"), text("x")), (text("b"), text("y")), (text("é"), text("z")))}
     files.archive("ext-notes-bytes", one("a", integer(7), value=7, ext=notes), "Notes whose keys ascend as bytes.", "notes")
 
+    rows = columns(2, fields(id=typed("u8", 7, 9), tag=column("text", typed("u8", 2, 1), text("abc"))))
+    value = [v_map(id=7, tag="ab"), v_map(id=9, tag="c")]
+
+    def statistic(name: str, least: bytes, greatest: bytes) -> bytes:
+        return array(array(text(name)), array(array(integer(0), integer(0), least, greatest)))
+
+    def statistics(name: str, statistics: bytes, about: str) -> None:
+        files.archive(f"ext-statistics{name}", one("a", rows, value=value, rows=2, ext={2: statistics}), about, "statistics")
+
+    id_, tag_ = statistic("id", integer(7), integer(9)), statistic("tag", text("ab"), text("c"))
+    statistics("", array(integer(1), array(id_, tag_)), "Statistics of columns.")
+    statistics("-step", array(integer(0), array(id_, tag_)), "Statistics of 0 groups each are ignored.")
+    statistics("-spans", array(integer(1), array(array(array(text("id")), array()))), "A column without statistics of its group: they are ignored.")
+    statistics("-text", text("none"), "Statistics that are a text are ignored.")
+
     broken("order", map_of((integer(4), NULL), (integer(2), NULL)), "Keys that do not ascend.")
     broken("twice", map_of((integer(2), NULL), (integer(2), NULL)), "A key that is there twice.")
     broken("key-text", map_of((text("a"), NULL)), "A key that is a text.")

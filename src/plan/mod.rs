@@ -28,7 +28,6 @@ use crate::segment::ext::Ext;
 use crate::segment::format::Check;
 use crate::segment::header::HeaderContent;
 use crate::segment::options::{Compression, SaveOptions};
-use crate::wire::statistics::StatisticsBuilder;
 use crate::wire::strict::strict;
 use crate::wire::tensor::ItemPayload;
 use crate::wire::writer::ToWrite;
@@ -91,7 +90,7 @@ impl Plan {
                 choice: Choice::new(options, &mixed, no_sequences, &mut asking),
                 rows: PlainSequences::new(&rows),
                 tensors_in_columns: false,
-                statistics: options.statistics.then(StatisticsBuilder::default),
+                statistics: options.statistics(),
                 lengths: Vec::new(),
                 keeping: keeps.then(|| Keeping::new(options.chunk_len())),
                 current: None,

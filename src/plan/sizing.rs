@@ -21,7 +21,7 @@ pub struct SizingPass<'a> {
     pub choice: Choice<'a>,
     pub rows: PlainSequences<'a>,
     pub tensors_in_columns: bool,
-    /// `None` if the options ask for none.
+    /// `None` if there must be none.
     pub statistics: Option<StatisticsBuilder>,
     pub lengths: Vec<u64>,
     /// `None` if payloads that are compressed already are decompressed.

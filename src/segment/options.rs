@@ -14,6 +14,7 @@ use crate::io::chunks::ChunkLen;
 use crate::io::parallel;
 use crate::options::ColumnChoice;
 use crate::tensor::TensorInfo;
+use crate::wire::statistics::StatisticsBuilder;
 
 /// The user's function for [`SaveOptions::with_out_of_band`].
 type Chooser = Arc<dyn Fn(&TensorInfo) -> bool + Send + Sync>;
@@ -83,7 +84,8 @@ pub struct SaveOptions {
     chunk_len: std::result::Result<ChunkLen, u64>,
     pub(crate) dedup: bool,
     pub(crate) columns: Option<bool>,
-    pub(crate) statistics: bool,
+    /// `None` if the caller has not chosen. Then a value that is copied keeps those that it has.
+    statistics: Option<bool>,
     pub(crate) sync: SyncLevel,
     /// `None` if the caller has not chosen. Then tensors that are compressed already stay compressed.
     compression: Option<Compression>,
@@ -104,7 +106,7 @@ impl Default for SaveOptions {
             chunk_len: Ok(ChunkLen::default()),
             dedup: false,
             columns: None,
-            statistics: true,
+            statistics: None,
             sync: SyncLevel::Full,
             compression: None,
             compressing: None,
@@ -257,16 +259,35 @@ impl SaveOptions {
         self
     }
 
-    /// Whether the least and the greatest value of each column are stored with each group of rows; on by default.
+    /// Whether the least and the greatest value of each column are stored with each group of rows; off by default.
     /// [`Table::filter`](crate::archive::Table::filter) then does not read groups in which no row can meet the
     /// condition.
     ///
+    /// Use it for logs and other tables whose rows are in an order: a filter for an hour then reads the groups of this hour.
+    /// To find the values takes about a tenth of the time in which a table is encoded, more if it has many texts.
+    ///
     /// Only sequences that are the whole value, are stored as columns and have at least 1,024 rows get statistics. They
     /// take some dozens of bytes for each column and group, and at most 64 KiB. They are not part of the value, and do
-    /// not change its [digest](crate::archive::Segment::digest).
+    /// not change its [digest](crate::archive::Segment::digest). A whole value that is saved again as it is
+    /// [stored](crate::archive::Segment::stored) keeps those that it has, unless this is `false`.
+    ///
+    /// ```
+    /// use tenarc::archive::{SaveOptions, col};
+    /// use tenarc::{Archive, OArchive};
+    ///
+    /// # #[derive(serde::Serialize)]
+    /// # struct Event { time: u64, size: f32 }
+    /// let events: Vec<Event> = (0..200_000).map(|time| Event { time, size: 0.5 }).collect();
+    /// let mut out = OArchive::with_options(Vec::new(), SaveOptions::default().with_statistics(true))?;
+    /// out.save_as("events", &events)?;
+    /// let archive = Archive::new(out.finish()?)?;
+    /// // Reads the last of four groups.
+    /// assert_eq!(archive.table("events")?.filter(col("time").gt_eq(199_000)).count()?, 1000);
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
     #[must_use]
     pub fn with_statistics(mut self, on: bool) -> Self {
-        self.statistics = on;
+        self.statistics = Some(on);
         self
     }
 
@@ -375,6 +396,12 @@ impl SaveOptions {
     /// The level set by [`with_sync`](Self::with_sync).
     pub fn sync(&self) -> SyncLevel {
         self.sync
+    }
+
+    /// What collects the statistics of columns. `None` if there must be none.
+    pub(crate) fn statistics(&self) -> Option<StatisticsBuilder> {
+        let are_computed = self.statistics == Some(true);
+        (self.statistics != Some(false)).then(|| StatisticsBuilder::new(are_computed))
     }
 
     pub(crate) fn columns(&self) -> ColumnChoice {

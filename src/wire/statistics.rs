@@ -313,6 +313,8 @@ fn unlike(what: &str, initial: u8) -> Error {
 /// Collects the statistics of a sequence while it is written.
 #[derive(Debug)]
 pub struct StatisticsBuilder {
+    /// If not, statistics are only copied.
+    pub are_computed: bool,
     statistics: Statistics,
     rows: u64,
     groups: usize,
@@ -320,14 +322,12 @@ pub struct StatisticsBuilder {
     copied: Option<Box<[u8]>>,
 }
 
-impl Default for StatisticsBuilder {
-    fn default() -> Self {
-        let statistics = Statistics { step: 1, columns: ByPath::new() };
-        Self { statistics, rows: 0, groups: 0, copied: None }
-    }
-}
-
 impl StatisticsBuilder {
+    pub fn new(are_computed: bool) -> Self {
+        let statistics = Statistics { step: 1, columns: ByPath::new() };
+        Self { are_computed, statistics, rows: 0, groups: 0, copied: None }
+    }
+
     /// Adds what is known about the next group.
     pub fn add_group(&mut self, rows: usize, mut found: ByPath<Statistic>) {
         let Statistics { step, columns } = &mut self.statistics;

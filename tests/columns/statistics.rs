@@ -6,7 +6,9 @@ use serde_bytes::ByteBuf;
 use tenarc::archive::{Filter, SaveOptions, col};
 use tenarc::error::Category;
 use tenarc::{Archive, OArchive, Value};
-use tenarc_test_support::builder::{Seg, archive};
+use tenarc_test_support::builder::{Seg, archive, array, bytes, map, tag, text};
+
+use crate::build::{kind, one, u8s};
 
 #[derive(Serialize, Debug, Clone)]
 struct Row {
@@ -248,7 +250,7 @@ fn conditions() -> impl Strategy<Value = Filter> {
     })
 }
 
-fn saved(segments: &[Vec<Row>], options: &SaveOptions) -> Vec<u8> {
+fn saved<T: Serialize>(segments: &[Vec<T>], options: &SaveOptions) -> Vec<u8> {
     let mut out = OArchive::with_options(Vec::new(), options.clone()).unwrap();
     for rows in segments {
         out.save_as("rows", rows).unwrap();
@@ -264,18 +266,18 @@ fn found(archive: &Archive<&[u8]>, filter: &Filter) -> Result<Vec<u64>, (String,
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 20 }))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 12 }))]
 
     #[test]
     fn filters_find_the_same_rows_as_without_statistics(
         segments in prop::collection::vec(segments(), 1..3),
         // Long notes leave little room for statistics, which then cover several groups, or not all columns.
         note in prop::sample::select(vec![0usize, 62_000, 64_500, 65_200]),
-        conditions in prop::collection::vec(conditions(), 60),
+        conditions in prop::collection::vec(conditions(), 40),
     ) {
         let options = SaveOptions::default().with_note("n", "x".repeat(note));
         let without = saved(&segments, &options.clone().with_statistics(false));
-        let with = saved(&segments, &options);
+        let with = saved(&segments, &options.with_statistics(true));
         prop_assert!(with.len() > without.len());
         let [with, without] = [&with[..], &without].map(|bytes| Archive::new(bytes).unwrap());
         with.verify_decoded().unwrap();
@@ -328,9 +330,11 @@ fn small(id: u16) -> Small {
 }
 
 fn inline(rows: &[Small]) -> (Value, Vec<u8>) {
-    let mut out =
-        OArchive::with_options(Vec::new(), SaveOptions::default().with_inline_below(usize::MAX))
-            .unwrap();
+    let mut out = OArchive::with_options(
+        Vec::new(),
+        SaveOptions::default().with_statistics(true).with_inline_below(usize::MAX),
+    )
+    .unwrap();
     out.save(rows).unwrap();
     let (statistics, metadata) = extension(&out.finish().unwrap());
     (statistics.unwrap(), metadata)
@@ -358,7 +362,31 @@ fn what_is_written_is_what_the_specification_says() {
     assert!(has(&|out| save(out, 1024), true));
     assert!(!has(&|out| save(out, 1023), true));
     assert!(!has(&|out| save(out, 1024), false));
+    assert_eq!(
+        saved(&[rows_of(1200)], &SaveOptions::default()),
+        saved(&[rows_of(1200)], &SaveOptions::default().with_statistics(false))
+    );
     assert!(!has(&|out| assert!(out.save(&("rows", rows_of(1024))).is_ok()), true));
+}
+
+#[test]
+fn a_copy_of_a_whole_value_keeps_its_statistics() {
+    let options = SaveOptions::default().with_statistics(true);
+    let mut out = OArchive::with_options(Vec::new(), options.clone()).unwrap();
+    out.save(&rows_of(1200)).unwrap();
+    let bytes = out.finish().unwrap();
+    let archive = Archive::new(&bytes[..]).unwrap();
+    let segment = archive.only().unwrap();
+    let whole = segment.stored(0..segment.metadata().unwrap().len()).unwrap();
+    let copied = |options: SaveOptions, inside: bool| {
+        let mut out = OArchive::with_options(Vec::new(), options).unwrap();
+        if inside { out.save(&("rows", &whole)) } else { out.save(&whole) }.unwrap();
+        extension(&out.finish().unwrap()).0
+    };
+    assert_eq!(copied(SaveOptions::default(), false), extension(&bytes).0);
+    assert_eq!(copied(options.clone(), false), extension(&bytes).0);
+    assert_eq!(copied(options.with_statistics(false), false), None);
+    assert_eq!(copied(SaveOptions::default(), true), None);
 }
 
 fn rows_of(count: usize) -> Vec<Small> {
@@ -428,4 +456,115 @@ fn wrong_statistics_are_found() {
         }
     }
     assert!(number > 20, "{number}");
+}
+
+/// The example of `SPEC.md`, section 5.13.
+#[test]
+fn the_example_of_the_specification() {
+    let f32s = |value: f32| tag(85, &bytes(&value.to_le_bytes()));
+    let names = array(&[text("A"), text("B")]);
+    let rows = one(
+        2,
+        map(&[
+            ("score", kind("option", &[bytes(&[1]), f32s(1.5)])),
+            ("note", kind("present", &[bytes(&[2]), u8s(&[5])])),
+            ("tags", kind("list", &[u8s(&[1, 2]), u8s(&[1, 2, 3])])),
+            ("kind", kind("enum", &[u8s(&[0, 1]), names, array(&[vec![0xf6], u8s(&[7])])])),
+        ]),
+    );
+    let spec = include_str!("../../SPEC.md");
+    let example = spec.split("82 01 84                          step 1").nth(1).unwrap();
+    let example = format!("82 01 84\n{}", example.split_once('\n').unwrap().1);
+    let hex: Vec<_> = example
+        .split("\n\n")
+        .next()
+        .unwrap()
+        .lines()
+        .map(|line| line.trim().split("  ").next().unwrap())
+        .collect();
+    let digits = hex.concat().replace(' ', "");
+    let encoded: Vec<u8> = (0..digits.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap())
+        .collect();
+    let statistics: Value = tenarc::from_slice(&encoded).unwrap();
+    let bytes = with_statistics(&rows, &statistics);
+    let archive = Archive::new(&bytes[..]).unwrap();
+    archive.verify_decoded().unwrap();
+    let table = archive.only().unwrap();
+    let table = table.table("").unwrap();
+    assert_eq!(table.filter(col("score").gt(1)).row_numbers().unwrap(), [0]);
+    assert_eq!(table.filter(col("kind.B").gt(7)).count().unwrap(), 0);
+    // What the statistics say is believed, also if it is wrong.
+    let mut wrong = statistics.clone();
+    wrong[1][3][1][0][3] = Value::from(1.25);
+    wrong[1][3][1][0][2] = Value::from(1.25);
+    let bytes = with_statistics(&rows, &wrong);
+    let archive = Archive::new(&bytes[..]).unwrap();
+    let table = archive.only().unwrap();
+    assert_eq!(table.table("").unwrap().filter(col("score").gt(1.4)).count().unwrap(), 0);
+    let error = archive.verify_decoded().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the statistics are wrong: no value is above 1.25, but there is 1.5_2 at `0.score` (byte 12)"
+    );
+    // Integers are compared with integers.
+    wrong[1][3][1][0][2] = Value::from(1);
+    wrong[1][3][1][0][3] = Value::from(2);
+    let bytes = with_statistics(&rows, &wrong);
+    let error = Archive::new(&bytes[..]).unwrap().verify_decoded().unwrap_err();
+    assert!(error.to_string().contains("the values are not of the kind of 1"), "{error}");
+}
+
+/// Statistics of another form are ignored, and a check finds them.
+#[test]
+fn statistics_of_another_form_are_ignored() {
+    let (right, metadata) = inline(&rows_of(1200));
+    let column = right[1][1].clone();
+    let with_column = |column: Value| Value::from(vec![Value::from(1), vec![column].into()]);
+    let with_statistic = |statistic: Vec<Value>| {
+        let mut column = column.clone();
+        column[1][0] = statistic.into();
+        with_column(column)
+    };
+    let numbers = |all: [i64; 4]| all.map(Value::from).to_vec();
+    let mut two = right.clone();
+    two[0] = Value::from(0);
+    let mut path = column.clone();
+    path[0][0] = Value::from(1);
+    let mut spans = column.clone();
+    spans[1] = vec![Value::Null; 2].into();
+    for wrong in [
+        Value::Null,
+        Value::from("text"),
+        Value::from(vec![Value::from(1)]),
+        two,
+        with_column(path),
+        with_column(spans),
+        Value::from(vec![Value::from(1), vec![column.clone(), column.clone()].into()]),
+        with_statistic(numbers([1201, 0, 7, 8])),
+        with_statistic(numbers([0, 0, 8, 7])),
+        with_statistic(vec![0.into(), 0.into(), "a".into(), 7.into()]),
+        with_statistic(vec![0.into(), 0.into(), f64::NAN.into(), Value::Null]),
+        with_statistic(vec![0.into(), 0.into(), "a".repeat(17).into(), Value::Null]),
+        with_statistic(vec![0.into(), 0.into(), vec![Value::from(7)].into(), Value::Null]),
+        with_statistic(vec![0.into(), 0.into(), 7.into()]),
+    ] {
+        let bytes = with_statistics(&metadata, &wrong);
+        let archive = Archive::new(&bytes[..]).unwrap();
+        archive.verify().unwrap();
+        let segment = archive.only().unwrap();
+        let found = segment.table("").unwrap().filter(col("id").lt(8)).count().unwrap();
+        assert_eq!(found, 1, "{wrong}");
+        let error = archive.verify_decoded().unwrap_err();
+        assert_eq!(error.category(), Category::Damaged, "{error}");
+        assert!(
+            error.to_string().contains("the statistics are wrong: expected")
+                || error.to_string().contains("is there twice"),
+            "{error}"
+        );
+    }
+    // They mean nothing beside a value that is not stored as columns.
+    let bytes = with_statistics(&[0x81, 0x07], &right);
+    Archive::new(&bytes[..]).unwrap().verify_decoded().unwrap();
 }

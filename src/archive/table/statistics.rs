@@ -61,8 +61,7 @@ impl<S: ReadAt + ?Sized> TablePart<'_, S> {
 
     /// Compares what is said about a column with the rows in these blocks.
     fn check_span(&self, blocks: &[Block<'_, S>], path: &[String], said: &Statistic) -> Result<()> {
-        let in_column =
-            |error: Error| path.iter().rev().fold(error, |error, name| error.in_field(name));
+        let in_column = |error: Error| path.iter().rev().fold(error, Error::in_field);
         let (mut nulls, mut nans) = (0, 0);
         for block in blocks {
             // Nothing of the block before is kept.
@@ -109,7 +108,8 @@ fn compare(
         [(Comparison::Less, &said.least, "below"), (Comparison::Greater, &said.greatest, "above")]
     {
         let Some(bound) = bound else { continue };
-        if !has_kind_of(column, bound) {
+        let has_kind = has_kind_of(column, rows, bound, allowance);
+        if !has_kind.map_err(|error| (0, error))? {
             let what = format!("the values are not of the kind of {}", value_of(bound));
             return Err((0, wrong(&what)));
         }
@@ -135,18 +135,41 @@ fn compare(
 
 /// Whether integers are compared with integers, and floats with floats: readers rely on it. For other kinds, the comparison
 /// shows it.
-fn has_kind_of(column: &Column<'_>, bound: &Bound) -> bool {
-    match &column.kind {
-        ColumnKind::Optional(optional) => has_kind_of(&optional.column, bound),
-        ColumnKind::Dict(dict) => has_kind_of(&dict.column, bound),
-        ColumnKind::Numbers(numbers) => match bound {
-            Bound::Integer(_) => !numbers.kind.is_float(),
-            Bound::Float(_) => numbers.kind.is_float(),
-            _ => true,
-        },
-        ColumnKind::Items(_) => false,
-        _ => true,
+fn has_kind_of(
+    column: &mut Column<'_>,
+    rows: usize,
+    bound: &Bound,
+    allowance: &Budget,
+) -> Result<bool> {
+    let is_float = match bound {
+        Bound::Integer(_) => false,
+        Bound::Float(_) => true,
+        _ => return Ok(true),
+    };
+    let mut innermost = &*column;
+    loop {
+        innermost = match &innermost.kind {
+            ColumnKind::Optional(optional) => &optional.column,
+            ColumnKind::Dict(dict) => &dict.column,
+            ColumnKind::Numbers(numbers) => return Ok(numbers.kind.is_float() == is_float),
+            // Each item has its own kind.
+            ColumnKind::Items(_) => break,
+            _ => return Ok(true),
+        }
     }
+    for row in 0..rows {
+        let held = allowance.held();
+        let is_other = match value::read_row(column, row, allowance)? {
+            Value::Integer(_) => is_float,
+            Value::F32(_) | Value::F64(_) => !is_float,
+            _ => false,
+        };
+        allowance.release(held);
+        if is_other {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn value_of(bound: &Bound) -> Value {

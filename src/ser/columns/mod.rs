@@ -241,6 +241,7 @@ impl Columns {
         }
         if self.is_table
             && let Some(statistics) = writer.apart().and_then(BufferSink::statistics)
+            && statistics.are_computed
         {
             statistics.add_group(self.rows, statistics::of_group(&self.node, self.rows));
         }

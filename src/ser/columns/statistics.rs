@@ -178,24 +178,43 @@ impl Start {
     }
 }
 
+#[allow(clippy::cast_possible_truncation)] // The upper half is wanted.
+fn first_half(start: Start) -> u64 {
+    (start.bytes >> 64) as u64
+}
+
 fn of_strings(strings: &StringsBuilder) -> Summary {
     let mut pieces = strings.bytes.pieces();
     let mut rest: &[u8] = &[];
-    let mut range: Option<(Start, Start)> = None;
-    for len in strings.lengths.iter() {
-        let len = len as usize;
-        while rest.is_empty() && len > 0 {
-            let Some(next) = pieces.next() else { return (0, None, None) };
-            rest = next;
+    // No string is above the first of these or below the second one.
+    let mut least = Start { bytes: u128::MAX, len: usize::MAX };
+    let mut greatest = Start { bytes: 0, len: 0 };
+    for lengths in strings.lengths.0.pieces() {
+        for &len in lengths.as_chunks().0 {
+            let len = u32::from_le_bytes(len) as usize;
+            while rest.is_empty() && len > 0 {
+                let Some(next) = pieces.next() else { return (0, None, None) };
+                rest = next;
+            }
+            let string = rest;
+            rest = rest.get(len..).unwrap_or_default();
+            // The first bytes of most strings show that they are between the bounds.
+            let first = u64::from_be_bytes(*string.first_chunk().unwrap_or(&[0; 8]));
+            if len >= 8 && first_half(least) < first && first < first_half(greatest) {
+                continue;
+            }
+            let start = Start::of(string, len);
+            if start < least {
+                least = start;
+            }
+            if start > greatest {
+                greatest = start;
+            }
         }
-        let start = Start::of(rest, len);
-        rest = rest.get(len..).unwrap_or_default();
-        range = Some(match range {
-            Some((least, greatest)) => (least.min(start), greatest.max(start)),
-            None => (start, start),
-        });
     }
-    let Some((least, greatest)) = range else { return (0, None, None) };
+    if strings.lengths.rows() == 0 {
+        return (0, None, None);
+    }
     let is_text = strings.is_text;
     let least = least.bound(|start| Bound::below(start, is_text));
     (0, Some(least), greatest.bound(|start| Bound::above(start, is_text)))
@@ -203,8 +222,8 @@ fn of_strings(strings: &StringsBuilder) -> Summary {
 
 /// The names of the variants that occur.
 fn of_names(columns: &EnumBuilder) -> Summary {
-    let named = columns.variants.iter().zip(columns.counts());
-    let names = named.filter(|(_, count)| *count > 0).map(|(variant, _)| variant.name.as_bytes());
+    let counted = columns.variants.iter().zip(columns.counts());
+    let names = counted.filter(|(_, count)| *count > 0).map(|(variant, _)| variant.name.as_bytes());
     let least = names.clone().min().map(|name| Bound::below(name, true));
     (0, least, names.max().and_then(|name| Bound::above(name, true)))
 }
