@@ -39,6 +39,7 @@ export function examples() {
     typedColumn: find('da54434f4c8201'),
     compressedLength: find('84647a737464'),
     compressedChunk: find('0101000000'),
+    statistics: find('820184'),
     archive,
     /** The metadata of the parts, and the buffer. */
     parts: Uint8Array.from([...metadata, ...archive.subarray(96, 104)]),

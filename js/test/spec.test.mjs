@@ -68,6 +68,18 @@ test('an archive (5.9) and its digests (5.12)', async () => {
   assert.deepEqual(await verify(all.archive), { state: 'whole', segments: 1 });
 });
 
+test('statistics of columns (5.13)', () => {
+  assert.deepEqual(decode(all.statistics), [
+    1,
+    [
+      [['kind'], [[0, 0, 'A', 'B']]],
+      [['kind', 'B'], [[1, 0, 7, 7]]],
+      [['note'], [[1, 0, 5, 5]]],
+      [['score'], [[1, 0, 1.5, 1.5]]],
+    ],
+  ]);
+});
+
 test('a compressed chunk (5.13)', () => {
   const decoder = chunkDecoder('zstd', [2, 0], {});
   assert.deepEqual(new Uint16Array(decoder(all.compressedChunk, 32).buffer), new Uint16Array(16).fill(7));

@@ -264,7 +264,7 @@ impl SaveOptions {
     /// condition.
     ///
     /// Use it for logs and other tables whose rows are in an order: a filter for an hour then reads the groups of this hour.
-    /// To find the values takes about a tenth of the time in which a table is encoded, more if it has many texts.
+    /// Saving takes some percent longer, most of it for texts.
     ///
     /// Only sequences that are the whole value, are stored as columns and have at least 1,024 rows get statistics. They
     /// take some dozens of bytes for each column and group, and at most 64 KiB. They are not part of the value, and do

@@ -81,6 +81,7 @@ impl Bound {
         None
     }
 
+    #[allow(clippy::float_cmp)] // Only a width that keeps the value is right.
     fn write(&self, to: &mut Sink<Memory>) -> Result<()> {
         match self {
             Self::Bool(value) => to.put([items::bool(*value)]),

@@ -174,17 +174,17 @@ fn rows(theme: usize) -> impl Strategy<Value = Row> {
         large: numbers.1 as u64,
         single: numbers.2 as f32,
         double: numbers.3,
-        is_new: numbers.4 && theme % 3 > 0,
+        is_new: numbers.4 && !theme.is_multiple_of(3),
         text: others.0,
         word: others.1,
         bytes: ByteBuf::from(others.2),
-        score: others.3.map(|score| score as f32).filter(|_| theme % 4 > 0),
+        score: others.3.map(|score| score as f32).filter(|_| !theme.is_multiple_of(4)),
         twice: others.4,
         note: more.0.filter(|_| theme % 5 > 1),
         color: more.1,
         kind: more.2,
         inner: more.3,
-        parent: more.4.filter(|_| theme % 3 > 0),
+        parent: more.4.filter(|_| !theme.is_multiple_of(3)),
         place: [1, 2],
         breaks: breaks(0),
     })
@@ -217,7 +217,7 @@ fn values() -> impl Strategy<Value = Value> {
         4 => prop::sample::select(FLOATS.to_vec()).prop_map(Value::from),
         1 => any::<bool>().prop_map(Value::from),
         6 => prop::sample::select(texts.clone()).prop_map(Value::from),
-        2 => prop::sample::select(texts).prop_map(|text| Value::Bytes(text.into_bytes().into())),
+        2 => prop::sample::select(texts).prop_map(|text| Value::Bytes(text.into_bytes())),
     ]
 }
 
@@ -303,8 +303,7 @@ fn extension(bytes: &[u8]) -> (Option<Value>, Vec<u8>) {
 
 /// An archive with this value, whose buffers are in the metadata, and these statistics.
 fn with_statistics(metadata: &[u8], statistics: &Value) -> Vec<u8> {
-    let ext =
-        tenarc::to_vec(&Value::Map(vec![(Value::from(2), statistics.clone())].into())).unwrap();
+    let ext = tenarc::to_vec(&Value::Map(vec![(Value::from(2), statistics.clone())])).unwrap();
     archive(&Seg { ext, ..Seg::new(metadata.to_vec(), &[]) })
 }
 
@@ -324,8 +323,8 @@ fn small(id: u16) -> Small {
         price: if id % 9 == 1 { f64::NAN } else { f64::from(id) / 2.0 - 3.0 },
         text: format!("text {}", id % 300),
         is_new: id < 1000,
-        score: (id % 3 == 0).then_some((id % 50) as i8 - 10),
-        color: if id % 2 == 0 { Color::Red } else { Color::Green },
+        score: id.is_multiple_of(3).then_some((id % 50) as i8 - 10),
+        color: if id.is_multiple_of(2) { Color::Red } else { Color::Green },
     }
 }
 
@@ -506,14 +505,17 @@ fn the_example_of_the_specification() {
     let error = archive.verify_decoded().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the statistics are wrong: no value is above 1.25, but there is 1.5_2 at `0.score` (byte 12)"
+        "the statistics are wrong: no value is above the number 1.25, but there is the number 1.5 at `0.score` (byte 12)"
     );
     // Integers are compared with integers.
     wrong[1][3][1][0][2] = Value::from(1);
     wrong[1][3][1][0][3] = Value::from(2);
     let bytes = with_statistics(&rows, &wrong);
     let error = Archive::new(&bytes[..]).unwrap().verify_decoded().unwrap_err();
-    assert!(error.to_string().contains("the values are not of the kind of 1"), "{error}");
+    assert!(
+        error.to_string().contains("the values are not of the kind of the number 1"),
+        "{error}"
+    );
 }
 
 /// Statistics of another form are ignored, and a check finds them.

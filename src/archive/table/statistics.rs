@@ -108,17 +108,17 @@ fn compare(
         [(Comparison::Less, &said.least, "below"), (Comparison::Greater, &said.greatest, "above")]
     {
         let Some(bound) = bound else { continue };
+        let test = Test::Compare(comparison, value_of(bound));
+        let shown = test.describe();
         let has_kind = has_kind_of(column, rows, bound, allowance);
         if !has_kind.map_err(|error| (0, error))? {
-            let what = format!("the values are not of the kind of {}", value_of(bound));
-            return Err((0, wrong(&what)));
+            return Err((0, wrong(&format!("the values are not of the kind of {shown}"))));
         }
-        let bound = value_of(bound);
-        let shown = bound.to_string();
-        let outside = meeting(column, &Test::Compare(comparison, bound), false);
+        let outside = meeting(column, &test, false);
         let outside = outside.map_err(|error| (0, wrong(&error.message())))?;
         if let Some(row) = outside.iter().position(|is_outside| *is_outside) {
             let found = value::read_row(column, row, allowance).map_err(|error| (row, error))?;
+            let found = Test::OneOf(vec![found]).describe();
             return Err((row, wrong(&format!("no value is {side} {shown}, but there is {found}"))));
         }
     }
