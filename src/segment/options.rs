@@ -398,6 +398,12 @@ impl SaveOptions {
         self.sync
     }
 
+    /// Computes statistics, unless [`with_statistics`](Self::with_statistics) was called.
+    pub(crate) fn with_statistics_by_default(mut self) -> Self {
+        self.statistics.get_or_insert(true);
+        self
+    }
+
     /// What collects the statistics of columns. `None` if there must be none.
     pub(crate) fn statistics(&self) -> Option<StatisticsBuilder> {
         let are_computed = self.statistics == Some(true);

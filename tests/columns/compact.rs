@@ -172,10 +172,11 @@ fn many_appends_take_as_many_bytes_as_one_save() {
     let archive = appends(300);
     let new = compacted(&archive, &Compaction::new());
     let rows = events(0..6000);
-    let mut once = OArchive::new(Vec::new()).unwrap();
+    let options = SaveOptions::default().with_statistics(true);
+    let mut once = OArchive::with_options(Vec::new(), options).unwrap();
     once.save_as("t", &rows).unwrap().save_as("other", &Tensor(vec![0.5f32; 1000])).unwrap();
     let once = once.finish().unwrap();
-    // Not only about as many: it is what is written at once.
+    // Not only about as many: it is what is written at once, with statistics.
     assert!(*new.source() == once);
     assert!(2 * archive.byte_len() > 3 * new.byte_len());
     assert_eq!(new.table("t").unwrap().rows::<Event>(..).unwrap(), rows);

@@ -11,7 +11,7 @@ use super::builder::{
     VariantForm,
 };
 use super::bytes::{Bytes, MAX_BYTES};
-use super::{GroupHead, MAX_ROWS, group};
+use super::{GroupHead, MAX_ROWS, count_group, group};
 use crate::error::{Error, Result};
 use crate::meta::{Order, TensorMeta};
 use crate::ser::kind::Kind;
@@ -111,6 +111,7 @@ impl ToWrite for MergedRows {
         writer.head(head::TAG, tag::COLUMNS)?;
         writer.head(head::ARRAY, 2 * self.groups.len() as u64)?;
         for (rows, node) in &self.groups {
+            count_group(writer, node, *rows);
             group(writer, GroupHead::Many, GroupHead::Many, node, *rows)?;
         }
         writer.leave(2)

@@ -239,11 +239,8 @@ impl Columns {
         {
             apart.columns_with_tensors();
         }
-        if self.is_table
-            && let Some(statistics) = writer.apart().and_then(BufferSink::statistics)
-            && statistics.are_computed
-        {
-            statistics.add_group(self.rows, statistics::of_group(&self.node, self.rows));
+        if self.is_table {
+            count_group(writer, &self.node, self.rows);
         }
         if self.placed.is_some() && self.node.is_largest_a_dict() {
             self.unplace(writer)?;
@@ -366,6 +363,15 @@ impl GroupHead {
     /// The head to write if no more groups follow.
     fn of_last(self) -> Self {
         if self == Self::Unwritten { Self::One } else { self }
+    }
+}
+
+/// Adds the statistics of a group of the whole value, if they are wanted.
+fn count_group(writer: &mut Writer<'_>, node: &ColumnBuilder, rows: usize) {
+    if let Some(statistics) = writer.apart().and_then(BufferSink::statistics)
+        && statistics.are_computed
+    {
+        statistics.add_group(rows, statistics::of_group(node, rows));
     }
 }
 

@@ -1,5 +1,7 @@
 //! Computes the statistics of a group (`SPEC.md`, section 5.13) from its collected columns.
 
+use half::f16;
+
 use super::builder::{ColumnBuilder, EnumBuilder, NumbersBuilder, StringsBuilder, VariantForm};
 use super::bytes::Bytes;
 use crate::ser::kind::Kind;
@@ -12,21 +14,21 @@ pub fn of_group(node: &ColumnBuilder, rows: usize) -> ByPath<Statistic> {
     group.found
 }
 
-struct Group {
+struct Group<'n> {
     rows: usize,
     /// The names that lead to the current column.
-    path: Vec<&'static str>,
+    path: Vec<&'n str>,
     found: ByPath<Statistic>,
 }
 
 /// How many numbers are NaN, and between which bounds the others are.
 type Summary = (usize, Option<Bound>, Option<Bound>);
 
-impl Group {
-    fn column(&mut self, node: &ColumnBuilder) {
+impl<'n> Group<'n> {
+    fn column(&mut self, node: &'n ColumnBuilder) {
         let (nans, least, greatest) = match node {
             ColumnBuilder::Struct(columns) => {
-                columns.fields.iter().for_each(|field| self.field(field.key, &field.node));
+                columns.fields.iter().for_each(|field| self.field(field.name(), &field.node));
                 return;
             }
             ColumnBuilder::Optional(optional) | ColumnBuilder::Present(optional) => {
@@ -44,11 +46,14 @@ impl Group {
                 (0, least.map(bool), greatest.map(bool))
             }
             ColumnBuilder::Numbers(numbers) => of_numbers(numbers),
+            ColumnBuilder::Halves(bytes) => {
+                floats(bytes, |half| f16::from_le_bytes(half).to_f32(), f32::INFINITY)
+            }
             ColumnBuilder::Strings(strings) => of_strings(strings),
             ColumnBuilder::Enum(columns) => {
                 for variant in &columns.variants {
                     if variant.form != VariantForm::Unit {
-                        self.field(variant.name, &variant.node);
+                        self.field(variant.name(), &variant.node);
                     }
                 }
                 of_names(columns)
@@ -62,7 +67,7 @@ impl Group {
         self.add(node.rows(), (nans, least, greatest));
     }
 
-    fn field(&mut self, name: &'static str, node: &ColumnBuilder) {
+    fn field(&mut self, name: &'n str, node: &'n ColumnBuilder) {
         self.path.push(name);
         self.column(node);
         self.path.pop();
@@ -223,7 +228,8 @@ fn of_strings(strings: &StringsBuilder) -> Summary {
 /// The names of the variants that occur.
 fn of_names(columns: &EnumBuilder) -> Summary {
     let counted = columns.variants.iter().zip(columns.counts());
-    let names = counted.filter(|(_, count)| *count > 0).map(|(variant, _)| variant.name.as_bytes());
+    let names =
+        counted.filter(|(_, count)| *count > 0).map(|(variant, _)| variant.name().as_bytes());
     let least = names.clone().min().map(|name| Bound::below(name, true));
     (0, least, names.max().and_then(|name| Bound::above(name, true)))
 }

@@ -195,7 +195,7 @@ impl<'o, 'a, S: ReadAt + ?Sized, W: Write> Gather<'o, 'a, S, W> {
 
     /// The options of the archive, with the notes of the rows.
     fn options(&self) -> Result<SaveOptions> {
-        let mut options = self.out.options().clone();
+        let mut options = self.out.options().clone().with_statistics_by_default();
         let mut notes = self.notes.clone();
         notes.extend(options.ext.notes());
         options.ext = Ext::of_notes(&notes)?;

@@ -32,6 +32,9 @@ use crate::options::DecodeOptions;
 /// be sequences, too. Rows are merged without decoding them, so they stay what they are: the types of numbers, options,
 /// enums, tensors, and [types with names](crate::types).
 ///
+/// The new segments have [statistics](crate::archive::SaveOptions::with_statistics), unless the options of the new archive say
+/// otherwise.
+///
 /// Segments with other notes are not merged with each other. A compressed table stays compressed, with the default level of
 /// its codec, unless the options of the new archive say otherwise.
 ///
