@@ -288,17 +288,19 @@ impl<S: ?Sized> ArrowTable<'_, S> {
 /// variants, and a column can be nullable in some only:
 ///
 /// ```
-/// # fn saved<T: serde::Serialize>(rows: &[T]) -> tenarc::Result<tenarc::Archive<Vec<u8>>> {
+/// # #[derive(serde::Serialize)]
+/// # struct Row<T> { size: T }
+/// # fn saved<T: serde::Serialize>(size: T) -> tenarc::Result<tenarc::Archive<Vec<u8>>> {
 /// #     let mut out = tenarc::OArchive::new(Vec::new())?;
-/// #     out.save_as("numbers", &rows)?;
+/// #     out.save_as("files", &vec![Row { size }])?;
 /// #     tenarc::Archive::new(out.finish()?)
 /// # }
-/// # let (first, second) = (saved(&[1u8, 2])?, saved(&[1000u16])?);
+/// # let (first, second) = (saved(1u8)?, saved(1000u16)?);
 /// use arrow_schema::DataType;
 /// use tenarc_arrow::ArrowTable;
 ///
-/// let first = ArrowTable::open(&first, "numbers")?;
-/// let second = ArrowTable::open(&second, "numbers")?;
+/// let first = ArrowTable::open(&first, "files")?;
+/// let second = ArrowTable::open(&second, "files")?;
 /// let both = first.types().clone().merged(second.types());
 /// let (first, second) = (first.with_types(&both)?, second.with_types(&both)?);
 /// assert_eq!(first.schema(), second.schema());
