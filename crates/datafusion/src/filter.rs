@@ -163,7 +163,7 @@ impl Columns<'_> {
         }
         let filter =
             if is_start { operand.column.starts_with(part) } else { operand.column.contains(part) };
-        let filter = if *negated != is_opposite { !filter } else { filter };
+        let filter = if *negated == is_opposite { filter } else { !filter };
         Some(Condition { filter, is_exact: !operand.is_nested })
     }
 
@@ -200,63 +200,65 @@ impl Columns<'_> {
     }
 
     fn operand(&self, expr: &Expr) -> Option<Operand> {
-        if let Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) = expr {
+        if let Expr::Cast(Cast { expr, field: to }) | Expr::TryCast(TryCast { expr, field: to }) =
+            expr
+        {
             let inner = self.operand(expr)?;
-            let from = self.field(self.schema, expr)?.1;
-            return keeps_values(&from, field.data_type())
-                .then(|| Operand { kind: Kind::of(field.data_type()), ..inner });
+            let (_, from) = field(self.schema, expr)?;
+            return keeps_values(&from, to.data_type())
+                .then(|| Operand { kind: Kind::of(to.data_type()), ..inner });
         }
-        let (path, data_type) = self.field(self.schema, expr)?;
+        let (path, data_type) = field(self.schema, expr)?;
         let is_nested = !matches!(expr, Expr::Column(_));
         if is_nested && let Some(file) = self.file {
-            self.field(file, expr)?;
+            field(file, expr)?;
         }
         Some(Operand { column: col(path), kind: Kind::of(&data_type), is_nested })
     }
+}
 
-    /// The path in an archive of a column, or of a field inside of it, and its type.
-    fn field(&self, schema: &Schema, expr: &Expr) -> Option<(String, DataType)> {
-        match expr {
-            Expr::Column(column) => {
-                let field =
-                    schema.field_with_name(&column.name).ok().filter(|field| is_plain(field))?;
-                Some((field.name().clone(), field.data_type().clone()))
-            }
-            Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == "get_field" => {
-                let (base, steps) = args.split_first()?;
-                let mut path = String::new();
-                let mut field: Option<&Field> = None;
-                let Expr::Column(column) = base else { return None };
-                let steps = steps.iter().map(text).collect::<Option<Vec<_>>>()?;
-                for name in std::iter::once(column.name.as_str()).chain(steps) {
-                    let parent = match field.map(Field::data_type) {
-                        None => schema.fields(),
-                        Some(DataType::Struct(fields)) => fields,
-                        Some(_) => return None,
-                    };
-                    let kind = field.and_then(|field| field.metadata().get("tenarc.kind"));
-                    // Beside a name with a dot, a path could be that of another field.
-                    if !parent.iter().all(|field| is_plain(field)) {
-                        return None;
-                    }
-                    let next: &Field = parent.iter().find(|field| field.name() == name)?;
-                    match kind.map(String::as_str) {
-                        // The elements of a tuple have no paths that lead through all rows.
-                        Some("tuple") => return None,
-                        // The names of variants, which tenarc compares with the enum itself.
-                        Some("enum") if next == parent.first()?.as_ref() => {}
-                        _ if path.is_empty() => path.push_str(name),
-                        _ => {
-                            path.push('.');
-                            path.push_str(name);
-                        }
-                    }
-                    field = Some(next);
-                }
-                Some((path, field?.data_type().clone()))
-            }
-            _ => None,
+/// The path in an archive of a column, or of a field inside of it, and its type.
+fn field(schema: &Schema, expr: &Expr) -> Option<(String, DataType)> {
+    match expr {
+        Expr::Column(column) => {
+            let field =
+                schema.field_with_name(&column.name).ok().filter(|field| is_plain(field))?;
+            Some((field.name().clone(), field.data_type().clone()))
         }
+        Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == "get_field" => {
+            let (base, steps) = args.split_first()?;
+            let mut path = String::new();
+            let mut field: Option<&Field> = None;
+            let Expr::Column(column) = base else { return None };
+            let steps = steps.iter().map(text).collect::<Option<Vec<_>>>()?;
+            for name in std::iter::once(column.name.as_str()).chain(steps) {
+                let parent = match field.map(Field::data_type) {
+                    None => schema.fields(),
+                    Some(DataType::Struct(fields)) => fields,
+                    Some(_) => return None,
+                };
+                let kind = field.and_then(|field| field.metadata().get("tenarc.kind"));
+                // Beside a name with a dot, a path could be that of another field.
+                if !parent.iter().all(|field| is_plain(field)) {
+                    return None;
+                }
+                let next: &Field = parent.iter().find(|field| field.name() == name)?;
+                match kind.map(String::as_str) {
+                    // The elements of a tuple have no paths that lead through all rows.
+                    Some("tuple") => return None,
+                    // The names of variants, which tenarc compares with the enum itself.
+                    Some("enum") if next == parent.first()?.as_ref() => {}
+                    _ if path.is_empty() => path.push_str(name),
+                    _ => {
+                        path.push('.');
+                        path.push_str(name);
+                    }
+                }
+                field = Some(next);
+            }
+            Some((path, field?.data_type().clone()))
+        }
+        _ => None,
     }
 }
 

@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::stats::Precision;
 use datafusion::common::{Result as PlanResult, Statistics};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
+use tenarc::io::ReadAt;
 use tenarc::{Error, Result};
-use tenarc_arrow::Types;
+use tenarc_arrow::{ArrowTable, Types};
 
 use crate::bridge;
 use crate::exec::TenarcExec;
@@ -97,12 +98,12 @@ impl TenarcTable {
                 let table = files::table(&archive, &name)?;
                 let groups = table.groups().to_vec();
                 let named = Name::Is(table.name().map(str::to_owned));
-                let own = Found::of(table)?;
+                let own = Found::of(&table)?;
                 let all = match &found {
                     None => own,
                     Some(found) => {
                         let types = found.types.clone().merged(&own.types);
-                        let all = Found::of(files::table(&archive, &named)?.with_types(&types)?)?;
+                        let all = Found::of(&files::table(&archive, &named)?.with_types(&types)?)?;
                         all.check(found, &own)?;
                         all
                     }
@@ -140,7 +141,7 @@ struct Found {
 }
 
 impl Found {
-    fn of<S: tenarc::io::ReadAt>(table: tenarc_arrow::ArrowTable<'_, S>) -> Result<Self> {
+    fn of<S: ReadAt>(table: &ArrowTable<'_, S>) -> Result<Self> {
         let schema = bridge::schema(table.schema());
         Ok(Self {
             schema: schema.map_err(|error| Error::data(error.to_string()))?,
@@ -177,12 +178,11 @@ impl Found {
             let is_number = |kind: &Option<Option<Kind>>| {
                 matches!(kind, Some(Some(Kind::Integer | Kind::Float)))
             };
-            let is_null = |field: Option<&datafusion::arrow::datatypes::Field>| {
-                field.is_some_and(|field| field.data_type().is_null())
-            };
+            let is_null =
+                |field: Option<&Field>| field.is_some_and(|field| field.data_type().is_null());
             let agree = kinds.iter().all(|kind| kind == &kinds[2]) || kinds.iter().all(is_number);
             if all.is_none() || !agree && !is_null(before) && !is_null(Some(field)) {
-                let shown = |field: Option<&datafusion::arrow::datatypes::Field>| {
+                let shown = |field: Option<&Field>| {
                     field.map_or("nothing".to_owned(), |field| field.data_type().to_string())
                 };
                 let (expected, found) = (shown(before), shown(Some(field)));

@@ -1,8 +1,15 @@
 //! The same queries over files and over the same rows in memory.
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::trivially_copy_pass_by_ref
+)]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::catalog::MemTable;
 use datafusion::error::Result;
@@ -76,11 +83,11 @@ fn event(id: u64) -> Event {
     let number = id as i32;
     Event {
         id,
-        user: (id % 5 > 0).then(|| format!("user{}", id % 7)),
+        user: (!id.is_multiple_of(5)).then(|| format!("user{}", id % 7)),
         score: scores[(id % 9) as usize],
-        ratio: (id % 4 > 0).then(|| [0.25, f32::NAN, -0.0, 3.0][(id % 16 / 4) as usize]),
-        size: (id % 3 > 0).then_some((id % 1000) as u16),
-        is_open: id % 2 == 0,
+        ratio: (!id.is_multiple_of(4)).then(|| [0.25, f32::NAN, -0.0, 3.0][(id % 16 / 4) as usize]),
+        size: (!id.is_multiple_of(3)).then_some((id % 1000) as u16),
+        is_open: id.is_multiple_of(2),
         level: [Level::Low, Level::Middle, Level::High].into_iter().nth((id % 3) as usize).unwrap(),
         event: match id % 4 {
             0 => None,
@@ -88,7 +95,10 @@ fn event(id: u64) -> Event {
             2 => Some(Kind::Key(format!("k{}", id % 10))),
             _ => Some(Kind::Close),
         },
-        place: Place { x: (id % 6 > 0).then_some(number % 50), name: format!("p{}", id % 3) },
+        place: Place {
+            x: (!id.is_multiple_of(6)).then_some(number % 50),
+            name: format!("p{}", id % 3),
+        },
         tags: (0..id % 3).map(|tag| format!("t{tag}")).collect(),
         key: serde_bytes::ByteBuf::from(vec![(id % 256) as u8; (id % 3) as usize]),
         at: 1_790_000_000_000_000 + id as i64 * 1_000_000,
@@ -154,7 +164,7 @@ async fn both() -> (tempfile::TempDir, SessionContext, SessionContext) {
     let (dir, table) = events();
     let files = context(table);
     let all = files.table("events").await.unwrap().collect().await.unwrap();
-    assert_eq!(all.iter().map(|batch| batch.num_rows()).sum::<usize>(), 2000);
+    assert_eq!(all.iter().map(RecordBatch::num_rows).sum::<usize>(), 2000);
     let memory = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(3));
     let table = MemTable::try_new(all[0].schema(), vec![all]).unwrap();
     memory.register_table("events", Arc::new(table)).unwrap();
@@ -380,6 +390,24 @@ async fn reading_stops_when_nobody_wants_the_rows() {
     assert!(bytes(&dropped) * 4 < bytes(&whole), "{} of {}", bytes(&dropped), bytes(&whole));
 }
 
+#[derive(Serialize)]
+struct Narrow {
+    id: u8,
+}
+#[derive(Serialize)]
+struct Wide<T> {
+    id: T,
+    name: Option<&'static str>,
+}
+
+fn write<T: Serialize>(path: PathBuf, tables: &[(&str, Vec<T>)]) {
+    let mut out = OArchive::create(path, SaveOptions::default()).unwrap();
+    for (name, rows) in tables {
+        out.save_as(name, rows).unwrap();
+    }
+    out.finish().unwrap();
+}
+
 #[tokio::test]
 async fn files_are_found_and_must_agree() {
     let (dir, table) = events();
@@ -397,22 +425,6 @@ async fn files_are_found_and_must_agree() {
     assert!(missing.contains("no file matches") && missing.contains("*.parquet"), "{missing}");
     let other = error(TenarcTable::open_named(path("1.tenarc"), "users"));
     assert!(other.contains("1.tenarc") && other.contains("`users`"), "{other}");
-    #[derive(Serialize)]
-    struct Narrow {
-        id: u8,
-    }
-    #[derive(Serialize)]
-    struct Wide<T> {
-        id: T,
-        name: Option<&'static str>,
-    }
-    fn write<T: Serialize>(path: PathBuf, tables: &[(&str, Vec<T>)]) {
-        let mut out = OArchive::create(path, SaveOptions::default()).unwrap();
-        for (name, rows) in tables {
-            out.save_as(name, rows).unwrap();
-        }
-        out.finish().unwrap();
-    }
     let both = |one: &str, other: &str| TenarcTable::of_files([path(one), path(other)], None);
     write(path("a"), &[("t", vec![Narrow { id: 1 }])]);
     write(path("b"), &[("t", vec![Wide { id: 1000u16, name: Some("x") }])]);
