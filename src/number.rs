@@ -1,5 +1,11 @@
 //! Numbers of any element type, and exact conversions between them.
 
+use std::cmp::Ordering;
+
+/// The first integer that is too large for 128 bits, signed. From there on, and below its opposite, `as` saturates.
+#[allow(clippy::cast_precision_loss)]
+pub const END: f64 = (1u128 << 127) as f64;
+
 /// A number of any element type, as an intermediate form for exact conversions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
@@ -26,10 +32,20 @@ pub fn exact_int<T: TryFrom<u64> + TryFrom<i64>>(number: Number) -> Option<T> {
 /// The float as an integer, if that is exact. `None` for negative zero, whose sign would be lost.
 #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::float_cmp)]
 pub fn float_to_int(value: f64) -> Option<i128> {
-    // Beyond this range, `as` saturates.
-    const END: f64 = (1u128 << 127) as f64;
     let exact = value.trunc() == value && (-END..END).contains(&value);
     (exact && !(value == 0.0 && value.is_sign_negative())).then_some(value as i128)
+}
+
+/// The order of an integer and a float, which is not NaN. Nothing is rounded.
+#[allow(clippy::cast_possible_truncation)]
+pub fn order(integer: i128, float: f64) -> Ordering {
+    if float >= END {
+        return Ordering::Less;
+    }
+    if float < -END {
+        return Ordering::Greater;
+    }
+    integer.cmp(&(float.trunc() as i128)).then(0.0_f64.total_cmp(&(float.fract() + 0.0)))
 }
 
 /// The integer as a float, if that is exact.
@@ -81,6 +97,27 @@ pub fn narrowed<T: Copy>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn integers_and_floats_are_compared_exactly() {
+        let floats = [f64::NEG_INFINITY, -END, -1.5, -0.0, 0.0, 0.5, 9_007_199_254_740_994.0, END];
+        for (integer, orders) in [
+            (i128::MIN, ">=<<<<<<"),
+            (-1, ">>><<<<<"),
+            (0, ">>>==<<<"),
+            (1, ">>>>>><<"),
+            (9_007_199_254_740_993, ">>>>>><<"),
+            (9_007_199_254_740_995, ">>>>>>><"),
+            (i128::MAX, ">>>>>>><"),
+        ] {
+            let sign = |float: &f64| match order(integer, *float) {
+                Ordering::Less => '<',
+                Ordering::Equal => '=',
+                Ordering::Greater => '>',
+            };
+            assert_eq!(floats.iter().map(sign).collect::<String>(), orders, "{integer}");
+        }
+    }
 
     #[test]
     fn doubles_narrow_with_every_bit() {

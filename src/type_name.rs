@@ -24,19 +24,10 @@ struct Parts {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Parameter {
-    /// An integer.
-    Integer(i64),
-    /// An integer that does not fit in 64 bits, signed: from -2^64 to -2^63 - 1, or from 2^63 to 2^64 - 1.
-    WideInteger(i128),
+    /// An integer from -2^64 to 2^64 - 1.
+    Integer(i128),
     /// A text of at most 64 bytes.
     Text(String),
-}
-
-impl Parameter {
-    /// The parameter for an integer, of which there is one.
-    pub(crate) fn of_integer(number: i128) -> Self {
-        i64::try_from(number).map_or(Self::WideInteger(number), Self::Integer)
-    }
 }
 
 /// The unit of a time.
@@ -71,7 +62,7 @@ impl TypeName {
     ///
     /// # Errors
     /// If the name is empty, longer than 64 bytes, or neither in the table nor has a dot or slash. If there are more than 16
-    /// parameters, or one of them is a text of more than 64 bytes.
+    /// parameters, or one of them is a text of more than 64 bytes, or an integer that is out of range.
     pub fn new(name: impl Into<String>, parameters: Vec<Parameter>) -> Result<Self> {
         const KNOWN: [&str; 7] =
             ["timestamp", "date", "time", "duration", "decimal", "uuid", "category"];
@@ -98,15 +89,17 @@ impl TypeName {
             let what = format!("a parameter of a type is a text of more than {MAX_TEXT} bytes");
             return Err(Error::data(what));
         }
+        let most = i128::from(u64::MAX);
         let is_wrong = |parameter: &Parameter| match *parameter {
-            Parameter::WideInteger(number) => {
-                let most = i128::from(u64::MAX);
-                !(!most..=most).contains(&number) || i64::try_from(number).is_ok()
+            Parameter::Integer(number) => {
+                Some(number).filter(|number| !(!most..=most).contains(number))
             }
-            _ => false,
+            Parameter::Text(_) => None,
         };
-        if parameters.iter().any(is_wrong) {
-            let what = "a wide integer among the parameters of a type is one that 64 bits, signed, cannot hold, and 65 can";
+        if let Some(found) = parameters.iter().find_map(is_wrong) {
+            let what = format!(
+                "expected an integer from -2^64 to 2^64 - 1 as a parameter of a type, found {found}"
+            );
             return Err(Error::data(what));
         }
         Ok(Self::of(name, parameters))
@@ -152,7 +145,7 @@ impl TypeName {
             return Err(Error::data(what));
         }
         let parameters =
-            vec![Parameter::Integer(i64::from(precision)), Parameter::Integer(i64::from(scale))];
+            vec![Parameter::Integer(precision.into()), Parameter::Integer(scale.into())];
         Ok(Self::of("decimal", parameters))
     }
 

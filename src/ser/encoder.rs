@@ -429,8 +429,8 @@ impl<'a, 'o> ser::Serializer for &'a mut Writer<'o> {
     }
 
     fn serialize_i128(self, v: i128) -> Result<()> {
-        let negative = v < 0;
-        self.wide(negative, if negative { !v } else { v }.cast_unsigned())
+        let (negative, arg) = items::wide_signed(v);
+        self.wide(negative, arg)
     }
 
     fn serialize_u128(self, v: u128) -> Result<()> {

@@ -54,6 +54,11 @@ pub fn signed(value: i64) -> (u8, u64) {
     }
 }
 
+/// Whether an integer of 128 bits is negative, and its argument: see [`Sink::wide_integer`].
+pub fn wide_signed(value: i128) -> (bool, u128) {
+    (value < 0, if value < 0 { !value } else { value }.cast_unsigned())
+}
+
 /// The bytes before the payload of a tensor, in a register: the first byte is the lowest one, and the highest byte is
 /// their number. In memory, they would be written in small pieces and read in large ones, which takes the processor
 /// longer than copying a small tensor.

@@ -86,8 +86,8 @@ impl Bound {
         match self {
             Self::Bool(value) => to.put([items::bool(*value)]),
             Self::Integer(value) => {
-                let arg = if *value < 0 { !value } else { *value };
-                to.wide_integer(*value < 0, arg.cast_unsigned())
+                let (negative, arg) = items::wide_signed(*value);
+                to.wide_integer(negative, arg)
             }
             Self::Float(value) => {
                 // There is one zero.

@@ -1,7 +1,7 @@
 //! Writes the names of types (`SPEC.md`, section 7.2).
 
-use super::head;
 use super::writer::Writer;
+use super::{head, items};
 use crate::error::{Error, Result};
 use crate::type_name::{Parameter, TypeName};
 
@@ -13,15 +13,10 @@ impl Writer<'_> {
         self.head(head::ARRAY, of.parameters().len() as u64)?;
         for parameter in of.parameters() {
             match parameter {
-                Parameter::Integer(number) if *number < 0 => {
-                    self.head(head::NEGATIVE, (!number).cast_unsigned())?;
-                }
-                Parameter::Integer(number) => self.head(head::UNSIGNED, number.cast_unsigned())?,
-                Parameter::WideInteger(number) => {
-                    self.wide(
-                        *number < 0,
-                        if *number < 0 { !number } else { *number }.cast_unsigned(),
-                    )?;
+                // Not a bignum: see `TypeName::new`.
+                Parameter::Integer(number) => {
+                    let (negative, arg) = items::wide_signed(*number);
+                    self.wide_integer(negative, arg)?;
                 }
                 Parameter::Text(text) => self.text(text)?,
             }

@@ -85,7 +85,7 @@ impl Reader<'_, '_> {
             head::UNSIGNED | head::NEGATIVE => {
                 if let Some(kept) = kept {
                     let integer = Numeric::from_head(head).and_then(Numeric::as_int);
-                    kept.extend(integer.map(Parameter::of_integer));
+                    kept.extend(integer.map(Parameter::Integer));
                 }
                 Ok(())
             }

@@ -153,6 +153,9 @@ fn null_has_no_type() {
 fn names_keep_the_rules() {
     let integers = |count| vec![Parameter::Integer(0); count];
     assert!(TypeName::new("example.com/money", integers(16)).is_ok());
+    for most in [(1 << 64) - 1, -(1 << 64)] {
+        assert!(TypeName::new("a.b", vec![Parameter::Integer(most)]).is_ok());
+    }
     assert!(TypeName::new("date", Vec::new()).is_ok_and(|of| of == TypeName::date()));
     for (name, parameters, expected) in [
         ("", Vec::new(), "1 to 64"),
@@ -160,6 +163,8 @@ fn names_keep_the_rules() {
         ("money", Vec::new(), "dot or slash"),
         ("a.b", integers(17), "at most 16"),
         ("a.b", vec![Parameter::Text("x".repeat(65))], "64 bytes"),
+        ("a.b", vec![Parameter::Integer(1 << 64)], "found 18446744073709551616"),
+        ("a.b", vec![Parameter::Integer(-(1 << 64) - 1)], "found -18446744073709551617"),
     ] {
         let error = TypeName::new(name, parameters).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");

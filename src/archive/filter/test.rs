@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use crate::diag::QuotedText;
+use crate::number::{self, END};
 use crate::value::Value;
 
 /// What the values of a column are tested for. A value that is not null meets either a test or its opposite.
@@ -211,10 +212,6 @@ struct Place<T> {
     above: Option<T>,
 }
 
-/// The first integer that is too large.
-#[allow(clippy::cast_precision_loss)]
-const END: f64 = (1u128 << 127) as f64;
-
 /// The place of a float among the integers.
 #[allow(clippy::cast_possible_truncation)]
 fn among_integers(value: f64) -> Place<i128> {
@@ -226,14 +223,13 @@ fn among_integers(value: f64) -> Place<i128> {
 }
 
 /// The place of an integer among the floats.
-#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
+#[allow(clippy::cast_precision_loss)]
 fn among_floats(value: i128) -> Place<f64> {
     let near = value as f64;
-    let order = if near >= END { Ordering::Greater } else { (near as i128).cmp(&value) };
-    let (below, above) = match order {
-        Ordering::Less => (near, near.next_up()),
+    let (below, above) = match number::order(value, near) {
+        Ordering::Less => (near.next_down(), near),
         Ordering::Equal => (near, near),
-        Ordering::Greater => (near.next_down(), near),
+        Ordering::Greater => (near, near.next_up()),
     };
     Place { below: Some(below), above: Some(above) }
 }

@@ -29,19 +29,20 @@ impl Dict {
     /// `None` if a dict does not save enough.
     pub fn of(strings: &StringsBuilder) -> Option<Self> {
         let before = cost(&strings.lengths) + strings.bytes.len();
-        Self::within(strings, before, before - before.div_ceil(SAVING))
+        Self::within(strings, before, Some(before - before.div_ceil(SAVING)))
     }
 
     /// `None` if readers would refuse the dict.
     pub fn of_category(strings: &StringsBuilder) -> Option<Self> {
         let before = cost(&strings.lengths) + strings.bytes.len();
-        Self::within(strings, before, usize::MAX)
+        Self::within(strings, before, None)
     }
 
-    /// `before` is the number of bytes that the strings take, and `most` the most that a dict may take.
-    fn within(strings: &StringsBuilder, before: usize, most: usize) -> Option<Self> {
+    /// `before` is the number of bytes that the strings take, and `most` the most that a dict may take, if it is to save some.
+    fn within(strings: &StringsBuilder, before: usize, most: Option<usize>) -> Option<Self> {
         let rows = strings.lengths.rows();
-        if rows + HEADS > most {
+        let is_long = |bytes: usize| most.is_some_and(|most| bytes > most);
+        if is_long(rows + HEADS) {
             return None;
         }
         let mut pieces = strings.bytes.pieces();
@@ -61,11 +62,11 @@ impl Dict {
             if is_new {
                 dict.strings.push(string, len);
                 let has_many = known.len() > SAMPLE / 4 * 3;
-                let is_sample = most < usize::MAX
+                let is_sample = most.is_some()
                     && rows >= SAMPLE
                     && dict.codes.len() / size_of::<u16>() < SAMPLE;
                 let size = dict.strings.bytes.len() + rows + HEADS;
-                if has_many && is_sample || known.len() > WIDE || size > most {
+                if has_many && is_sample || known.len() > WIDE || is_long(size) {
                     return None;
                 }
             }
@@ -75,7 +76,7 @@ impl Dict {
         })?;
         let codes = if known.len() > 1 << 8 { 2 * rows } else { rows };
         let after = codes + cost(&dict.strings.lengths) + dict.strings.bytes.len() + HEADS;
-        (after <= most && before / REPETITION <= after).then_some(dict)
+        (!is_long(after) && before / REPETITION <= after).then_some(dict)
     }
 }
 

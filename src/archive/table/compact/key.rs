@@ -6,6 +6,7 @@ use half::f16;
 
 use crate::budget::Budget;
 use crate::error::{Error, Result};
+use crate::number;
 use crate::value::{self, Value};
 use crate::wire::columns::{Column, ColumnKind, ColumnNumbers, NumberType};
 use crate::wire::head;
@@ -74,46 +75,32 @@ impl Key {
         }
     }
 
-    /// Compares keys of one class. Null comes last.
-    pub fn compare(&self, other: &Self) -> Ordering {
-        match (self, other) {
-            (Self::Bool(one), Self::Bool(other)) => one.cmp(other),
-            (Self::Integer(one), Self::Integer(other)) => one.cmp(other),
-            (Self::Large(one), Self::Large(other)) => one.cmp(other),
-            (Self::Integer(_), Self::Large(_)) => Ordering::Less,
-            (Self::Large(_), Self::Integer(_)) => Ordering::Greater,
-            (Self::Float(one), Self::Float(other)) => {
-                one.partial_cmp(other).unwrap_or(Ordering::Equal)
-            }
-            (Self::Float(float), Self::Integer(integer)) => {
-                order((*integer).into(), *float).reverse()
-            }
-            (Self::Float(float), Self::Large(integer)) => {
-                order((*integer).into(), *float).reverse()
-            }
-            (Self::Integer(integer), Self::Float(float)) => order((*integer).into(), *float),
-            (Self::Large(integer), Self::Float(float)) => order((*integer).into(), *float),
-            (Self::NotANumber, Self::NotANumber) => Ordering::Equal,
-            (Self::NotANumber, Self::Integer(_) | Self::Large(_) | Self::Float(_)) => {
-                Ordering::Greater
-            }
-            (Self::Integer(_) | Self::Large(_) | Self::Float(_), Self::NotANumber) => {
-                Ordering::Less
-            }
-            (Self::Text(one), Self::Text(other)) | (Self::Bytes(one), Self::Bytes(other)) => {
-                one.cmp(other)
-            }
-            _ => self.class().cmp(&other.class()),
+    fn integer(&self) -> Option<i128> {
+        match *self {
+            Self::Integer(integer) => Some(integer.into()),
+            Self::Large(integer) => Some(integer.into()),
+            _ => None,
         }
     }
-}
 
-/// Compares an integer of at most 65 bits with a float.
-fn order(integer: i128, float: f64) -> Ordering {
-    // The cast of a float that is beyond 128 bits is the nearest integer, which is far enough away.
-    #[allow(clippy::cast_possible_truncation)]
-    let whole = float.trunc() as i128;
-    integer.cmp(&whole).then(0.0f64.partial_cmp(&float.fract()).unwrap_or(Ordering::Equal))
+    /// Compares keys of one class. NaN comes after all numbers, and null comes last.
+    pub fn compare(&self, other: &Self) -> Ordering {
+        match (self.integer(), other.integer(), self, other) {
+            (Some(one), Some(other), ..) => one.cmp(&other),
+            (Some(integer), _, _, Self::Float(float)) => number::order(integer, *float),
+            (_, Some(integer), Self::Float(float), _) => number::order(integer, *float).reverse(),
+            (_, _, Self::Float(one), Self::Float(other)) => {
+                one.partial_cmp(other).unwrap_or(Ordering::Equal)
+            }
+            (_, _, Self::Bool(one), Self::Bool(other)) => one.cmp(other),
+            (_, _, Self::Text(one), Self::Text(other))
+            | (_, _, Self::Bytes(one), Self::Bytes(other)) => one.cmp(other),
+            _ => {
+                let is_nan = |key: &Self| matches!(key, Self::NotANumber);
+                self.class().cmp(&other.class()).then(is_nan(self).cmp(&is_nan(other)))
+            }
+        }
+    }
 }
 
 /// The keys of a column, which must be of one class.
