@@ -11,7 +11,7 @@ use super::builder::{
     VariantForm,
 };
 use super::bytes::{Bytes, MAX_BYTES};
-use super::{GroupHead, MAX_ROWS, count_group, group};
+use super::{GroupHead, MAX_ROWS, count_group, group, next_check};
 use crate::error::{Error, Result};
 use crate::meta::{Order, TensorMeta};
 use crate::ser::kind::Kind;
@@ -71,10 +71,7 @@ impl MergedRows {
         if self.rows >= MAX_ROWS || size >= MAX_BYTES {
             return self.end_group();
         }
-        let room = MAX_BYTES.saturating_sub(size) / (2 * size / self.rows.max(1)).max(1);
-        // The rows so far may be much shorter than the next ones.
-        let room = room.clamp(1, self.rows.max(1));
-        self.check_at = (self.rows + room).min(MAX_ROWS);
+        self.check_at = next_check(size, self.rows);
     }
 
     /// Ends the group so far, if it has rows.

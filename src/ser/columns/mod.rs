@@ -193,8 +193,7 @@ impl Columns {
             let is_last = self.total == Some(self.written + self.rows);
             return if is_last { Ok(()) } else { self.end_group(writer, false) };
         }
-        let room = (MAX_BYTES - size) / (2 * size / self.rows.max(1)).max(1);
-        self.check_at = (self.rows + room.max(1)).min(MAX_ROWS);
+        self.check_at = next_check(size, self.rows);
         // Checks again after one element too many, to report it.
         if let Some(total) = self.total {
             self.check_at =
@@ -364,6 +363,13 @@ impl GroupHead {
     fn of_last(self) -> Self {
         if self == Self::Unwritten { Self::One } else { self }
     }
+}
+
+/// The number of rows at which the size of a group is looked at again, which has this size now.
+fn next_check(size: usize, rows: usize) -> usize {
+    let room = MAX_BYTES.saturating_sub(size) / (2 * size / rows.max(1)).max(1);
+    // The rows so far may be much shorter than the next ones.
+    (rows + room.clamp(1, rows.max(1))).min(MAX_ROWS)
 }
 
 /// Adds the statistics of a group of the whole value, if they are wanted.
