@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::io::at::{ReadAt, open_file};
 use crate::mem::Arena;
 use crate::near::Nearest;
-use crate::options::{DecodeOptions, Limits};
+use crate::options::DecodeOptions;
 use crate::segment::format::MAGIC;
 use crate::segment::items::ItemEncoder;
 use crate::tensor::{FromTensor, Slices, TensorInfo};
@@ -397,11 +397,6 @@ impl<S: ReadAt> Archive<S> {
             loaded.offer_trailer(trailer);
         }
         Ok(loaded)
-    }
-
-    /// The limits of what is read.
-    pub(super) fn limits(&self) -> Limits {
-        self.options.limits
     }
 
     fn with_loaded(&self, loaded: Arc<Loaded>) -> Segment<'_, S> {

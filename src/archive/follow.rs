@@ -47,10 +47,16 @@ pub struct Follow {
 struct Seen {
     /// The number of rows of the table.
     rows: u64,
-    /// The number of segments of the archive.
-    segments: u64,
-    /// The offset of the last of them, and the hash of its header.
-    last: Option<(u64, u64)>,
+    /// The last segment of the archive, if it had any.
+    last: Option<Last>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+struct Last {
+    number: u64,
+    offset: u64,
+    /// The hash of its header.
+    hash: u64,
 }
 
 impl fmt::Debug for Follow {
@@ -115,37 +121,32 @@ impl Follow {
 
     /// The new rows as a table, and what was seen after them.
     fn new_rows<'a>(&self, archive: &'a Archive<File>) -> Result<(Table<'a, File>, Seen)> {
-        let Seen { segments, last, .. } = self.seen;
-        let mark = |number: u64| {
+        let last = |number: u64| {
             let segment = archive.segment(number)?;
-            Ok::<_, Error>((segment.offset(), segment.header().hash))
+            Ok::<_, Error>(Last { number, offset: segment.offset(), hash: segment.header().hash })
         };
-        let before = segments.checked_sub(1);
-        let is_same = match (before, last) {
-            (Some(before), Some(_)) if before < archive.len() => mark(before).ok() == last,
-            (Some(_), _) => false,
-            (None, _) => true,
+        let is_same = |seen: &Last| {
+            seen.number < archive.len() && last(seen.number).is_ok_and(|found| found == *seen)
         };
-        if !is_same {
+        if !self.seen.last.as_ref().is_none_or(is_same) {
             let what = "the file was replaced, or compacted: it does not begin with the values that were read; open it anew";
             return Err(Error::data(what));
         }
         let mut table = Table::default();
-        if segments == 0 {
-            archive
+        match self.seen.last {
+            None => archive
                 .entries()
-                .try_for_each(|entry| archive.add_rows(&mut table, entry?, &self.name))?;
-        } else {
-            // Most often these are few, and the directory need not be read as a whole.
-            for number in segments..archive.len() {
-                if let Some(entry) = archive.entry(number)? {
-                    archive.add_rows(&mut table, entry, &self.name)?;
+                .try_for_each(|entry| archive.add_rows(&mut table, entry?, &self.name))?,
+            Some(Last { number, .. }) => {
+                // Most often these are few, and the directory need not be read as a whole.
+                for number in number + 1..archive.len() {
+                    if let Some(entry) = archive.entry(number)? {
+                        archive.add_rows(&mut table, entry, &self.name)?;
+                    }
                 }
             }
         }
-        let segments = archive.len();
-        let last = segments.checked_sub(1).map(mark).transpose()?;
         let rows = self.seen.rows.saturating_add(table.len());
-        Ok((table, Seen { rows, segments, last }))
+        Ok((table, Seen { rows, last: archive.len().checked_sub(1).map(last).transpose()? }))
     }
 }

@@ -149,11 +149,12 @@ impl<'a, S: ReadAt> Series<'a, S> {
         let (mut first, mut bytes) = (None, Vec::new());
         let mut shape = vec![usize::try_from(steps.end - steps.start).unwrap_or(usize::MAX)];
         // A few bytes of each of many values could become much memory.
-        let budget = Budget::new(self.archive.limits());
+        let budget = Budget::new(self.archive.options().limits);
         for step in steps {
             let segment = self.segment(step)?;
             budget.start(0);
-            budget.allow(allowed(&segment));
+            let (plain, packed) = segment.loaded.input();
+            budget.allow(Limits::allowed(plain, packed));
             let tensor = read(&segment).and_then(DynTensor::into_row_major);
             let tensor = tensor.map_err(|error| error.in_index(step))?;
             budget.extend(&mut bytes, &tensor.le_bytes())?;
@@ -169,8 +170,9 @@ impl<'a, S: ReadAt> Series<'a, S> {
                 return Err(Error::data(what).in_field(&self.path).in_index(step));
             }
         }
-        let (dtype, _) =
-            first.ok_or_else(|| Error::data("no steps make no tensor: the range is empty"))?;
+        let (dtype, _) = first.ok_or_else(|| {
+            Error::data("expected at least one step to stack: the range is empty")
+        })?;
         DynTensor::new(dtype, &shape, Order::C, bytes)?.into_tensor()
     }
 
@@ -178,13 +180,4 @@ impl<'a, S: ReadAt> Series<'a, S> {
     fn no_step(&self, step: u64) -> Error {
         Error::data(format!("there is no step {step}: the series has {} steps", self.len()))
     }
-}
-
-/// The memory that the bytes of a value allow.
-fn allowed<S: ReadAt>(segment: &Segment<'_, S>) -> u64 {
-    let buffers = 0..segment.buffers().len();
-    let packed =
-        buffers.filter_map(|number| segment.compressed(number)).map(|buffer| buffer.stored_len());
-    let packed = packed.fold(0, u64::saturating_add);
-    Limits::allowed(segment.byte_len().saturating_sub(packed), packed)
 }

@@ -128,7 +128,7 @@ fn a_file_that_was_replaced_is_an_error_until_it_is_opened_anew() {
     assert_eq!(follow.rows::<Event>().unwrap(), events(305..307));
     // One with as many segments, whose last one is another.
     let mut out = OArchive::create(&path, SaveOptions::default()).unwrap();
-    for _ in 0..5 {
+    for _ in 0..3 {
         out.save_as("events", &events(0..5)).unwrap();
     }
     out.finish().unwrap();

@@ -103,7 +103,7 @@ impl TenarcTable {
                     None => own,
                     Some(found) => {
                         let types = found.types.clone().merged(&own.types);
-                        let all = Found::of(&files::table(&archive, &named)?.with_types(&types)?)?;
+                        let all = Found::of(&table.with_types(&types)?)?;
                         all.check(found, &own)?;
                         all
                     }

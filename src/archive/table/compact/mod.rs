@@ -28,9 +28,9 @@ use crate::options::DecodeOptions;
 /// ([`without`](Self::without)) and sorted ([`sorted_by`](Self::sorted_by)). Everything else is copied as it is.
 ///
 /// A table is a name whose values are all sequences. Only values that are stored as columns are merged, unless the table is
-/// [named](Self::named): the values of a name that is no table for its reader, such as the lists of each step of a run, may
-/// be sequences, too. Rows are merged without decoding them, so they stay what they are: the types of numbers, options,
-/// enums, tensors, and [types with names](crate::types).
+/// [named](Self::named). Other sequences may have one name without being a table for their reader, such as a list that is
+/// saved at each step of a run. Rows are merged without decoding them, so they stay what they are: the types of numbers,
+/// options, enums, tensors, and [types with names](crate::types).
 ///
 /// The new segments have [statistics](crate::archive::SaveOptions::with_statistics), unless the options of the new archive say
 /// otherwise.
@@ -129,8 +129,8 @@ impl CompactedTable {
     }
 }
 
-/// The values of a table.
-type Parts = Vec<Entry>;
+/// The values of each table, by its name.
+type Tables = BTreeMap<Option<Arc<str>>, Vec<Entry>>;
 
 impl Compaction {
     /// Merges the rows of all tables of more than one segment.
@@ -193,7 +193,16 @@ impl Compaction {
         if let Some(error) = archive.torn() {
             return Err(error.again());
         }
-        let mut found = self.tables(archive)?;
+        self.write(archive, self.tables(archive)?, out)
+    }
+
+    /// Writes all values, those of these tables with merged rows.
+    fn write<S: ReadAt, W: Write>(
+        &self,
+        archive: &Archive<S>,
+        mut found: Tables,
+        out: &mut OArchive<W>,
+    ) -> Result<Compacted> {
         let mut tables = Vec::new();
         let mut written = BTreeSet::new();
         let start = out.position();
@@ -215,8 +224,8 @@ impl Compaction {
     }
 
     /// The tables that are written anew.
-    fn tables<S: ReadAt>(&self, archive: &Archive<S>) -> Result<BTreeMap<Option<Arc<str>>, Parts>> {
-        let mut tables: BTreeMap<Option<Arc<str>>, Parts> = BTreeMap::new();
+    fn tables<S: ReadAt>(&self, archive: &Archive<S>) -> Result<Tables> {
+        let mut tables = Tables::new();
         let mut others: BTreeSet<Option<Arc<str>>> = BTreeSet::new();
         for entry in archive.entries() {
             let entry = entry?;
@@ -231,7 +240,7 @@ impl Compaction {
             for name in &self.names {
                 let key = Some(Arc::from(&**name));
                 if others.contains(&key) {
-                    let what = "a value of this name is not a sequence, so they are no table";
+                    let what = "a value under this name is not a sequence, so the name is no table";
                     return Err(Error::data(what).in_field(name.clone()));
                 }
                 if !tables.contains_key(&key) {

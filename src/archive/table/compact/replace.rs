@@ -15,8 +15,8 @@ impl Compaction {
     /// Replaces an archive file. The new file is written beside it, read back and verified, and then renamed, so readers that
     /// have the old one open keep it. After any error, the old file is unchanged. Nobody can append to the file meanwhile.
     ///
-    /// If no table has several segments, the file stays. If the path is a symbolic link, the file to which it leads is replaced. Bytes of an append that was interrupted are
-    /// dropped.
+    /// If no table has several segments, the file stays. If the path is a symbolic link, the file to which it leads is
+    /// replaced. Bytes of an append that was interrupted are dropped.
     ///
     /// # Errors
     /// The errors of [`write_to`](Self::write_to), and if another process is appending to the file.
@@ -29,12 +29,13 @@ impl Compaction {
         let locked = lock(&target)?;
         let archive = Archive::new(&locked.file).map_err(of_file)?;
         let archive = archive.with_options(self.reading);
-        if self.tables(&archive).map_err(of_file)?.is_empty() {
+        let tables = self.tables(&archive).map_err(of_file)?;
+        if tables.is_empty() {
             let bytes = archive.byte_len();
             return Ok(Compacted { tables: Vec::new(), bytes_before: bytes, bytes });
         }
         let mut out = OArchive::with_options(AtomicFile::replacing(&target)?, options)?;
-        let mut compacted = self.write_to(&archive, &mut out).map_err(of_file)?;
+        let mut compacted = self.write(&archive, tables, &mut out).map_err(of_file)?;
         let new = out.finish()?;
         Archive::new(new.file())?.with_options(self.reading).verify()?;
         compacted.bytes = new.file().size().map_err(failed)?;
