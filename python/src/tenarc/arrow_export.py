@@ -49,6 +49,49 @@ def pyarrow() -> Any:
     return needed("pyarrow", "tenarc[arrow]")
 
 
+class ArrowRows:
+    """Rows that other libraries take as Arrow's."""
+
+    def export(self, columns: Iterable[str] | None) -> Export:
+        """The columns to be read, by their names; `None` for all."""
+        raise NotImplementedError
+
+    def batches(self, export: Export) -> Iterator[Any]:
+        """The rows as record batches, of one group after the other."""
+        raise NotImplementedError
+
+    def __arrow_c_schema__(self) -> Any:
+        """The schema in the Arrow PyCapsule interface. No rows are read for it."""
+        return self.export(None).schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The rows in the Arrow PyCapsule interface, which pyarrow, polars, duckdb and others read.
+
+        Each group of rows is a batch. One after the other is read. Needs pyarrow.
+        """
+        export = self.export(None)
+        reader = pyarrow().RecordBatchReader.from_batches(export.schema, self.batches(export))
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def to_arrow(self, columns: Iterable[str] | None = None) -> Any:
+        """A `pyarrow.Table` of the rows. Needs pyarrow.
+
+        `columns` are the columns that are read, by name or by path such as `at.x`, in this order; by default all.
+        Rows that are no structs are a column with the name `value`.
+        """
+        export = self.export(columns)
+        return pyarrow().Table.from_batches(list(self.batches(export)), export.schema)
+
+    def to_pandas(self, columns: Iterable[str] | None = None) -> Any:
+        """A `pandas.DataFrame` of the rows. Needs pyarrow and pandas. For `columns`, see `to_arrow`."""
+        needed("pandas", "pandas")
+        return self.to_arrow(columns).to_pandas()
+
+    def to_polars(self, columns: Iterable[str] | None = None) -> Any:
+        """A `polars.DataFrame` of the rows. Needs pyarrow and polars. For `columns`, see `to_arrow`."""
+        return needed("polars", "polars").from_arrow(self.to_arrow(columns), rechunk=False)
+
+
 class Export:
     """Columns of a table, by name and with their parts in each group, as record batches of one schema."""
 

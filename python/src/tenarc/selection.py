@@ -14,7 +14,7 @@ from . import arrow_export
 from .calls import Call
 from .columns import Column, GapColumn, Picks, RawColumn, UnitColumn, elements_in
 from .conditions import Filter, Mask, Test
-from .errors import Fault, Mismatch, needed
+from .errors import Fault, Mismatch
 from .listing import lists_without
 from .masks import mask_of
 from .options import check_memory
@@ -29,8 +29,8 @@ _PICK = 8
 _Loaded = Mapping[str, "Column | None"]
 
 
-@lists_without()
-class Selection:
+@lists_without("export", "batches")
+class Selection(arrow_export.ArrowRows):
     """Rows of a table: those that meet a condition, from `Table.filter`, or those with some numbers, from
     `Table.take`.
 
@@ -140,40 +140,25 @@ class Selection:
 
     # Arrow
 
-    def __arrow_c_schema__(self) -> Any:
-        """The schema in the Arrow PyCapsule interface. No rows are read for it."""
-        return self._table.export(None).schema.__arrow_c_schema__()
+    def export(self, columns: Iterable[str] | None) -> arrow_export.Export:
+        return self._table.export(columns)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """The rows in the Arrow PyCapsule interface: see `Table.__arrow_c_stream__`."""
         if self._order is not None:
             return self.to_arrow().__arrow_c_stream__(requested_schema)
-        export = self._table.export(None)
-        reader = arrow_export.pyarrow().RecordBatchReader.from_batches(export.schema, self._batches(export))
-        return reader.__arrow_c_stream__(requested_schema)
+        return super().__arrow_c_stream__(requested_schema)
 
     def to_arrow(self, columns: Iterable[str] | None = None) -> Any:
-        """A `pyarrow.Table` of the rows. Needs pyarrow. For `columns`, see `Table.to_arrow`."""
-        export = self._table.export(columns)
-        found = arrow_export.pyarrow().Table.from_batches(list(self._batches(export)), export.schema)
+        found = super().to_arrow(columns)
         return found if self._order is None else found.take(self._order)
 
-    def to_pandas(self, columns: Iterable[str] | None = None) -> Any:
-        """A `pandas.DataFrame` of the rows. Needs pyarrow and pandas. For `columns`, see `Table.to_arrow`."""
-        needed("pandas", "pandas")
-        return self.to_arrow(columns).to_pandas()
-
-    def to_polars(self, columns: Iterable[str] | None = None) -> Any:
-        """A `polars.DataFrame` of the rows. Needs pyarrow and polars. For `columns`, see `Table.to_arrow`."""
-        return needed("polars", "polars").from_arrow(self.to_arrow(columns), rechunk=False)
-
-    def _batches(self, export: arrow_export.Export) -> Iterator[Any]:
-        def batches(number: int, rows: Picks, loaded: _Loaded) -> list[Any]:
+    def batches(self, export: arrow_export.Export) -> Iterator[Any]:
+        def of_group(number: int, rows: Picks, loaded: _Loaded) -> list[Any]:
             columns = [self._read(name, column, rows, loaded) for name, column in export.parts(number)]
             return [*export.batches_of(columns, len(rows))]
 
         with closing(export):
-            for found in self._each(batches):
+            for found in self._each(of_group):
                 yield from found
 
     # Groups of rows

@@ -17,7 +17,7 @@ from .calls import Call, one_call
 from .column_maker import column_of, groups_of
 from .columns import ABSENT, Column, combined, memory_of
 from .conditions import Filter
-from .errors import Error, Fault, Mismatch, NotFound, Unsupported, bounded_recursion, needed
+from .errors import Error, Fault, Mismatch, NotFound, Unsupported, bounded_recursion
 from .fields import Decoded
 from .listing import lists_without
 from .origin import refuse
@@ -37,6 +37,7 @@ _VALUE = "value"
 
 
 @lists_without(
+    "batches",
     "export",
     "field_names",
     "first_of",
@@ -57,7 +58,7 @@ _VALUE = "value"
     "value_of",
     "value_of_pieces",
 )
-class Table(paths.Rows):
+class Table(paths.Rows, arrow_export.ArrowRows):
     """Rows that are kept and written as columns.
 
     `Table([{"id": 1, "name": "a"}, ...])` and `Table({"id": array, "name": list})` make a table to be written: of
@@ -320,37 +321,6 @@ class Table(paths.Rows):
 
     # Arrow
 
-    def __arrow_c_schema__(self) -> Any:
-        """The schema in the Arrow PyCapsule interface. No rows are read for it."""
-        return self.export(None).schema.__arrow_c_schema__()
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """The rows in the Arrow PyCapsule interface, which pyarrow, polars, duckdb and others read.
-
-        Each group of rows is a batch. One after the other is read. Needs pyarrow.
-        """
-        export = self.export(None)
-        reader = arrow_export.pyarrow().RecordBatchReader.from_batches(export.schema, self._batches(export))
-        return reader.__arrow_c_stream__(requested_schema)
-
-    def to_arrow(self, columns: Iterable[str] | None = None) -> Any:
-        """A `pyarrow.Table` of the rows. Needs pyarrow.
-
-        `columns` are the columns that are read, by name or by path such as `at.x`, in this order; by default all.
-        Rows that are no structs are a column with the name `value`.
-        """
-        export = self.export(columns)
-        return arrow_export.pyarrow().Table.from_batches(list(self._batches(export)), export.schema)
-
-    def to_pandas(self, columns: Iterable[str] | None = None) -> Any:
-        """A `pandas.DataFrame` of the rows. Needs pyarrow and pandas. For `columns`, see `to_arrow`."""
-        needed("pandas", "pandas")
-        return self.to_arrow(columns).to_pandas()
-
-    def to_polars(self, columns: Iterable[str] | None = None) -> Any:
-        """A `polars.DataFrame` of the rows. Needs pyarrow and polars. For `columns`, see `to_arrow`."""
-        return needed("polars", "polars").from_arrow(self.to_arrow(columns), rechunk=False)
-
     @one_call
     def export(self, columns: Iterable[str] | None) -> arrow_export.Export:
         """The columns to be read, by their names."""
@@ -376,7 +346,7 @@ class Table(paths.Rows):
             raise NotFound(f"the table has no column {name!r:.80}")
         return found.columns
 
-    def _batches(self, export: arrow_export.Export) -> Iterator[Any]:
+    def batches(self, export: arrow_export.Export) -> Iterator[Any]:
         # As for the rows, all groups are read in one call.
         call = Call()
         with closing(export):
