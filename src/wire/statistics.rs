@@ -16,7 +16,9 @@ use crate::number::double_to_single;
 use crate::options::Limits;
 
 /// The most bytes of a bound that is a text or a byte string.
-pub const MAX_BOUND: usize = 16;
+const MAX_BOUND: usize = 16;
+/// How many of them are written. With the length, they fit into one number.
+pub const KEPT: usize = MAX_BOUND - 1;
 /// Sequences with fewer rows get no statistics. To read them costs hardly more than to judge them.
 const MIN_ROWS: u64 = 1024;
 /// The most statistics that are in memory while a value is written. Not so many fit into a header.
@@ -51,13 +53,13 @@ impl PartialOrd for Bound {
 impl Bound {
     /// The longest bound that is not above a string that starts like this.
     pub fn below(start: &[u8], is_text: bool) -> Self {
-        let start = start.get(..MAX_BOUND).unwrap_or(start);
+        let start = start.get(..KEPT).unwrap_or(start);
         if is_text { Self::Text(whole_characters(start).into()) } else { Self::Bytes(start.into()) }
     }
 
     /// The least bound that is not below this string, of which only the start must be given. `None` if there is none.
     pub fn above(start: &[u8], is_text: bool) -> Option<Self> {
-        let Some(start) = start.get(..MAX_BOUND).filter(|cut| cut.len() < start.len()) else {
+        let Some(start) = start.get(..KEPT).filter(|cut| cut.len() < start.len()) else {
             return Some(Self::below(start, is_text));
         };
         if is_text {

@@ -5,7 +5,7 @@ use half::f16;
 use super::builder::{ColumnBuilder, EnumBuilder, NumbersBuilder, StringsBuilder, VariantForm};
 use super::bytes::Bytes;
 use crate::ser::kind::Kind;
-use crate::wire::statistics::{Bound, ByPath, MAX_BOUND, Statistic};
+use crate::wire::statistics::{Bound, ByPath, KEPT, Statistic};
 
 /// What is known about the columns of a group of `rows` rows.
 pub fn of_group(node: &ColumnBuilder, rows: usize) -> ByPath<Statistic> {
@@ -126,20 +126,25 @@ fn floats<const N: usize, T: Copy + PartialOrd + Into<f64> + std::ops::Neg<Outpu
     infinity: T,
 ) -> Summary {
     let (mut least, mut greatest) = ([infinity; LANES], [-infinity; LANES]);
-    let mut nans = 0;
-    for piece in bytes.pieces() {
-        for words in piece.as_chunks::<N>().0.chunks(LANES) {
-            for ((word, least), greatest) in words.iter().zip(&mut least).zip(&mut greatest) {
-                let number = number(*word);
-                // Comparisons with NaN are false.
-                *least = if number < *least { number } else { *least };
-                *greatest = if number > *greatest { number } else { *greatest };
-                #[allow(clippy::eq_op)]
-                let is_nan = number != number;
-                nans += usize::from(is_nan);
-            }
+    let mut nans = [0u32; LANES];
+    let mut add = |words: &[[u8; N]]| {
+        let lanes = least.iter_mut().zip(&mut greatest).zip(&mut nans);
+        for (word, ((least, greatest), nans)) in words.iter().zip(lanes) {
+            let number = number(*word);
+            // Comparisons with NaN are false.
+            *least = if number < *least { number } else { *least };
+            *greatest = if number > *greatest { number } else { *greatest };
+            #[allow(clippy::eq_op)]
+            let is_nan = number != number;
+            *nans += u32::from(is_nan);
         }
+    };
+    for piece in bytes.pieces() {
+        let (blocks, rest) = piece.as_chunks::<N>().0.as_chunks::<LANES>();
+        blocks.iter().for_each(|words| add(words));
+        add(rest);
     }
+    let nans = nans.iter().map(|&nans| nans as usize).sum();
     if nans * N == bytes.len() {
         return (nans, None, None);
     }
@@ -148,52 +153,53 @@ fn floats<const N: usize, T: Copy + PartialOrd + Into<f64> + std::ops::Neg<Outpu
     (nans, Some(Bound::Float(least)), Some(Bound::Float(greatest)))
 }
 
-/// The start of a string. The order of starts is that of the strings, as far as these show it.
+/// The start of a string: its first bytes, big-endian, with zeros behind a shorter string; and in the last byte its length, or
+/// one more than the bytes here. The order of starts is that of the strings, as far as these show it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Start {
-    /// The first bytes, big-endian, with zeros behind a shorter string.
-    bytes: u128,
-    /// The length, or one more than there are bytes here.
-    len: usize,
-}
+struct Start(u128);
+
+/// For each length, ones where the bytes of the string are.
+const BYTES: [u128; KEPT + 2] = {
+    let mut masks = [!0xff; KEPT + 2];
+    let mut len = 0;
+    while len < KEPT {
+        masks[len] = !(u128::MAX >> (8 * len));
+        len += 1;
+    }
+    masks
+};
 
 impl Start {
     /// `from` begins with the string of this length, and goes on behind it where it can: 16 bytes are then loaded at once.
     #[inline]
     fn of(from: &[u8], len: usize) -> Self {
-        let mut bytes = match from.first_chunk() {
+        let bytes = match from.first_chunk() {
             Some(bytes) => u128::from_be_bytes(*bytes),
             None => {
-                let mut bytes = [0; MAX_BOUND];
+                let mut bytes = [0; KEPT + 1];
                 bytes.iter_mut().zip(from).for_each(|(place, byte)| *place = *byte);
                 u128::from_be_bytes(bytes)
             }
         };
-        if len < MAX_BOUND {
-            bytes &= !(u128::MAX >> (8 * len));
-        }
-        Self { bytes, len: len.min(MAX_BOUND + 1) }
+        let len = len.min(KEPT + 1);
+        Self(bytes & BYTES[len] | len as u128)
     }
 
     /// Calls `make` with the first bytes, and another one if they are not all.
     fn bound<B>(self, make: impl Fn(&[u8]) -> B) -> B {
-        let mut bytes = [0; MAX_BOUND + 1];
-        bytes.iter_mut().zip(self.bytes.to_be_bytes()).for_each(|(place, byte)| *place = byte);
-        make(bytes.get(..self.len).unwrap_or_default())
+        let bytes = self.0.to_be_bytes();
+        let [_, .., len] = bytes;
+        make(bytes.get(..len.into()).unwrap_or_default())
     }
 }
 
-#[allow(clippy::cast_possible_truncation)] // The upper half is wanted.
-fn first_half(start: Start) -> u64 {
-    (start.bytes >> 64) as u64
-}
-
+// By itself, it has enough registers.
+#[inline(never)]
 fn of_strings(strings: &StringsBuilder) -> Summary {
     let mut pieces = strings.bytes.pieces();
     let mut rest: &[u8] = &[];
     // No string is above the first of these or below the second one.
-    let mut least = Start { bytes: u128::MAX, len: usize::MAX };
-    let mut greatest = Start { bytes: 0, len: 0 };
+    let (mut least, mut greatest) = (Start(u128::MAX), Start(0));
     for lengths in strings.lengths.0.pieces() {
         for &len in lengths.as_chunks().0 {
             let len = u32::from_le_bytes(len) as usize;
@@ -201,20 +207,16 @@ fn of_strings(strings: &StringsBuilder) -> Summary {
                 let Some(next) = pieces.next() else { return (0, None, None) };
                 rest = next;
             }
-            let string = rest;
-            rest = rest.get(len..).unwrap_or_default();
-            // The first bytes of most strings show that they are between the bounds.
-            let first = u64::from_be_bytes(*string.first_chunk().unwrap_or(&[0; 8]));
-            if len >= 8 && first_half(least) < first && first < first_half(greatest) {
-                continue;
-            }
-            let start = Start::of(string, len);
+            let start = Start::of(rest, len);
+            // Most strings are neither.
             if start < least {
                 least = start;
             }
             if start > greatest {
                 greatest = start;
             }
+            let Some(next) = rest.get(len..) else { return (0, None, None) };
+            rest = next;
         }
     }
     if strings.lengths.rows() == 0 {
