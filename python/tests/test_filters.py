@@ -9,6 +9,7 @@ import pickle
 import random
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -418,6 +419,86 @@ def test_only_columns_and_groups_that_are_needed_are_read(opened, buffers_read):
     buffers_read.clear()
     assert log.take([139_999, 139_998]).column("n").tolist() == [139_999, 139_998]
     assert len(buffers_read) == 1
+
+
+def known_of(rows: list[Any], path: str) -> list[Any] | None:
+    """The statistic of a column (SPEC 5.13)."""
+    values = [value_at(row, path) for row in rows]
+    values = [next(iter(value)) if isinstance(value, dict) else value for value in values]
+    others = [value for value in values if value is not None and value == value]
+    least, greatest = min(others, default=None), max(others, default=None)
+    if isinstance(least, str):
+        # They are cut after 16 bytes, between characters, and a greater one than the least one may be unknown.
+        least, greatest = (least[:8], greatest) if len(greatest) < 8 else (least[:8], None)
+    nulls = values.count(None)
+    return [nulls, len(values) - nulls - len(others), least, greatest]
+
+
+@pytest.mark.parametrize("step", [1, 3])
+def test_groups_are_passed_over_by_statistics(step, opened, buffers_read):
+    ordered = sorted(made(120).rows(), key=lambda row: (row["i"], row["f"] if row["f"] == row["f"] else 9))
+    groups = [tenarc.loads(cbor2.dumps(Tag(TCOL, [4, by_hand(4)])))]
+    encoded: list[Any] = [4, by_hand(4)]
+    for start in range(0, 120, 6):
+        groups.append(ordered[start : start + 6])
+        # A group without rows counts.
+        encoded += [*cbor2.loads(tenarc.dumps(Table(groups[-1]))).value, 0, ["unit"]]
+    with_empty = [groups[0]] + [rows for group in groups[1:] for rows in (group, [])]
+    spans = [[*chain(*with_empty[at : at + step])] for at in range(0, len(with_empty), step)]
+    assert len(with_empty) * 2 == len(encoded)
+    columns = [[path.split("."), [known_of(rows, path) for rows in spans]] for path in CONSTANTS]
+    # Nothing is known about some.
+    columns[3][1][1] = columns[5][1][2] = None
+    tables = []
+    for known in (
+        [step, columns],
+        [step, columns[:4]],
+        [step, [["i"], []]],
+        [0, columns],
+        None,
+        [step, columns[:1] * 2],
+    ):
+        out = io.BytesIO()
+        extensions = b"\xa0" if known is None else cbor2.dumps({2: known})
+        with tenarc.Writer(out) as writer:
+            metadata = cbor2.dumps(Tag(TCOL, encoded))
+            writer._save(metadata, [], "log", extensions=extensions)
+        tables.append(opened(out.getvalue()).table("log"))
+    rows = tables[0].rows()
+    read = [0] * len(tables)
+    chosen = conditions()[::4]
+    for condition in chosen:
+        want = [number for number, row in enumerate(rows) if truth(condition, row)]
+        for at, table in enumerate(tables):
+            selection = table.filter(condition)
+            assert selection.row_numbers().tolist() == want, (condition, at)
+            read[at] += sum(selection._may_have_rows(number) for number in range(len(table.groups)))
+    all_groups = len(chosen) * len(tables[0].groups)
+    assert read[2:] == [all_groups] * 4
+    assert read[0] < 0.8 * all_groups and read[0] < read[1] < all_groups
+    # What cannot be compared is an error, whatever the statistics say.
+    for condition in (col("i") == "a", col("text") > 5, col("ok") == 1, (col("i") == 1000) & (col("day") == 1)):
+        with pytest.raises(tenarc.Mismatch):
+            tables[0].filter(condition).count()
+
+
+def test_statistics_that_rust_writes_are_used(command, opened, buffers_read, tmp_path):
+    path = tmp_path / "log.tenarc"
+    count = 70_000
+    with path.open("wb") as file, tenarc.Writer(file) as writer:
+        for at in range(2):
+            numbers = np.arange(at * count, (at + 1) * count)
+            writer.save(Table({"n": numbers, "t": [f"text of {n:06}" for n in numbers.tolist()]}), name="log")
+    subprocess.run([command, "compact", path], check=True, timeout=300, capture_output=True)
+    log = opened(path.read_bytes()).table("log")
+    assert len(log.groups) == 3
+    for condition in (col("n") == 100_000, col("t") == "text of 100000"):
+        buffers_read.clear()
+        assert log.filter(condition).row_numbers().tolist() == [100_000]
+        assert len(buffers_read) == 1
+    buffers_read.clear()
+    assert log.filter((col("n") < 0) | col("t").starts_with("u") | col("t").is_null()).count() == 0
+    assert not buffers_read
 
 
 def test_filters_and_what_they_find_are_pickled(path):

@@ -22,6 +22,7 @@ from .values import Numbers, Raw, Some, Tag
 
 if TYPE_CHECKING:
     from .encode import Encoder
+    from .statistics import Statistic
 
 #: The most rows of a group.
 MAX_ROWS = 1 << 16
@@ -80,6 +81,9 @@ class Column(Protocol):
     def field(self, name: str) -> Column | None:
         """The column of one field; `None` if no row has it. Rows without a value are `ABSENT` in it."""
 
+    def known(self, names: tuple[str, ...]) -> Statistic | None:
+        """What statistics say about the column that some names lead to. `None` if they say nothing."""
+
     def missing(self) -> Column:
         """A column of as many rows that have no value."""
 
@@ -131,6 +135,9 @@ class BaseColumn:
         return False
 
     def field(self, name: str) -> Column | None:
+        return None
+
+    def known(self, names: tuple[str, ...]) -> Statistic | None:
         return None
 
     def missing(self) -> Column:

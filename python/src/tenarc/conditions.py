@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, NoReturn
 
@@ -14,6 +15,15 @@ from .listing import lists_without
 
 #: For each row, whether it meets a condition.
 Mask = npt.NDArray[np.bool_]
+COMPARES: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+#: How the kinds of values are called in errors. Only values of one kind are compared.
+NUMBER, BOOL, TEXT, BYTES = "number", "boolean", "text string", "byte string"
+KINDS = {int: NUMBER, float: NUMBER, bool: BOOL, str: TEXT, bytes: BYTES}
 # How many of the values of `is_in` are shown, and how many characters of each.
 _FEW, _SHOWN = 3, 64
 _METHODS = ("is_in", "starts_with", "contains", "is_null")
@@ -157,7 +167,7 @@ def _constant(value: Any) -> Any:
     raise Mismatch(f"expected a number, bool, text or bytes to compare a column with, found {found}")
 
 
-@lists_without("mask", "paths")
+@lists_without("mask", "may_be_met", "paths")
 class Filter:
     """A condition that rows meet or do not meet: `Table.filter`. `col` starts one.
 
@@ -240,3 +250,20 @@ class Filter:
         for part in self._parts[1:]:
             mask = join(mask, part.mask(of_column, is_opposite=is_opposite))
         return mask
+
+    def may_be_met(
+        self, of_column: Callable[[str, Test, bool], bool | None], *, is_opposite: bool = False
+    ) -> bool | None:
+        """Whether any row may meet the condition, or the opposite of it. `None` if to test it can be an error.
+
+        `of_column` says this of the column at a path.
+        """
+        if self._is_test:
+            return of_column(self._how, self._parts[0], is_opposite)
+        if self._how == "~":
+            inner: Filter = self._parts[0]
+            return inner.may_be_met(of_column, is_opposite=not is_opposite)
+        found = [part.may_be_met(of_column, is_opposite=is_opposite) for part in self._parts]
+        if None in found:
+            return None
+        return any(found) if (self._how == "&") == is_opposite else all(found)

@@ -11,8 +11,8 @@ from .items import MAP, TEXT, UNSIGNED, Items, encode_name
 #: A map of extensions without any.
 EMPTY = b"\xa0"
 MAX_LENGTH = 65_536
-#: The key of the notes in a header.
-NOTES = 0
+#: The keys of the notes and of the statistics in a header.
+NOTES, STATISTICS = 0, 2
 _MAX_DEPTH = 128
 
 
@@ -43,6 +43,11 @@ def entries(ext: bytes) -> Iterator[tuple[int, bytes]]:
         key, start = fields.definite(UNSIGNED, "key"), fields.at
         fields.skip("extension", _MAX_DEPTH)
         yield key, ext[start : fields.at]
+
+
+def entry(ext: bytes, wanted: int) -> bytes | None:
+    """The encoded value of a key, if it is there."""
+    return None if ext == EMPTY else next((value for key, value in entries(ext) if key == wanted), None)
 
 
 def unknown(ext: bytes) -> int | None:
@@ -85,9 +90,8 @@ def _text(fields: Items) -> bytes:
 
 def notes(ext: bytes) -> dict[str, str]:
     """The notes in the extensions of a header."""
-    if ext == EMPTY:
-        return {}
-    return next((_read_notes(Items(value, 0)) for key, value in entries(ext) if key == NOTES), {})
+    found = entry(ext, NOTES)
+    return {} if found is None else _read_notes(Items(found, 0))
 
 
 def with_notes(found: Mapping[str, str] | None) -> bytes:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,19 +30,10 @@ from .columns import (
     spread,
     untyped,
 )
-from .conditions import Mask, Test
+from .conditions import BOOL, BYTES, COMPARES, KINDS, NUMBER, TEXT, Mask, Test
 from .errors import Fault, Mismatch
 from .values import Some, Tag
 
-_COMPARES: dict[str, Callable[[Any, Any], Any]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-# How the kinds of values are called in errors.
-_NUMBER, _BOOL, _TEXT, _BYTES = "number", "boolean", "text string", "byte string"
-_KINDS = {int: _NUMBER, float: _NUMBER, bool: _BOOL, str: _TEXT, bytes: _BYTES}
 # The kinds of columns without values that can be compared.
 _OTHERS = {StructColumn: "struct", ListColumn: "sequence", TupleColumn: "tuple", MapColumn: "map"}
 # More texts than this are looked up in a set.
@@ -79,18 +68,18 @@ def mask_of(column: Column | None, rows: int, test: Test, is_opposite: bool) -> 
 def _of_rows(column: Column, test: Test) -> Mask:
     """Tests rows that all have a value."""
     if isinstance(column, NumberColumn):
-        _check(test, _NUMBER)
+        _check(test, NUMBER)
         return _of_numbers(column.values, test)
     if isinstance(column, BoolColumn):
-        _check(test, _BOOL)
+        _check(test, BOOL)
         no, yes = (_of_value(value, test) for value in (False, True))
         return np.where(column.values, yes, no)
     if isinstance(column, (TextColumn, BytesColumn)):
-        _check(test, column_kind := _TEXT if isinstance(column, TextColumn) else _BYTES)
-        strings = [text.encode() for text in test.constants] if column_kind is _TEXT else [*test.constants]
+        _check(test, column_kind := TEXT if isinstance(column, TextColumn) else BYTES)
+        strings = [text.encode() for text in test.constants] if column_kind is TEXT else [*test.constants]
         return _of_strings(Strings(column.lengths, column.data), test.how, strings)
     if isinstance(column, EnumColumn):
-        _check(test, _TEXT)
+        _check(test, TEXT)
         mask: Mask = np.array([_of_value(name, test) for name in column.variants], bool)[column.codes]
         return mask
     raise _mismatch(test, _OTHERS.get(type(column), "tensor"))
@@ -98,7 +87,7 @@ def _of_rows(column: Column, test: Test) -> Mask:
 
 def _check(test: Test, kind: str) -> None:
     """Checks that values of a kind can be compared as the test says."""
-    if any(_KINDS[type(constant)] is not kind for constant in test.constants):
+    if any(KINDS[type(constant)] is not kind for constant in test.constants):
         raise _mismatch(test, kind)
 
 
@@ -113,7 +102,7 @@ def _mismatch(test: Test, found: str) -> Fault:
 def _of_values(values: list[Any], test: Test, is_opposite: bool) -> Mask:
     of_null = test.how == "is_null" and not is_opposite
     kinds = {*map(type, test.constants)}
-    allowed = {kind: {*map(_KINDS.get, kinds)} <= {name} for kind, name in _KINDS.items()}
+    allowed = {kind: {*map(KINDS.get, kinds)} <= {name} for kind, name in KINDS.items()}
     known = {constant for constant in test.constants if constant == constant}
 
     def answer(value: Any) -> bool:
@@ -127,7 +116,7 @@ def _of_values(values: list[Any], test: Test, is_opposite: bool) -> Mask:
             # A variant with content.
             [value] = value
         if not allowed.get(type(value), False):
-            raise _mismatch(test, _KINDS.get(type(value), type(value).__name__))
+            raise _mismatch(test, KINDS.get(type(value), type(value).__name__))
         met = value in known if test.how == "is_in" else _of_value(value, test)
         return met != is_opposite
 
@@ -139,11 +128,11 @@ def _of_value(value: Any, test: Test) -> bool:
     if test.how == "is_in":
         return any(value == constant for constant in test.constants)
     (constant,) = test.constants
-    if test.how in _COMPARES:
+    if test.how in COMPARES:
         if isinstance(value, str):
             # By bytes, which is the order of code points, too.
             value, constant = value.encode(), constant.encode()
-        return bool(_COMPARES[test.how](value, constant))
+        return bool(COMPARES[test.how](value, constant))
     return bool(value.startswith(constant) if test.how == "starts_with" else constant in value)
 
 
@@ -166,7 +155,7 @@ def _of_numbers(values: npt.NDArray[Any], test: Test) -> Mask:
     if limit is None:
         # All numbers of the dtype are on one side.
         return np.full(len(values), test.how in ("<", ">"))
-    compared: Mask = _COMPARES[test.how](values, limit)
+    compared: Mask = COMPARES[test.how](values, limit)
     return compared
 
 
@@ -306,5 +295,5 @@ def _of_strings(strings: Strings, how: str, constants: list[bytes]) -> Mask:
         return strings.starting_with(constant)
     if how == "contains":
         return strings.containing(constant)
-    mask: Mask = _COMPARES[how](strings.order(constant), 0)
+    mask: Mask = COMPARES[how](strings.order(constant), 0)
     return mask

@@ -74,6 +74,8 @@ class AtColumn(NamedTuple):
 
     rows: Rows
     columns: Levels
+    #: The names that lead to it from the rows.
+    names: tuple[str, ...]
 
 
 #: Reads columns or a packed sequence: from their node, and the steps that lead to it.
@@ -130,15 +132,18 @@ def _follow(
             yield from _follow(node[key], names[count:], here, rows_of, dotted=dotted, in_row=in_row)
 
 
-def _columns(rows: Rows, columns: Levels, names: list[str], *, dotted: bool) -> Iterator[AtColumn | Decoded]:
-    """The columns, or values in columns, at a path that starts with the name of a field."""
+def _columns(
+    rows: Rows, columns: Levels, names: list[str], *, dotted: bool, before: tuple[str, ...] = ()
+) -> Iterator[AtColumn | Decoded]:
+    """The columns, or values in columns, at a path that starts with the name of a field. `before` are the names
+    that lead to it."""
     for count in range(1, len(names) + 1 if dotted else 2):
         name, left = ".".join(names[:count]), names[count:]
         found = None if dotted and is_position(name) else _field(rows, columns, name)
         if found is None:
             continue
         if not left:
-            yield AtColumn(rows, found)
+            yield AtColumn(rows, found, (*before, name))
         elif is_position(left[0]) and (dotted or _field(rows, found, left[0]) is None):
             # `log.size.3` means the same as `log.3.size`.
             for row in _keys(rows, left[0]):
@@ -147,7 +152,7 @@ def _columns(rows: Rows, columns: Levels, names: list[str], *, dotted: bool) -> 
                     inside_row = _follow(value, left[1:], [], None, dotted=dotted, in_row=True)
                     yield from (node for node, _ in inside_row)
         else:
-            yield from _columns(rows, found, left, dotted=dotted)
+            yield from _columns(rows, found, left, dotted=dotted, before=(*before, name))
 
 
 def _field(rows: Rows, columns: Levels, name: str) -> Levels | None:

@@ -18,6 +18,7 @@ from .errors import Fault, Mismatch
 from .listing import lists_without
 from .masks import mask_of
 from .options import check_memory
+from .paths import AtColumn
 
 if TYPE_CHECKING:
     from .table import Table
@@ -44,6 +45,8 @@ class Selection(arrow_export.ArrowRows):
         self._filter: Filter | None = None
         # The rows that were found: for each group that has some, their numbers in it, which ascend.
         self._found: dict[int, Picks] | None = None
+        # The names that lead to each column of the condition, by its path.
+        self._names: dict[str, tuple[str, ...]] = {}
         # Where each row is among the rows that were found; `None` if they are in the order of the table.
         self._order: npt.NDArray[np.intp] | None = None
         if isinstance(wanted, Filter):
@@ -172,12 +175,14 @@ class Selection(arrow_export.ArrowRows):
         known, found = self._found, {}
         columns = self._tested() if known is None else []
         call = Call()
-        for number in self._candidates() if known is None else known:
+        for number in range(len(self._table.groups)) if known is None else known:
             call.forget()
             with call:
                 loaded: dict[str, Column | None] = {}
                 if known is not None:
                     rows = known[number]
+                elif not self._may_have_rows(number):
+                    continue
                 else:
                     loaded = {path: column and column.loaded() for path, column in columns[number].items()}
                     # The numbers are kept, so they should be small.
@@ -189,9 +194,19 @@ class Selection(arrow_export.ArrowRows):
             yield made
         self._found = found
 
-    def _candidates(self) -> Iterable[int]:
-        """The numbers of the groups that can have rows that meet the condition."""
-        return range(len(self._table.groups))
+    def _may_have_rows(self, number: int) -> bool:
+        """Whether a group can have rows that meet the condition, as far as its statistics say."""
+        group = self._table.groups[number]
+
+        def may_meet(path: str, test: Test, is_opposite: bool) -> bool | None:
+            known = group.known(self._names[path])
+            if known is None:
+                # Any column can be tested for nulls.
+                return True if test.how == "is_null" else None
+            return known.may_meet(test, is_opposite)
+
+        assert self._filter is not None
+        return self._filter.may_be_met(may_meet) is not False
 
     def _tested(self) -> list[dict[str, Column | None]]:
         """The columns of the condition, by their paths, in each group."""
@@ -200,8 +215,9 @@ class Selection(arrow_export.ArrowRows):
         for path in self._filter.paths() if groups else ():
             # The empty path leads to the rows themselves.
             is_row = not path and not self._table.has_field(path)
-            levels = self._table.groups if is_row else self._table.levels(path)
-            for group, column in zip(groups, levels, strict=True):
+            at = AtColumn(self._table, self._table.groups, ()) if is_row else self._table.located(path)
+            self._names[path] = at.names
+            for group, column in zip(groups, at.columns, strict=True):
                 group[path] = column
         return groups
 

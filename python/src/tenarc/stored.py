@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from . import column_fields, dtypes
+from . import column_fields, dtypes, ext, statistics
 from .calls import Call, Read
 from .column_maker import column_of
 from .column_outline import outline
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .decode import Resolver
     from .encode import Encoder
     from .saved import Segment
+    from .statistics import Statistic, Statistics
 
 T = TypeVar("T")
 # The most bytes of the metadata of a value that is read with others.
@@ -48,6 +49,8 @@ class Shared:
         self._last: tuple[Hashable, Column] | None = None
         #: The bytes of the whole table in the archive: those of compressed buffers are the second number.
         self.input = 0, 0
+        #: The statistics of the value, given by its number, that were last asked for.
+        self.statistics: tuple[int, Statistics | None] | None = None
         #: The small values that were last read together, and their rows.
         self.nodes: tuple[object, list[Any]] | None = None
 
@@ -102,6 +105,17 @@ class StoredRows:
             ]
         count = self._count_of_numbers(segment, node, trail)
         return [StoredGroup(self, 0, count)] if count else []
+
+    def known(self, index: int, names: tuple[str, ...]) -> Statistic | None:
+        """What the statistics of the value say about a column in a group."""
+        last = self._shared.statistics
+        if last is None or last[0] != self._number:
+            segment, node, trail = self._at()
+            # They are about the whole value.
+            found = None if trail else ext.entry(segment.header.ext, ext.STATISTICS)
+            counts = counts_of(node.value) if found else []
+            last = self._shared.statistics = self._number, statistics.read(found, counts)
+        return None if last[1] is None else last[1].of_group(index, names)
 
     def _count_of_numbers(self, segment: Segment, node: Any, trail: list[Step]) -> int:
         """The length of a packed sequence."""
@@ -354,6 +368,9 @@ class StoredColumn(_Stored):
 
 class StoredGroup(StoredColumn):
     """The column of a whole group. Its metadata is read again when it is needed."""
+
+    def known(self, names: tuple[str, ...]) -> Statistic | None:
+        return self._source.known(self._index, names)
 
     def node(self) -> Any:
         return self._source.group(self._index)

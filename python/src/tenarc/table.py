@@ -46,6 +46,7 @@ _VALUE = "value"
     "has_field",
     "joined",
     "levels",
+    "located",
     "limit",
     "listed_rows",
     "of",
@@ -336,15 +337,19 @@ class Table(paths.Rows, arrow_export.ArrowRows):
 
     def levels(self, name: str) -> paths.Levels:
         """The parts of a column in all groups, by its name or path."""
+        return self.located(name).columns
+
+    def located(self, name: str) -> paths.AtColumn:
+        """A column, by its name or path."""
         if self.has_field(name):
-            return [group.field(name) for group in self.groups]
+            return paths.AtColumn(self, [group.field(name) for group in self.groups], (name,))
         try:
             found, _ = paths.find(self, name)
         except NotFound:
             found = None
         if type(found) is not paths.AtColumn:
             raise NotFound(f"the table has no column {name!r:.80}")
-        return found.columns
+        return found
 
     def batches(self, export: arrow_export.Export) -> Iterator[Any]:
         # As for the rows, all groups are read in one call.
