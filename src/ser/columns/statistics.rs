@@ -141,7 +141,9 @@ fn floats<const N: usize, T: Copy + PartialOrd + Into<f64> + std::ops::Neg<Outpu
     };
     for piece in bytes.pieces() {
         let (blocks, rest) = piece.as_chunks::<N>().0.as_chunks::<LANES>();
-        blocks.iter().for_each(|words| add(words));
+        for words in blocks {
+            add(words);
+        }
         add(rest);
     }
     let nans = nans.iter().map(|&nans| nans as usize).sum();
