@@ -107,6 +107,11 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         self.header().check != Check::None
     }
 
+    /// Whether the header holds statistics of groups of rows, by which [filters](crate::archive::Table::filter) pass over groups.
+    pub fn has_statistics(&self) -> bool {
+        self.header().ext.statistics().is_some()
+    }
+
     /// The length in bytes of the chunks that buffers are divided into. Each chunk has a checksum of its own, and is
     /// compressed by itself.
     pub fn chunk_len(&self) -> u64 {

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::BufWriter;
 
+use tenarc::archive::SaveOptions;
 use tenarc::{Archive, OArchive};
 
 use crate::failure::{Of as _, Result};
@@ -26,7 +27,9 @@ pub fn temporary_archive(
     save: impl FnOnce(&mut Temporary<'_>) -> Result<()>,
 ) -> Result<Archive<Source>> {
     let file = temporary()?;
-    let mut out = OArchive::new(BufWriter::with_capacity(1 << 20, &file))?;
+    // A table that is converted is copied from here with its statistics, and may be filtered often.
+    let options = SaveOptions::default().with_statistics(true);
+    let mut out = OArchive::with_options(BufWriter::with_capacity(1 << 20, &file), options)?;
     save(&mut out)?;
     drop(out.finish()?);
     Ok(Archive::new(Source::new(file))?.with_options(decoding()))

@@ -40,6 +40,22 @@ fn events(first: u16) -> Vec<Event> {
 }
 
 #[test]
+fn tables_that_are_converted_have_statistics() {
+    let dir = Dir::new();
+    let rows: Vec<_> = (0..4).flat_map(|part| events(300 * part)).collect();
+    dir.save("a.tenarc", &rows);
+    run(&dir, &["convert", "a.tenarc", "a.parquet"]).good();
+    run(&dir, &["convert", "a.parquet", "b.tenarc"]).good();
+    let info = |file: &str| run(&dir, &["info", file]).good().to_owned();
+    assert!(info("a.tenarc").contains("\n1 table of 1200 rows\n"), "{}", info("a.tenarc"));
+    let expected = "\n1 table of 1200 rows, with statistics\n";
+    assert!(info("b.tenarc").contains(expected), "{}", info("b.tenarc"));
+    run(&dir, &["cat", "a.tenarc", "b.tenarc", "-o", "c.tenarc"]).good();
+    assert!(info("c.tenarc").contains("\n2 tables of 2400 rows, 1 with statistics\n"));
+    assert_eq!(run(&dir, &["info", "--json", "c.tenarc"]).json()[0]["with_statistics"], 1);
+}
+
+#[test]
 fn rows_that_meet_a_condition() {
     let dir = Dir::new();
     let (one, other) = (events(0), events(300));

@@ -33,6 +33,8 @@ struct Report {
     stored: u64,
     tables: u64,
     rows: u64,
+    /// The number of tables that have statistics, by which filters pass over groups of rows.
+    with_statistics: u64,
     dtypes: BTreeMap<String, Count>,
     /// The compressed tensors, by codec.
     codecs: BTreeMap<String, Count>,
@@ -89,6 +91,7 @@ fn report(document: &Document) -> Result<Report> {
         stored: 0,
         tables: 0,
         rows: 0,
+        with_statistics: 0,
         dtypes: BTreeMap::new(),
         codecs: BTreeMap::new(),
         checksums: None,
@@ -96,7 +99,9 @@ fn report(document: &Document) -> Result<Report> {
     for section in document.sections(None)? {
         let section = section?;
         // Tables of other formats are in a temporary archive.
-        if let Some(segment) = section.segment().filter(|_| document.format == Format::Archive) {
+        let segment = section.segment().filter(|_| document.format == Format::Archive);
+        let has_statistics = segment.as_ref().is_some_and(|segment| segment.has_statistics());
+        if let Some(segment) = segment {
             let so_far = report.checksums.unwrap_or(true);
             report.checksums = Some(so_far && segment.has_checksums());
         }
@@ -105,6 +110,7 @@ fn report(document: &Document) -> Result<Report> {
                 Listed::Tensor(Named { payload, .. }) => report.add(&section, payload),
                 Listed::Columns(columns) => {
                     report.tables += 1;
+                    report.with_statistics += u64::from(has_statistics);
                     report.rows = report.rows.saturating_add(section.table(columns)?.len());
                     for field in section.fields(columns)? {
                         if let Some(named) = Named::of_field(field) {
@@ -151,7 +157,12 @@ impl Report {
         writeln!(out, "{}  {about}", out.styled(HEADING, &escaped(&self.file)))?;
         if self.tables > 0 {
             let (tables, rows) = (counted(self.tables, "table"), counted(self.rows, "row"));
-            writeln!(out, "{tables} of {rows}")?;
+            let statistics = match self.with_statistics {
+                0 => String::new(),
+                all if all == self.tables => ", with statistics".to_owned(),
+                some => format!(", {some} with statistics"),
+            };
+            writeln!(out, "{tables} of {rows}{statistics}")?;
         }
         let mut table = Table::new(&[
             ("dtype", Align::Left),
