@@ -250,6 +250,80 @@ fn new_paths_make_steps() {
 }
 
 #[test]
+fn converts_and_casts() {
+    let dir = Dir::new();
+    let tensor = |dtype: DType, len| DynTensor::new(dtype, &[2], Order::C, vec![0; len]).unwrap();
+    let tensors = [
+        ("layers.0.weight", tensor(DType::F32, 8)),
+        ("layers.0.bias", tensor(DType::F64, 16)),
+        ("curve", tensor(DType::I32, 8)),
+    ];
+    dir.save("a.tenarc", &flat(&tensors));
+    let dtypes = |args: &[&str]| {
+        run(&dir, &[&["convert", "a.tenarc", "b.safetensors"], args].concat()).good();
+        let rows = run(&dir, &["ls", "--json", "--sort", "path", "b.safetensors"]).json();
+        let row = |row: &serde_json::Value| {
+            format!("{}: {}", row["path"].as_str().unwrap(), row["dtype"].as_str().unwrap())
+        };
+        rows.as_array().unwrap().iter().map(row).collect::<Vec<_>>().join(", ")
+    };
+    let plain = dtypes(&[]);
+    assert_eq!(plain, "curve: i32, layers.0.bias: f64, layers.0.weight: f32");
+    // All floats, and nothing else.
+    assert_eq!(dtypes(&["--cast", "f16"]), plain.replace("f32", "f16").replace("f64", "f16"));
+    let expected = plain.replace("weight: f32", "weight: bf16");
+    assert_eq!(dtypes(&["--cast", "*.weight=bf16"]), expected);
+    let refused = |args: &[&str], why| {
+        let args = [&["convert", "a.tenarc", "c.safetensors"], args].concat();
+        run(&dir, &args).failed(2, why);
+    };
+    refused(&["--cast", "no=f16"], "nothing matches \"no=f16\"");
+    refused(&["--cast", "f61"], "unknown dtype \"f61\"");
+    refused(&["--cast", "=f16"], "expected LEFT=RIGHT");
+    refused(&["--cast", "f16", "-e", "*"], "cannot be used with");
+}
+
+#[test]
+fn renames_by_patterns() {
+    use serde_json::{Value, json};
+    let dir = Dir::new();
+    let renamed = |value: Value, change: &str| {
+        dir.save("a.tenarc", &value);
+        let args = ["edit", "a.tenarc", "-o", "b.tenarc", "--rename", change];
+        run(&dir, &args).good();
+        run(&dir, &["show", "b.tenarc", "--json"]).json()
+    };
+    // Names of tensors in one map, as in files of other formats.
+    let flat = json!({ "model.h.0.w": 1, "model.h.1.w": 2, "model.ln": 3, "x": 4 });
+    let found = renamed(flat.clone(), "model.*=*");
+    assert_eq!(found, json!({ "h.0.w": 1, "h.1.w": 2, "ln": 3, "x": 4 }));
+    let found = renamed(flat.clone(), "*h.*.w=*layers.*.weight");
+    let expected =
+        json!({ "model.layers.0.weight": 1, "model.layers.1.weight": 2, "model.ln": 3, "x": 4 });
+    assert_eq!(found, expected);
+    // Structs in structs: what is empty then is gone, and what was empty stays.
+    let nested = json!({ "model": { "a": { "w": 1, "b": [2, 3] }, "none": {} }, "c": {} });
+    let found = renamed(nested.clone(), "model.a.*=*");
+    assert_eq!(found, json!({ "model": { "none": {} }, "c": {}, "w": 1, "b": [2, 3] }));
+    let found = renamed(nested, "*.w=c.*/weight");
+    let expected = json!({
+        "model": { "a": { "b": [2, 3] }, "none": {} },
+        "c": { "model": { "a/weight": 1 } },
+    });
+    assert_eq!(found, expected);
+    // A name that has a `*` means itself.
+    assert_eq!(renamed(json!({ "a*": 1, "ab": 2 }), "a*=c"), json!({ "c": 1, "ab": 2 }));
+    dir.save("a.tenarc", &flat);
+    for (change, why) in [
+        ("model.*=a.*.*", "expected as many * in \"a.*.*\" as in \"model.*\""),
+        ("model.h.*.w=same", "\"same\" exists already"),
+        ("models.*=*", "nothing matches \"models.*\""),
+    ] {
+        run(&dir, &["edit", "a.tenarc", "-o", "c.tenarc", "--rename", change]).failed(2, why);
+    }
+}
+
+#[test]
 fn a_float_stays_one_of_its_width() {
     let dir = Dir::new();
     dir.save("a.tenarc", &model());

@@ -104,7 +104,9 @@ fn sorts_and_filters() {
     let of = |args: &[&str]| paths(&dir, &[&["ls", "m.tenarc"], args].concat());
     assert_eq!(of(&[]), ["layer.10.w", "layer.9.w", "layer.9.b"]);
     assert_eq!(of(&["--sort", "path"]), ["layer.9.b", "layer.9.w", "layer.10.w"]);
-    assert_eq!(of(&["--sort", "bytes"]), ["layer.9.b", "layer.9.w", "layer.10.w"]);
+    let by_size = ["layer.10.w", "layer.9.w", "layer.9.b"];
+    assert_eq!(of(&["--sort", "size", "-e", "*"]), by_size);
+    assert_eq!(of(&["--sort", "bytes", "-r"]), ["layer.9.b", "layer.9.w", "layer.10.w"]);
     assert_eq!(of(&["--sort", "shape", "-r"]), ["layer.9.b", "layer.10.w", "layer.9.w"]);
     assert_eq!(of(&["-e", "*.9.*"]), ["layer.9.w", "layer.9.b"]);
     assert_eq!(of(&["-e", "*.{b,x}", "-e", "layer.1?.w"]), ["layer.10.w", "layer.9.b"]);

@@ -43,8 +43,8 @@ b.b   u8     [1]      1 B
     assert!(tree.out().contains("\n\nb.npz  2 tensors, 5 B\n"), "{tree:?}");
     let rows = run(&dir, &["ls", "--json", "--sort", "bytes", "a.tenarc", "b.npz"]).json();
     let row = |at: usize| (rows[at]["file"].clone(), rows[at]["path"].clone());
-    assert_eq!(row(0), (json!("a.tenarc"), json!("a.b")), "each file is sorted by itself");
-    assert_eq!(row(3), (json!("b.npz"), json!("b.w")));
+    assert_eq!(row(0), (json!("a.tenarc"), json!("a.w")), "each file is sorted by itself");
+    assert_eq!(row(3), (json!("b.npz"), json!("b.b")));
     let one = run(&dir, &["ls", "--json", "a.tenarc"]).json();
     assert_eq!(one[0].get("file"), None);
 }

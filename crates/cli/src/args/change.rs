@@ -88,10 +88,12 @@ pub struct Edit {
     /// Drop all tensors whose path does not match
     #[arg(long, value_name = "PATTERN")]
     pub keep: Vec<String>,
-    /// Convert the elements of matching tensors; floats are rounded, integers must fit
-    #[arg(long, value_name = "PATTERN=DTYPE")]
+    /// Convert the elements of matching tensors, or without a pattern of all tensors of floats; floats are rounded, integers
+    /// must fit
+    #[arg(long, value_name = "[PATTERN=]DTYPE")]
     pub cast: Vec<String>,
-    /// Move the value at the path OLD, or rename the group OLD, to NEW
+    /// Move the value at the path OLD, or rename the group OLD, to NEW; each * in OLD stands for any text, and one in NEW for the
+    /// same: 'model.*=*'
     #[arg(long, value_name = "OLD=NEW")]
     pub rename: Vec<String>,
     /// Set the value at a path; if it is not valid JSON, it is taken as text
@@ -130,7 +132,7 @@ pub struct Compact {
     /// Sort the rows by this column: numbers, texts or bools. NaN comes after the numbers, null comes last
     #[arg(long, value_name = "COLUMN")]
     pub sort: Option<String>,
-    /// Delete the rows that meet a condition, as in show --where: 'day < \"2026-01-01\" and score is null'. Rows for which it is
+    /// Delete the rows that meet a condition, as in show --where: 'day < "2026-01-01" and score is null'. Rows for which it is
     /// null stay
     #[arg(long, value_name = "CONDITION")]
     pub delete: Option<String>,
@@ -165,6 +167,9 @@ pub struct Convert {
     pub lossy: bool,
     #[command(flatten)]
     pub only: Patterns,
+    /// Convert the elements of matching tensors, or without a pattern of all tensors of floats, as edit does
+    #[arg(long, value_name = "[PATTERN=]DTYPE", conflicts_with = "patterns")]
+    pub cast: Vec<String>,
     /// How names of tensors become a structure
     #[arg(long, value_name = "HOW")]
     pub names: Option<Names>,

@@ -14,6 +14,8 @@ pub enum Sort {
     Dtype,
     /// By number of dimensions, then by the dimensions
     Shape,
+    /// By size, the largest first
+    #[value(alias = "size")]
     Bytes,
 }
 

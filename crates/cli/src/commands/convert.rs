@@ -1,5 +1,6 @@
 //! `convert`: writes a file in another format.
 
+use super::edit::Changes;
 use crate::args::Convert;
 use crate::document::Document;
 use crate::failure::{Failure, Kind, Of as _, Result, Status};
@@ -36,7 +37,8 @@ pub fn run(args: &Convert) -> Result<Status> {
     }
     let mut target = Target::new(&args.output, args.writing)?;
     let chooses = !args.only.patterns.is_empty();
-    let stores_anew = args.compress.compress.is_some() || args.dedup || chooses;
+    let casts = !args.cast.is_empty();
+    let stores_anew = args.compress.compress.is_some() || args.dedup || chooses || casts;
     if stores_anew && document.archive().is_some() {
         document.like(&mut target, None)?;
     }
@@ -47,9 +49,10 @@ pub fn run(args: &Convert) -> Result<Status> {
     }
     document.show_progress("converting", target.passes(to));
     let chosen = args.choose.segment.as_deref();
-    let mut values = match &*args.only.patterns {
-        [] => Values::of(&document, chosen)?,
-        patterns => matching(&document, chosen, patterns)?,
+    let mut values = match (&*args.only.patterns, &*args.cast) {
+        ([], []) => Values::of(&document, chosen)?,
+        (patterns, []) => matching(&document, chosen, patterns)?,
+        (_, cast) => changed(&document, chosen, Changes::casting(cast)?)?,
     };
     let written = to.write(&mut values, &target, Lossy(args.lossy));
     written.map_err(|failure| match failure.kind {
@@ -57,6 +60,26 @@ pub fn run(args: &Convert) -> Result<Status> {
         _ => failure.of(&document.name),
     })?;
     Ok(Status::Good)
+}
+
+/// Returns the changed values of a document.
+fn changed<'d>(
+    document: &'d Document,
+    chosen: Option<&str>,
+    changes: Changes,
+) -> Result<Values<'d>> {
+    let numbers = document.numbers(chosen)?;
+    Ok(Values::new(numbers.len() as u64, move |put| {
+        for &number in &numbers {
+            let section = document.section(number)?;
+            let put = match changes.applied(&section).of(&document.name)? {
+                Some(value) => put(Valued::Changed(section.name(), value)),
+                None => put(Valued::Whole(&section)),
+            };
+            put.of(&document.name)?;
+        }
+        changes.check_used().of(&document.name)
+    }))
 }
 
 /// Returns, for each value of a document, the part with the tensors whose path matches.

@@ -12,7 +12,7 @@ use crate::formats::values::{Valued, Values};
 use crate::formats::{self, Format};
 use crate::target::Target;
 use crate::written::Written;
-use changes::Changes;
+pub use changes::Changes;
 
 pub fn run(args: &Edit) -> Result<Status> {
     let document = Document::open(&args.input, &args.read.reading())?;

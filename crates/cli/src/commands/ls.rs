@@ -3,6 +3,7 @@
 mod tree;
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::io::Write;
 
 use serde::Serialize;
@@ -111,7 +112,7 @@ impl Found<'_> {
             Sort::Shape => {
                 rows.sort_by(|a, b| (a.shape.len(), &a.shape).cmp(&(b.shape.len(), &b.shape)));
             }
-            Sort::Bytes => rows.sort_by_key(|row| row.bytes),
+            Sort::Bytes => rows.sort_by_key(|row| Reverse(row.bytes)),
         }
         if args.reverse {
             rows.reverse();

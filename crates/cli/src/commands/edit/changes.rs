@@ -19,28 +19,61 @@ use crate::paths::{self, Globs, walk};
 use crate::text::quoted;
 use crate::written::Written;
 
+#[derive(Default)]
 pub struct Changes {
     drop: Vec<(String, Globs)>,
     keep: Vec<(String, Globs)>,
-    cast: Vec<(String, Globs, DType)>,
+    cast: Vec<Casting>,
     rename: Vec<(String, String)>,
     set: Vec<(String, Value)>,
     /// The patterns and paths that matched something, in any value.
     used: RefCell<HashSet<String>>,
 }
 
-impl Changes {
-    pub fn new(args: &Edit) -> Result<Self> {
-        let mut cast = Vec::new();
-        for (pattern, dtype) in pairs(&args.cast)? {
-            let compiled = Globs::new(std::slice::from_ref(&pattern))?;
-            let dtype = DType::from_name(&dtype);
-            if dtype.bits().is_none() {
-                let (name, meant) = (quoted(dtype.name()), did_you_mean(dtype.name()));
-                return Err(Failure::new(format!("unknown dtype {name}{meant}")));
-            }
-            cast.push((pattern, compiled, dtype));
+/// Tensors to cast, and their new dtype.
+struct Casting {
+    /// As on the command line.
+    argument: String,
+    /// `None` for all tensors of floats.
+    globs: Option<Globs>,
+    dtype: DType,
+}
+
+impl Casting {
+    /// Parses `PATTERN=DTYPE`, or `DTYPE`.
+    fn new(argument: &str) -> Result<Self> {
+        let (pattern, dtype) = if argument.contains('=') {
+            let (pattern, dtype) = pair(argument)?;
+            (Some(pattern), dtype)
+        } else {
+            (None, argument.to_owned())
+        };
+        let dtype = DType::from_name(&dtype);
+        if dtype.bits().is_none() {
+            let (name, meant) = (quoted(dtype.name()), did_you_mean(dtype.name()));
+            return Err(Failure::new(format!("unknown dtype {name}{meant}")));
         }
+        let globs = pattern.map(|pattern| Globs::new(&[pattern])).transpose()?;
+        Ok(Self { argument: argument.to_owned(), globs, dtype })
+    }
+
+    fn is_for(&self, path: &str, dtype: &DType) -> bool {
+        match &self.globs {
+            Some(globs) => globs.any(path),
+            None => matches!(dtype, DType::F64 | DType::F32 | DType::F16 | DType::BF16),
+        }
+    }
+}
+
+impl Changes {
+    /// Changes that only cast tensors: each `PATTERN=DTYPE`, or `DTYPE` for all floats.
+    pub fn casting(arguments: &[String]) -> Result<Self> {
+        let cast =
+            arguments.iter().map(|argument| Casting::new(argument)).collect::<Result<_>>()?;
+        Ok(Self { cast, ..Self::default() })
+    }
+
+    pub fn new(args: &Edit) -> Result<Self> {
         let set = pairs(&args.set)?.into_iter().map(|(path, text)| {
             let value = match json::read(text.as_bytes()) {
                 Err(error) if matches!(error.category(), Category::Syntax | Category::Eof) => {
@@ -53,10 +86,9 @@ impl Changes {
         Ok(Self {
             drop: compiled(&args.drop)?,
             keep: compiled(&args.keep)?,
-            cast,
             rename: pairs(&args.rename)?,
             set: set.collect::<Result<_>>()?,
-            used: RefCell::default(),
+            ..Self::casting(&args.cast)?
         })
     }
 
@@ -80,7 +112,7 @@ impl Changes {
         let used = self.used.borrow();
         let drop = self.drop.iter().map(|(pattern, _)| pattern);
         let keep = self.keep.iter().map(|(pattern, _)| pattern);
-        let cast = self.cast.iter().map(|(pattern, ..)| pattern);
+        let cast = self.cast.iter().map(|casting| &casting.argument);
         let rename = self.rename.iter().map(|(path, _)| path);
         drop.chain(keep).chain(cast).chain(rename).find(|one| !used.contains(*one)).cloned()
     }
@@ -108,7 +140,7 @@ impl Changes {
         let value = expanded(section, &section.root, &matched)?;
         let mut value = value.ok_or_else(|| Failure::new("the whole value would be dropped"))?;
         for (old, new) in &self.rename {
-            if tree::rename(&mut value, old, new)? {
+            if tree::rename(&mut value, old, new)? || tree::rename_matching(&mut value, old, new)? {
                 self.used.borrow_mut().insert(old.clone());
                 changed = true;
             }
@@ -147,12 +179,12 @@ impl Changes {
             if !self.keep.is_empty() && !self.any(self.keep.iter().map(|(p, g)| (p, g)), &path) {
                 dropped.insert(at);
             }
-            for (pattern, globs, dtype) in &self.cast {
-                if globs.any(&path) {
-                    self.used.borrow_mut().insert(pattern.clone());
-                    if payload.dtype != *dtype {
+            for casting in &self.cast {
+                if casting.is_for(&path, &payload.dtype) {
+                    self.used.borrow_mut().insert(casting.argument.clone());
+                    if payload.dtype != casting.dtype {
                         // If several patterns match, the last one wins.
-                        cast.insert(at, dtype.clone());
+                        cast.insert(at, casting.dtype.clone());
                     }
                 }
             }
@@ -173,7 +205,9 @@ impl Changes {
                 || path.is_empty()
                 || to.strip_prefix(&*pointer).is_some_and(|rest| rest.starts_with('/'))
         };
-        let renamed = self.rename.iter().flat_map(|(old, new)| [old, new]);
+        // What a pattern matches is no part of columns.
+        let renamed = self.rename.iter().filter(|(old, _)| !old.contains('*'));
+        let renamed = renamed.flat_map(|(old, new)| [old, new]);
         renamed.chain(self.set.iter().map(|(path, _)| path)).any(is_inside)
     }
 
@@ -185,7 +219,8 @@ impl Changes {
         for field in section.fields(columns)? {
             let path = &field.path;
             let is_in_rows = field.kind == "tensors";
-            let is_cast = self.cast.iter().any(|(_, globs, _)| globs.any(path));
+            let mut named = self.cast.iter().filter_map(|casting| casting.globs.as_ref());
+            let is_cast = named.any(|globs| globs.any(path));
             let is_dropped = self.any(self.drop.iter().map(|(p, g)| (p, g)), path);
             let is_left = !self.keep.is_empty()
                 && !self.any(self.keep.iter().map(|(p, g)| (p, g)), path)
@@ -206,18 +241,13 @@ fn compiled(patterns: &[String]) -> Result<Vec<(String, Globs)>> {
 
 /// Splits each argument at its first `=`.
 fn pairs(arguments: &[String]) -> Result<Vec<(String, String)>> {
-    let pair = |argument: &String| {
-        let (left, right) = argument
-            .split_once('=')
-            .filter(|(left, right)| !left.is_empty() && !right.is_empty())?;
-        Some((left.to_owned(), right.to_owned()))
-    };
-    arguments
-        .iter()
-        .map(|argument| {
-            let refused =
-                || Failure::new(format!("expected LEFT=RIGHT, found {}", quoted(argument)));
-            pair(argument).ok_or_else(refused)
-        })
-        .collect()
+    arguments.iter().map(|argument| pair(argument)).collect()
+}
+
+fn pair(argument: &str) -> Result<(String, String)> {
+    let parts = argument.split_once('=');
+    match parts.filter(|(left, right)| !left.is_empty() && !right.is_empty()) {
+        Some((left, right)) => Ok((left.to_owned(), right.to_owned())),
+        None => Err(Failure::new(format!("expected LEFT=RIGHT, found {}", quoted(argument)))),
+    }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Bound;
 
-use tenarc::inspect::unescape_step;
+use tenarc::inspect::{escape_step, unescape_step};
 use tenarc::{DType, Value};
 
 use crate::document::Section;
@@ -281,6 +281,90 @@ fn rename_group(value: &mut Written<'_>, old: &str, new: &str) -> Result<bool> {
         }
     }
     Ok(true)
+}
+
+/// Moves the values whose paths match a pattern, in which each `*` stands for any text. A `*` in `new` stands for what the one at
+/// the same position in `old` stands for. Maps that are empty then are removed. Returns `false` if nothing matches.
+///
+/// # Errors
+/// If `new` has more of them than `old`. Those of [`rename`].
+pub fn rename_matching(value: &mut Written<'_>, old: &str, new: &str) -> Result<bool> {
+    if !old.contains('*') {
+        return Ok(false);
+    }
+    let count = |pattern: &str| pattern.matches('*').count();
+    if count(new) > count(old) {
+        let (old, new) = (quoted(old), quoted(new));
+        return Err(Failure::new(format!("expected as many * in {new} as in {old}, found more")));
+    }
+    let mut found = Vec::new();
+    each_value(value, &mut Vec::new(), &mut |steps| {
+        if let Some(texts) = texts_of_stars(&steps.join("."), old) {
+            let mut texts = texts.into_iter();
+            let mut parts = new.split('*');
+            let mut to = parts.next().unwrap_or_default().to_owned();
+            for part in parts {
+                to += &texts.next().unwrap_or_default();
+                to += part;
+            }
+            let from: String =
+                steps.iter().flat_map(|step| ["/".into(), escape_step(step)]).collect();
+            found.push((from, to));
+        }
+    });
+    for (from, to) in &found {
+        rename(value, from, to)?;
+    }
+    if !found.is_empty() {
+        remove_emptied(value, &found);
+    }
+    Ok(!found.is_empty())
+}
+
+/// Calls `each` with the steps to each value that is not a map.
+fn each_value(value: &Written<'_>, steps: &mut Vec<String>, each: &mut dyn FnMut(&[String])) {
+    let Written::Map(entries) = value else { return each(steps) };
+    for (key, value) in entries {
+        steps.push(key.step.clone());
+        each_value(value, steps, each);
+        steps.pop();
+    }
+}
+
+/// What each `*` of a pattern stands for in a text. `None` if the text does not match.
+fn texts_of_stars(text: &str, pattern: &str) -> Option<Vec<String>> {
+    let (first, rest) = pattern.split_once('*')?;
+    let mut text = text.strip_prefix(first)?;
+    let mut parts: Vec<_> = rest.split('*').collect();
+    let last = parts.pop()?;
+    let mut found = Vec::new();
+    for part in parts {
+        let (star, behind) = text.split_at_checked(text.find(part)?)?;
+        found.push(star.to_owned());
+        text = behind.strip_prefix(part)?;
+    }
+    found.push(text.strip_suffix(last)?.to_owned());
+    Some(found)
+}
+
+/// Removes the maps that values were moved out of, if they are empty now.
+fn remove_emptied(value: &mut Written<'_>, moved: &[(String, String)]) {
+    for (from, _) in moved {
+        let mut parent = from.as_str();
+        while let Some((before, _)) =
+            parent.rsplit_once('/').filter(|(before, _)| !before.is_empty())
+        {
+            parent = before;
+            let (found, _) = look(value, parent);
+            let [place] = &found[..] else { break };
+            let is_empty =
+                matches!(at(value, place), Some(Written::Map(entries)) if entries.is_empty());
+            let Some((&last, above)) = place.split_last().filter(|_| is_empty) else { break };
+            if let Some(Written::Map(entries)) = at(value, above) {
+                entries.remove(last);
+            }
+        }
+    }
 }
 
 /// Finds the maps with keys that go on after a dotted path, and the steps of the path that begin these keys.
