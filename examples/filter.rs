@@ -3,6 +3,9 @@
 //! `benches/python/filter.py` measures the Python package, and pyarrow on Parquet, with the same values.
 //!
 //! `cargo run --release --example filter`
+//!
+//! With a path and a number, it only saves so many million rows there, of which a million are in memory at a time:
+//! `benches/memory/measure` needs such a file.
 
 use std::path::Path;
 use std::time::Instant;
@@ -137,7 +140,20 @@ fn measure_statistics(dir: &Path, events: &[Event]) -> tenarc::Result<()> {
     Ok(())
 }
 
-fn main() -> tenarc::Result<()> {
+fn save_millions(path: &str, millions: u64) -> tenarc::Result<()> {
+    let mut out = OArchive::create(path, SaveOptions::default())?;
+    for million in 0..millions {
+        let events: Vec<Event> = (million * ROWS..(million + 1) * ROWS).map(event).collect();
+        out.save_as("events", &events)?;
+    }
+    out.finish().map(drop)
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let args: Vec<_> = std::env::args().skip(1).collect();
+    if let [path, millions] = &args[..] {
+        return Ok(save_millions(path, millions.parse()?)?);
+    }
     let dir = tempfile::tempdir()?;
     let events: Vec<Event> = (0..ROWS).map(event).collect();
     for (name, compression) in [("plain", Compression::none()), ("zstd 0", Compression::zstd(0))] {
@@ -148,5 +164,5 @@ fn main() -> tenarc::Result<()> {
         out.finish()?;
         measure(name, &Archive::open(&path)?.table("events")?)?;
     }
-    measure_statistics(dir.path(), &events)
+    Ok(measure_statistics(dir.path(), &events)?)
 }
