@@ -51,7 +51,7 @@ pub enum Format {
     /// webdataset's tenbin
     #[value(name = "ten")]
     Tenbin,
-    /// torch files, as torch.save writes them, indices of sharded models, and directories of distributed checkpoints, read only
+    /// torch files, as torch.save writes them; indices of sharded models and directories of distributed checkpoints are only read
     Torch,
     /// Tensors of ONNX models, read only
     Onnx,
@@ -133,7 +133,6 @@ impl Format {
         Err(Failure::new(match self {
             Self::Hdf5 => "cannot write HDF5 files: write npz, and store its arrays with h5py",
             Self::Onnx => "cannot write ONNX models: write safetensors instead",
-            Self::Torch => "cannot write PyTorch files: write safetensors instead",
             _ => return Ok(()),
         }))
     }

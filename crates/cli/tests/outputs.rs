@@ -196,8 +196,7 @@ fn the_name_of_the_output_decides_about_its_format() {
     run(&dir, &["cat", "a.safetensors", "-o", "x", "--to", "npz"]).good();
     assert_eq!(fs::read(dir.file("x")).unwrap(), fs::read(dir.file("x.npz")).unwrap());
     for (args, why) in [
-        (&["cat", "a.safetensors", "-o", "n.pt"][..], "cannot write PyTorch files"),
-        (&["merge", "a.safetensors", "-o", "n.onnx"], "cannot write ONNX models"),
+        (&["merge", "a.safetensors", "-o", "n.onnx"][..], "cannot write ONNX models"),
         (&["cat", "a.safetensors", "-o", "n.h5"], "cannot write HDF5 files"),
         (&["edit", "a.safetensors", "-o", "n.xyz", "--drop", path], "n.xyz: no format has names"),
         (

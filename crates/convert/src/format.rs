@@ -71,7 +71,7 @@ pub enum Format {
     /// webdataset's tenbin.
     #[cfg(feature = "tenbin")]
     Tenbin,
-    /// `PyTorch` files, and the directories of distributed checkpoints, only read.
+    /// `PyTorch` files, and the directories of distributed checkpoints, which are only read.
     #[cfg(feature = "torch")]
     Torch,
 }
@@ -263,7 +263,7 @@ impl Format {
         self.codec().write_file(value, file, path, &options)
     }
 
-    /// Writes a value to any writer. This fails for npz, which needs a writer that can seek.
+    /// Writes a value to any writer. This fails for npz and torch, which need a writer that can seek.
     ///
     /// # Errors
     /// The errors of [`save`](Self::save).

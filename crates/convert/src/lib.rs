@@ -13,7 +13,7 @@
 //! | `parquet` | Parquet files, with records in columns; the feature `parquet-zstd` also writes Zstandard |
 //! | `safetensors` | safetensors files, also sharded models |
 //! | `tenbin` | webdataset's `.ten` files |
-//! | `torch` | `PyTorch` files and distributed checkpoints, only read |
+//! | `torch` | `PyTorch` files, and distributed checkpoints, which are only read |
 //!
 //! All conversions follow three rules:
 //!

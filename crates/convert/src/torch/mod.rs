@@ -1,5 +1,5 @@
-//! Reads torch's files (`.pt`, `.pth`, `.bin`) and distributed checkpoints, and converts them to archives. Code in a
-//! file is never run.
+//! Reads torch's files (`.pt`, `.pth`, `.bin`) and distributed checkpoints, and converts them to archives and back. Code in
+//! a file is never run.
 //!
 //! ```no_run
 //! use ndarray::Array2;
@@ -34,6 +34,10 @@
 //! `.distcp`). Tensors are put together from the chunks in its files. The archive gets the structure of the dict that was
 //! saved.
 //!
+//! A value is written as `torch.save` writes it, so that `torch.load` with `weights_only=True` reads it: maps as dicts,
+//! sequences as lists, byte strings as bytes, and tensors of all dtypes that torch has. Tensors that share a buffer share a
+//! storage, and column-major tensors keep their order. A sequence of more than 65,536 numbers is a tensor.
+//!
 //! Some properties of tensors are neither kept nor counted as lost: devices, strides, `requires_grad`, and overlaps of
 //! tensors in a storage. If two tensors are the same part of a storage, the archive stores their elements once.
 
@@ -50,6 +54,7 @@ mod sharded;
 mod stores;
 mod tree;
 pub(crate) mod value;
+mod write;
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -61,7 +66,7 @@ pub use legacy::is_legacy;
 pub use sharded::{Sharded, open_sharded};
 
 use super::codec::Codec;
-use super::{Options, TensorFile};
+use super::{Losses, Options, Stored, TensorFile};
 use crate::{shards, source};
 use tenarc::Result;
 
@@ -96,5 +101,16 @@ impl Codec for Torch {
             return Ok(Box::new(Sharded::open(shards::path_of(path)?, limits)?));
         }
         Ok(Box::new(TorchFile::new(file)?.with_limits(limits)))
+    }
+
+    // As in npz files, the size of a member is in front of its data.
+    fn write_file(
+        &self,
+        value: &dyn Stored,
+        file: &File,
+        path: &Path,
+        options: &Options,
+    ) -> Result<Losses> {
+        write::write(value, file, path, options)
     }
 }

@@ -24,6 +24,11 @@ const ATTRIBUTES: u32 = 0o600 << 16;
 /// The length of a zip64 field with two sizes.
 const SIZES_LEN: usize = 20;
 
+/// The id of the field of padding that torch writes.
+const PADDING_FIELD: [u8; 2] = *b"FB";
+/// The length of the id and the length of an extra field.
+const PADDING_HEAD: u16 = 4;
+
 /// A writer of zip files, which writes members one after the other.
 pub struct ZipWriter<W> {
     writer: Honest<W>,
@@ -31,6 +36,8 @@ pub struct ZipWriter<W> {
     base: u64,
     /// The number of bytes of the zip file that are written so far.
     at: u64,
+    /// The contents of members start at a multiple of this.
+    alignment: u64,
     written: Vec<Written>,
 }
 
@@ -48,7 +55,14 @@ impl<W: Write + Seek> ZipWriter<W> {
     /// Creates a writer of a zip file that starts at the current position of `writer`.
     pub fn new(mut writer: W) -> Result<Self> {
         let base = writer.stream_position().map_err(Error::io)?;
-        Ok(Self { writer: Honest::new(writer), base, at: 0, written: Vec::new() })
+        Ok(Self { writer: Honest::new(writer), base, at: 0, alignment: 1, written: Vec::new() })
+    }
+
+    /// Makes the contents of members start at a multiple of so many bytes, at most 65,536, counted from the start of the
+    /// zip file.
+    pub fn with_alignment(mut self, alignment: u64) -> Self {
+        self.alignment = alignment.max(1);
+        self
     }
 
     /// Writes a member. `emit` passes its contents in blocks to the function that it is given.
@@ -63,7 +77,10 @@ impl<W: Write + Seek> ZipWriter<W> {
         })?;
         let offset = self.at;
         let method = if deflated { DEFLATED } else { STORED };
-        let head = local_head(&name, name_len, method);
+        let head = local_head(&name, name_len, method, |len| {
+            let padding = self.alignment - (offset + len) % self.alignment;
+            if padding == self.alignment { 0 } else { padding }
+        });
         self.writer.write_all(&head).map_err(Error::io)?;
 
         let (mut crc, mut inflated) = (Crc::new(), 0u64);
@@ -126,8 +143,14 @@ impl<W: Write + Seek> ZipWriter<W> {
 }
 
 /// Returns a local header, with zeros for the checksum and the sizes, which are written later. As in numpy's files, the
-/// sizes are always in the zip64 field.
-fn local_head(name: &str, name_len: u16, method: u16) -> Vec<u8> {
+/// sizes are always in the zip64 field. `padding` says how many bytes must follow a header of some length.
+fn local_head(name: &str, name_len: u16, method: u16, padding: impl Fn(u64) -> u64) -> Vec<u8> {
+    let plain_len = (LOCAL_LEN + name.len() + SIZES_LEN) as u64;
+    // A field of padding has a head itself.
+    let filler = (padding(plain_len) > 0)
+        .then(|| padding(plain_len + u64::from(PADDING_HEAD)))
+        .and_then(|padding| u16::try_from(padding).ok());
+    let filler_len = filler.map_or(0, |padding| padding + PADDING_HEAD);
     let mut head = Vec::with_capacity(LOCAL_LEN + name.len() + SIZES_LEN);
     head.extend(signature::LOCAL);
     for field in [VERSION, flags(name), method, 0, DATE] {
@@ -137,8 +160,14 @@ fn local_head(name: &str, name_len: u16, method: u16) -> Vec<u8> {
         head.extend(field.to_le_bytes());
     }
     head.extend(name_len.to_le_bytes());
-    head.extend(u16::to_le_bytes(20));
+    head.extend(u16::to_le_bytes(20 + filler_len));
     head.extend(name.as_bytes());
+    if let Some(padding) = filler {
+        head.extend(PADDING_FIELD);
+        head.extend(padding.to_le_bytes());
+        head.extend(vec![b'Z'; padding.into()]);
+    }
+    // Its end is the end of the header.
     head.extend(ZIP64_FIELD.to_le_bytes());
     head.extend(u16::to_le_bytes(16));
     head.extend([0; 16]);
@@ -264,6 +293,22 @@ mod tests {
 
         fn size(&self) -> io::Result<u64> {
             Ok(self.0 + self.1.len() as u64)
+        }
+    }
+
+    #[test]
+    fn contents_are_aligned() {
+        let mut out = ZipWriter::new(io::Cursor::new(Vec::new())).unwrap().with_alignment(64);
+        let names: Vec<String> = (0..150).map(|len| "n".repeat(len + 1)).collect();
+        for name in &names {
+            out.member(name.clone(), false, |put| put(name.as_bytes())).unwrap();
+        }
+        let bytes = out.finish("").unwrap().into_inner();
+        let directory = Directory::read(&bytes[..]).unwrap();
+        assert_eq!(directory.members.len(), 150);
+        for member in &directory.members {
+            let contents = crate::zip::Contents::open(&bytes[..], member).unwrap();
+            assert_eq!(contents.position() % 64, 0, "{}", member.name().len());
         }
     }
 

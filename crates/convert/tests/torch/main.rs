@@ -22,6 +22,7 @@ mod parts;
 mod pickles;
 mod sharded;
 mod support;
+mod written;
 mod zips;
 
 #[global_allocator]

@@ -96,6 +96,12 @@ const DTYPES: [(DType, &str, &str); 20] = [
     (DType::F8E8M0, "float8_e8m0fnu", ""),
 ];
 
+/// torch's name of a dtype, and the name of its storages, which is empty if it has none. `None` if torch lacks the dtype.
+pub fn dtype_names(dtype: &DType) -> Option<(&'static str, &'static str)> {
+    let found = DTYPES.iter().find(|(known, ..)| known == dtype);
+    found.map(|(_, name, storage)| (*name, *storage))
+}
+
 /// Returns the function or type `name` of `module`.
 pub fn find(module: &str, name: &str) -> Global {
     let meaning = match (module, name) {

@@ -15,7 +15,7 @@ mod parts;
 mod storage;
 mod tensor;
 
-pub use global::Meaning;
+pub use global::{Meaning, dtype_names};
 pub use heap::{Heap, sizes};
 pub use machine::{Machine, Pickle};
 pub use object::{Dict, Instance, Lost, Object, Origin, Value, lost, object};
