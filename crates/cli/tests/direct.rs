@@ -45,7 +45,7 @@ fn a_changed_value_is_the_same_as_by_an_archive() {
         ] {
             let edit = [&["edit", input], change].concat();
             run(&dir, &[&edit[..], &["-o", "b.tenarc"]].concat()).good();
-            for end in ["npz", "safetensors", "arrow", "json", "msgpack", "cbor"] {
+            for end in ["npz", "safetensors", "arrow", "json", "msgpack", "pt", "cbor"] {
                 let [direct, by_archive] = ["x", "y"].map(|stem| format!("{stem}.{end}"));
                 directly(&dir, &[&edit[..], &["-o", &direct]].concat());
                 run(&dir, &["convert", "b.tenarc", &by_archive]).good();

@@ -213,7 +213,7 @@ fn nested_values_come_back_from_flat_formats() {
     let dir = Dir::new();
     let layer = || Layer { w: support::ramp(&[3, 2]) };
     dir.save("a.tenarc", &Nested { layers: vec![layer(), layer()], head: support::ramp(&[3, 2]) });
-    for end in ["safetensors", "npz", "arrow", "arrows"] {
+    for end in ["safetensors", "npz", "arrow", "arrows", "pt"] {
         let file = format!("a.{end}");
         run(&dir, &["convert", "a.tenarc", &file]).good();
         assert_eq!(run(&dir, &["diff", "a.tenarc", &file]).good(), "");
@@ -301,9 +301,11 @@ fn tensors_are_written_once() {
         }
     }
     // A pipe cannot seek.
-    let ran = run(&dir, &["convert", "a.safetensors", "-", "--to", "npz"]);
-    run(&dir, &["convert", "a.safetensors", "b.npz"]).good();
-    assert_eq!(ran.bytes, fs::read(dir.file("b.npz")).unwrap());
+    for (to, file) in [("npz", "b.npz"), ("torch", "b.pt")] {
+        let ran = run(&dir, &["convert", "a.safetensors", "-", "--to", to]);
+        run(&dir, &["convert", "a.safetensors", file]).good();
+        assert_eq!(ran.bytes, fs::read(dir.file(file)).unwrap());
+    }
 }
 
 #[test]

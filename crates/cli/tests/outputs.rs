@@ -175,7 +175,9 @@ fn the_name_of_the_output_decides_about_its_format() {
     let path = run(&dir, &["ls", "--json", "a.safetensors"]).json()[0]["path"].clone();
     let path = path.as_str().unwrap();
     let rename = format!("{path}=renamed");
-    for end in ["safetensors", "npz", "arrow", "ten", "cbor", "json", "msgpack", "tenarc", "tarc"] {
+    let ends =
+        ["safetensors", "npz", "arrow", "ten", "pt", "cbor", "json", "msgpack", "tenarc", "tarc"];
+    for end in ends {
         for args in [
             &["edit", "a.safetensors", "--rename", &rename][..],
             &["merge", "a.safetensors"],

@@ -130,10 +130,10 @@ fn sharded(value: &dyn Stored, target: &Target, options: &Options) -> Result<()>
 fn save(of: Converted, value: &dyn Stored, target: &Target, options: &Options) -> Result<()> {
     let to_file = |file: &File, path: &Path| of.write_file(value, file, path, options);
     write_file_or_stream(target, to_file, |writer| {
-        if of != Converted::Npz {
+        if !matches!(of, Converted::Npz | Converted::Torch) {
             return Ok(of.write(value, writer, options)?);
         }
-        // The writer of npz files seeks, and a pipe cannot seek.
+        // The writers of zip files seek, and a pipe cannot seek.
         let (mut spooled, name) = (temporary()?, target.name());
         let lost = to_file(&spooled, Path::new(&name));
         let lost = lost.map_err(|error| Failure::while_writing(error, &name))?;
