@@ -18,6 +18,7 @@ from . import items, walk
 from .columns import MAX_ROWS, Column
 from .directory import Directory, Entry
 from .errors import Damaged, Error, NotFound, Torn, in_file
+from .lazy import LazyArray
 from .listing import lists_without
 from .options import DEFAULT_LIMITS, Limits
 from .origin import Origin, copied, refuse
@@ -249,9 +250,13 @@ class Archive:
         """The array at a path: see `Segment.tensor`."""
         return self._only.tensor(path)
 
-    def slice(self, path: str, rows: slice | int) -> Any:
-        """Rows of the array at a path: see `Segment.slice`."""
-        return self._only.slice(path, rows)
+    def slice(self, path: str, index: Any) -> Any:
+        """Part of the array at a path: see `Segment.slice`."""
+        return self._only.slice(path, index)
+
+    def lazy(self, path: str) -> LazyArray:
+        """The array at a path, of which only the parts are read that are asked for: see `Segment.lazy`."""
+        return self._only.lazy(path)
 
     @property
     def notes(self) -> dict[str, str]:

@@ -6,9 +6,11 @@ import contextlib
 import weakref
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from math import prod
 from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from . import column_fields, dtypes, paths
 from .calls import one_call
@@ -31,6 +33,7 @@ from .errors import (
     bounded_recursion,
 )
 from .fields import Decoded
+from .lazy import LazyArray
 from .listing import lists_without
 from .options import Limits, check_memory
 from .origin import copied, refuse
@@ -47,6 +50,7 @@ from .segment import (
     read_hash_list,
     record_length,
 )
+from .slices import PAGE, Chunks, Index, Part
 from .source import STEP, Source, SourceFile
 from .stored import Shared, StoredRows
 from .table import Table
@@ -456,48 +460,91 @@ class Segment:
             raise Mismatch(f"expected a tensor, found {type(node).__name__}", path=path)
         return self._value(node, trail + through, path)
 
-    def slice(self, path: str, rows: slice | int) -> Any:
-        """Rows of the array at a path, which are selected along its first dimension, in new memory.
+    def slice(self, path: str, index: Any) -> Any:
+        """Part of the array at a path, in new memory: `slice(path, numpy.s_[2:5, ..., 0])`.
 
-        Only the chunks with these rows are read. They are verified, except with `open(path, verify=False)`. An
-        array in column-major order is read and verified as a whole. A column is read as by `tensor`, without being
-        verified. `Mismatch` if the value is not a tensor of one dimension or more that numpy can hold.
+        The index is one of numpy's basic indexing: integers, slices, `...` and `None`. Only the chunks with this
+        part are read. They are verified, except with `open(path, verify=False)`. A column is read as by `tensor`,
+        without being verified. `Mismatch` if the value is not a tensor that numpy can hold, or if the index is
+        another one. `IndexError` if it does not fit the shape.
         """
         node, trail = self._find(path)
-        found: Described | None = None
-        if type(node) not in (paths.AtColumn, Decoded):
-            node, through = paths.inside(node)
-            trail = trail + through
-            found = self._describe(node, lambda: path) if type(node) is Tag else None
-        known = None if found is None else dtypes.BY_NAME.get(found.dtype)
-        in_buffer = found is not None and found.buffer is not None and not found.is_bytes
-        if found is None or not in_buffer or known is None or known.numpy is None or not found.shape:
-            whole = self.tensor(path)
-            if not isinstance(whole, np.ndarray) or not whole.ndim:
-                what = "of no dimensions" if isinstance(whole, np.ndarray) else f"of {whole.dtype}"
-                raise Mismatch(f"expected a tensor with rows, found one {what}", path=path)
-            return whole[rows].copy()
-        if found.order == "F":
-            return self._rows_of(found, 0, found.shape[0], trail, path)[rows].copy()
-        selected = range(found.shape[0])[rows]
-        if isinstance(selected, int):
-            return self._rows_of(found, selected, selected + 1, trail, path)[0]
-        if not selected:
-            return self._rows_of(found, 0, 0, trail, path)
-        first, last = sorted((selected[0], selected[-1]))
-        return self._rows_of(found, first, last + 1, trail, path)[:: selected.step]
+        found, through = self._in_buffer(node, path)
+        if found is None:
+            whole = self._array_at(path)
+            return Index(index, whole.shape).of(whole)
+        return self._part_of(found, Index(index, found.shape), trail + through, path)
 
-    def _rows_of(self, found: Described, first: int, end: int, trail: list[paths.Step], path: str) -> Any:
-        """Consecutive rows of a tensor in a buffer."""
-        width = found.nbytes // max(found.shape[0], 1)
+    def lazy(self, path: str) -> LazyArray:
+        """The array at a path, of which only the parts are read that are asked for: see `LazyArray`.
+
+        As views do, it stays valid after the archive is closed, and keeps the file mapped. `Mismatch` if the value
+        is not a tensor that numpy can hold. A tensor in the metadata, or a column, is read at once by `tensor`.
+        """
+        node, trail = self._find(path)
+        found, through = self._in_buffer(node, path)
+        if found is None:
+            whole = self._array_at(path)
+            lazy = LazyArray(path, whole.dtype, whole.shape, lambda key: Index(key, whole.shape).of(whole))
+        else:
+            segment, known, steps = self.lasting(), found, trail + through
+            lazy = LazyArray(
+                path,
+                _dtype_of(known),
+                known.shape,
+                lambda key: segment._part_of(known, Index(key, known.shape), steps, path),
+            )
+        if self.reopen is not None:
+            lazy.reopen = Segment.lazy, (self.lasting(), path)
+        return lazy
+
+    def _in_buffer(self, node: Any, path: str) -> tuple[Described | None, list[paths.Step]]:
+        """Describes a tensor of one dimension or more in a buffer, and the steps to it from a node around it.
+
+        `None` if the node is something else, or numpy lacks the dtype.
+        """
+        if type(node) in (paths.AtColumn, Decoded):
+            return None, []
+        node, through = paths.inside(node)
+        found = self._describe(node, lambda: path) if type(node) is Tag else None
+        if found is None or found.buffer is None or found.is_bytes or not found.shape:
+            return None, through
+        known = dtypes.BY_NAME.get(found.dtype)
+        return None if known is None or known.numpy is None else found, through
+
+    def _array_at(self, path: str) -> npt.NDArray[Any]:
+        """The tensor at a path, as a view."""
+        found = self.tensor(path)
+        if not isinstance(found, np.ndarray):
+            raise Mismatch(f"expected a tensor that numpy can hold, found one of {found.dtype}", path=path)
+        return found
+
+    def _part_of(self, found: Described, index: Index, trail: list[paths.Step], path: str) -> Any:
+        """Part of a tensor in a buffer."""
+        number = found.buffer
+        assert number is not None
+        verify = self._check_readable(number)
+        is_chunked = number in self._header.packed or (verify and self._header.checksums)
+        chunk = self._header.chunk_len if is_chunked else 1
+        chunks = Chunks(lambda start, end: self._part(number, start, end), chunk, found.nbytes)
+        axes, shape = index.axes, found.shape
+        if found.order == "F":
+            axes, shape = axes[::-1], shape[::-1]
+        width = _dtype_of(found).itemsize
 
         def read(resolver: Resolver) -> Any:
-            assert found.buffer is not None
-            payload = self._part(found.buffer, width * first, width * end)
-            return resolver.array_of(found.dtype, (end - first, *found.shape[1:]), payload, found.order)
+            if number in self._header.packed:
+                check_memory(width * prod(index.shape), self.limits.memory(*self.input))
+            part = Part(chunks.read, lambda *args: resolver.array_of(found.dtype, *args), width, max(chunk, PAGE))
+            return part.select(axes, shape)
 
-        rows = self.read(read, trail, prefix=path)
-        return rows.view(Numbers) if found.is_sequence else rows
+        part = self.read(read, trail, prefix=path)
+        if found.order == "F":
+            part = part.T
+        elif found.is_sequence:
+            part = part.view(Numbers)
+        # An index with integers only gives a number, as in numpy.
+        return index.added(part if index.shape else part[()])
 
     def table(self, path: str) -> Table:
         """The sequence at a path as a `Table`. `Mismatch` if it is not stored as columns.
@@ -721,6 +768,12 @@ class Segment:
                 return paths.to_buffer(self._tree, number)
         except Error:
             return None
+
+
+def _dtype_of(found: Described) -> np.dtype[Any]:
+    known = dtypes.BY_NAME[found.dtype].numpy
+    assert known is not None
+    return known
 
 
 def counted(count: int, what: str) -> str:

@@ -82,10 +82,10 @@ class Series(Sequence[Any]):
         """
         return self._stacked(None)
 
-    def read(self, rows: slice | int) -> npt.NDArray[Any]:
-        """Rows of the array in each step, as one array: `series[100:].read(rows=slice(0, 10))`.
+    def read(self, rows: Any) -> npt.NDArray[Any]:
+        """Part of the array in each step, as one array: `series[100:].read(rows=slice(0, 10))`.
 
-        Only the chunks with these rows are read and verified: see `Segment.slice`.
+        Only the chunks with this part are read and verified. `rows` can be any index that `Segment.slice` takes.
         """
         return self._stacked(rows)
 
@@ -95,7 +95,7 @@ class Series(Sequence[Any]):
         found = self.stack()
         return found if dtype is None else found.astype(dtype, copy=False)
 
-    def _stacked(self, rows: slice | int | None) -> npt.NDArray[Any]:
+    def _stacked(self, rows: Any) -> npt.NDArray[Any]:
         whole: npt.NDArray[Any] | None = None
         plain = packed = 0
         for step in range(len(self)):
@@ -118,12 +118,12 @@ class Series(Sequence[Any]):
         return np.empty(0) if whole is None else whole
 
 
-def _verified(segment: Segment, path: str, rows: slice | int | None) -> Any:
-    """Rows of an array, or all of it; or the number at the path."""
+def _verified(segment: Segment, path: str, rows: Any) -> Any:
+    """Part of an array, or all of it; or the number at the path."""
     if rows is not None:
         return segment.slice(path, rows)
     try:
-        return segment.slice(path, slice(None))
+        return segment.slice(path, ...)
     except Mismatch:
-        # A number, or an array of no dimensions.
+        # A number.
         return segment[path]
