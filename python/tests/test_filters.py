@@ -1,5 +1,6 @@
 """Filters of tables, and rows by their numbers: against plain Python, pyarrow and the Rust library."""
 
+import datetime
 import enum
 import io
 import json
@@ -137,6 +138,8 @@ def meets(value: Any, how: str, constants: tuple[Any, ...]) -> bool | None:
         return None
     if isinstance(value, dict):
         [value] = value
+    if isinstance(value, datetime.date):
+        value = (value - datetime.date(1970, 1, 1)).days
     kind = (int, float) if type(value) in (int, float) else type(value)
     assert all(isinstance(constant, kind) for constant in constants)
     if how == "is_in":

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import cbor2
 import numpy as np
 
-from . import dtypes
+from . import dtypes, named
 from .calls import Read
 from .column_reader import ColumnReader, references_in
 from .columns import ABSENT, Column, NumberColumn, memory_of
@@ -27,7 +27,7 @@ from .fields import (
     payload_of,
     type_item,
 )
-from .options import Limits, check_memory
+from .options import DEFAULT_READING, Limits, Reading, check_memory
 from .segment import Header
 from .table import Table
 from .tags import (
@@ -107,12 +107,11 @@ def value_of(
     owned: bool,
     limits: Limits,
     elements: bool = True,
-    tables: bool = False,
-    numbers: bool = True,
+    reading: Reading = DEFAULT_READING,
     cut: type[Error] = Damaged,
 ) -> Any:
     """Decodes metadata and its buffers. `Damaged` if a buffer is not referred to."""
-    resolver = Resolver(buffers, owned=owned, limits=limits, elements=elements, tables=tables, numbers=numbers)
+    resolver = Resolver(buffers, owned=owned, limits=limits, elements=elements, reading=reading)
     resolver.limit = limits.memory(*((len(metadata), 0) if buffers is None else buffers.input))
     try:
         with bounded_recursion():
@@ -156,17 +155,13 @@ class Resolver:
         owned: bool,
         limits: Limits,
         elements: bool = True,
-        tables: bool = False,
-        numbers: bool = True,
+        reading: Reading = DEFAULT_READING,
     ) -> None:
         self.buffers = buffers
         self.owned = owned
         #: Whether payloads are read; if not, only the metadata is checked.
         self.elements = elements
-        #: Whether columns are read as `Table`; if not, as lists of their rows.
-        self.tables = tables
-        #: Whether packed sequences are read as `Numbers`; if not, as lists.
-        self.numbers = numbers
+        self.reading = reading
         self.limits = limits
         self._columns_reader: ColumnReader | None = None
         self._taken: dict[int, Payload] = {}
@@ -249,7 +244,7 @@ class Resolver:
     def _key(self, node: Any, child: int) -> Any:
         try:
             key = self.value(node)
-            key = frozen(key)
+            key = named.Both(*map(frozen, key)) if type(key) is named.Both else frozen(key)
             hash(key)
             return key
         except Fault as fault:
@@ -276,9 +271,13 @@ class Resolver:
         if number == TYPE:
             item = type_item(node)
             try:
-                return self.value(item)
+                found = self.value(item)
             except Fault as fault:
                 raise fault.at(2).at(0) from None
+            self.take(named.MEMORY)
+            name, parameters, _ = node.value
+            value = named.value_of(name, parameters, found)
+            return named.Both(value, found) if self.reading.both and value is not found else value
         try:
             content = self.value(node.value)
         except Fault as fault:
@@ -367,7 +366,7 @@ class Resolver:
             self._in_item = False
             return object()
         groups = self._groups(node)
-        if self.tables:
+        if self.reading.tables:
             return Table.of(groups, self.limit)
         rows: list[Any] = []
         for group in groups:
@@ -533,7 +532,7 @@ class Resolver:
             return Raw(dtype.name, (payload.nbytes * 8 // dtype.bits,), payload)
         values = payload.view(dtype.numpy)
         # A complex number alone is an array, too.
-        if self.numbers or dtype.is_complex:
+        if self.reading.numbers or dtype.is_complex:
             return values.view(Numbers)
         self.take(memory_of(NumberColumn(values), 0, len(values)))
         return values.tolist()

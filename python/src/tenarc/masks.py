@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from . import named
 from .columns import (
     ABSENT,
     BoolColumn,
@@ -28,9 +30,9 @@ from .columns import (
     StructColumn,
     TextColumn,
     TupleColumn,
+    TypeColumn,
     UnitColumn,
     spread,
-    untyped,
 )
 from .conditions import Mask, Test
 from .errors import Fault, Mismatch
@@ -44,7 +46,7 @@ _COMPARES: dict[str, Callable[[Any, Any], Any]] = {
 }
 # How the kinds of values are called in errors.
 _NUMBER, _BOOL, _TEXT, _BYTES = "number", "boolean", "text string", "byte string"
-_KINDS = {int: _NUMBER, float: _NUMBER, bool: _BOOL, str: _TEXT, bytes: _BYTES}
+_KINDS: dict[type, str] = {int: _NUMBER, Fraction: _NUMBER, float: _NUMBER, bool: _BOOL, str: _TEXT, bytes: _BYTES}
 # The kinds of columns without values that can be compared.
 _OTHERS = {StructColumn: "struct", ListColumn: "sequence", TupleColumn: "tuple", MapColumn: "map"}
 # More texts than this are looked up in a set.
@@ -56,7 +58,11 @@ def mask_of(column: Column | None, rows: int, test: Test, is_opposite: bool) -> 
 
     A `Fault` if the values are of another kind than what they are compared with.
     """
-    column = None if column is None else untyped(column)
+    while isinstance(column, TypeColumn):
+        test, is_decimal, column = _in_units(test, column), column.name == "decimal", column.column
+        if is_decimal and isinstance(column, BytesColumn):
+            numbers = [int.from_bytes(row, "big", signed=True) for row in column.rows(0, rows)]
+            return _of_values(numbers, test, is_opposite)
     of_null = test.how == "is_null" and not is_opposite
     if column is None or isinstance(column, UnitColumn):
         return np.full(rows, of_null)
@@ -74,6 +80,24 @@ def mask_of(column: Column | None, rows: int, test: Test, is_opposite: bool) -> 
         return np.full(rows, is_opposite)
     mask = _of_rows(column, test)
     return ~mask if is_opposite else mask
+
+
+def _in_units(test: Test, column: TypeColumn) -> Test:
+    """A test of values of a type, as one of the items."""
+    is_decimal = column.name == "decimal" and column.is_known
+
+    def item(constant: Any) -> Any:
+        if not isinstance(constant, named.KINDS):
+            # A number could stand for the decimal, or for the digits that are stored.
+            if is_decimal:
+                raise _mismatch(test, "a decimal, which is compared with decimals")
+            return constant
+        found = named.in_units(column.name, column.parameters, constant)
+        if found is None:
+            raise _mismatch(test, f"{column.name} {[*column.parameters]}")
+        return found
+
+    return test._replace(constants=tuple(map(item, test.constants)))
 
 
 def _of_rows(column: Column, test: Test) -> Mask:
@@ -98,7 +122,7 @@ def _of_rows(column: Column, test: Test) -> Mask:
 
 def _check(test: Test, kind: str) -> None:
     """Checks that values of a kind can be compared as the test says."""
-    if any(_KINDS[type(constant)] is not kind for constant in test.constants):
+    if any(_KINDS.get(type(constant)) is not kind for constant in test.constants):
         raise _mismatch(test, kind)
 
 
@@ -126,12 +150,35 @@ def _of_values(values: list[Any], test: Test, is_opposite: bool) -> Mask:
         if isinstance(value, dict) and len(value) == 1:
             # A variant with content.
             [value] = value
+        if isinstance(value, named.KINDS):
+            return _of_typed(value, test) != is_opposite
         if not allowed.get(type(value), False):
             raise _mismatch(test, _KINDS.get(type(value), type(value).__name__))
         met = value in known if test.how == "is_in" else _of_value(value, test)
         return met != is_opposite
 
     return np.fromiter(map(answer, values), np.bool_, len(values))
+
+
+def _of_typed(value: Any, test: Test) -> bool:
+    """Tests a value of a named type that was stored by itself. Nothing is known of its unit here."""
+    found = named.typed(value)
+    assert found is not None
+    if found.name in ("date", "uuid") and not any(
+        isinstance(constant, named.KINDS) for constant in test.constants
+    ):
+        value, constants = found.item, test.constants
+    else:
+        items = [
+            named.in_units(found.name, found.parameters, constant) if isinstance(constant, named.KINDS) else None
+            for constant in test.constants
+        ]
+        if None in items:
+            raise _mismatch(test, f"{found.name} {[*found.parameters]}")
+        value, constants = found.item, tuple(items)
+    if any(_KINDS.get(type(constant)) != _KINDS[type(value)] for constant in constants):
+        raise _mismatch(test, found.name)
+    return _of_value(value, test._replace(constants=constants))
 
 
 def _of_value(value: Any, test: Test) -> bool:
@@ -196,8 +243,8 @@ def _near(constant: Any, dtype: np.dtype[Any], *, up: bool) -> Any:
         return near
     limits = np.iinfo(dtype)
     low, high = int(limits.min), int(limits.max)
-    if isinstance(constant, float):
-        if math.isinf(constant):
+    if isinstance(constant, (float, Fraction)):
+        if constant in (math.inf, -math.inf):
             constant = high + 1 if constant > 0 else low - 1
         else:
             constant = math.ceil(constant) if up else math.floor(constant)

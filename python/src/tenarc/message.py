@@ -8,7 +8,7 @@ from .convert import convert
 from .decode import value_of
 from .encode import encode
 from .errors import Torn
-from .options import DEFAULT_LIMITS, Limits
+from .options import DEFAULT_LIMITS, Limits, Reading
 
 
 def dumps(value: Any) -> bytes:
@@ -41,8 +41,7 @@ def loads(
         0,
         None,
         owned=copy,
-        tables=tables,
-        numbers=numbers or cls is not None,
+        reading=Reading.of(cls, tables=tables, numbers=numbers),
         limits=limits,
         cut=Torn,
     )

@@ -15,7 +15,7 @@ from .decode import value_of
 from .dtypes import Payload
 from .encode import encode
 from .errors import Damaged, Torn
-from .options import DEFAULT_LIMITS, Limits, SaveOptions
+from .options import DEFAULT_LIMITS, Limits, Reading, SaveOptions
 from .segment import (
     HASH_ITEM,
     HEADER,
@@ -112,9 +112,8 @@ def from_parts(
     received.header.check_extensions(0)
     received.take(buffers, verify)
     metadata, at = received.header.metadata, received.metadata_at
-    value = value_of(
-        metadata, at, received, owned=copy, tables=tables, numbers=numbers or cls is not None, limits=limits
-    )
+    reading = Reading.of(cls, tables=tables, numbers=numbers)
+    value = value_of(metadata, at, received, owned=copy, reading=reading, limits=limits)
     return convert(value, cls)
 
 

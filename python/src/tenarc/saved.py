@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from . import column_fields, dtypes, paths
+from . import column_fields, dtypes, named, paths
 from .calls import one_call
 from .chunks import Hashes, hashes_of
 from .convert import convert
@@ -35,7 +35,7 @@ from .errors import (
 from .fields import Decoded
 from .lazy import LazyArray
 from .listing import lists_without
-from .options import Limits, check_memory
+from .options import DEFAULT_READING, Limits, Reading, check_memory
 from .origin import copied, refuse
 from .packed import Packed
 from .rows import rows_in
@@ -317,7 +317,7 @@ class Segment:
         numbers that are stored as one block are read as lists; with `numbers` as `Numbers`, an array.
         """
         self._check_padding()
-        value = self._whole(owned=True, tables=tables, numbers=numbers or cls is not None)
+        value = self._whole(Reading.of(cls, tables=tables, numbers=numbers), owned=True)
         return convert(value, cls)
 
     def view(self, cls: Any = None, *, tables: bool = False) -> Any:
@@ -327,13 +327,13 @@ class Segment:
         Values behind the last end mark, which `open(path, torn=True)` finds too, are copied. `cls` and `tables`
         are those of `load`.
         """
-        return convert(self._whole(owned=False, tables=tables), cls)
+        return convert(self._whole(Reading.of(cls, tables=tables, numbers=True), owned=False), cls)
 
-    def _whole(self, *, owned: bool, tables: bool, numbers: bool = True) -> Any:
+    def _whole(self, reading: Reading, *, owned: bool) -> Any:
         def read(resolver: Resolver) -> Any:
             return resolver.whole(self._tree)
 
-        return self.read(read, [], owned=owned, tables=tables, numbers=numbers)
+        return self.read(read, [], owned=owned, reading=reading)
 
     @overload
     def get(self, path: str) -> Any | None: ...
@@ -454,11 +454,12 @@ class Segment:
             if isinstance(node.value, (np.ndarray, Raw)):
                 return node.value
             raise Mismatch(f"expected a tensor, found {type(node.value).__name__}", path=path)
-        node, through = paths.inside(node)
+        outer = node
+        node, through = paths.inside(outer)
         found = self._describe(node, lambda: path) if type(node) is Tag else None
         if found is None or found.is_bytes:
             raise Mismatch(f"expected a tensor, found {type(node).__name__}", path=path)
-        return self._value(node, trail + through, path)
+        return _typed(self._value(node, trail + through, path), _type_of(outer, found))
 
     def slice(self, path: str, index: Any) -> Any:
         """Part of the array at a path, in new memory: `slice(path, numpy.s_[2:5, ..., 0])`.
@@ -473,7 +474,8 @@ class Segment:
         if found is None:
             whole = self._array_at(path)
             return Index(index, whole.shape).of(whole)
-        return self._part_of(found, Index(index, found.shape), trail + through, path)
+        part = self._part_of(found, Index(index, found.shape), trail + through, path)
+        return _typed(part, _type_of(node, found))
 
     def lazy(self, path: str) -> LazyArray:
         """The array at a path, of which only the parts are read that are asked for: see `LazyArray`.
@@ -487,13 +489,13 @@ class Segment:
             whole = self._array_at(path)
             lazy = LazyArray(path, whole.dtype, whole.shape, lambda key: Index(key, whole.shape).of(whole))
         else:
-            segment, known, steps = self.lasting(), found, trail + through
-            lazy = LazyArray(
-                path,
-                _dtype_of(known),
-                known.shape,
-                lambda key: segment._part_of(known, Index(key, known.shape), steps, path),
-            )
+            segment, known, steps, kind = self.lasting(), found, trail + through, _type_of(node, found)
+
+            def read(key: Any) -> Any:
+                return _typed(segment._part_of(known, Index(key, known.shape), steps, path), kind)
+
+            dtype = _typed(np.empty(0, _dtype_of(known)), kind).dtype
+            lazy = LazyArray(path, dtype, known.shape, read)
         if self.reopen is not None:
             lazy.reopen = Segment.lazy, (self.lasting(), path)
         return lazy
@@ -647,12 +649,11 @@ class Segment:
         trail: list[paths.Step],
         *,
         owned: bool = False,
-        tables: bool = False,
-        numbers: bool = True,
+        reading: Reading = DEFAULT_READING,
         prefix: str = "",
     ) -> T:
         """Reads something of the value. For errors, `trail` leads to it, and `prefix` is its path."""
-        resolver = Resolver(self, owned=owned, limits=self.limits, tables=tables, numbers=numbers)
+        resolver = Resolver(self, owned=owned, limits=self.limits, reading=reading)
         try:
             with bounded_recursion():
                 return read(resolver)
@@ -768,6 +769,19 @@ class Segment:
                 return paths.to_buffer(self._tree, number)
         except Error:
             return None
+
+
+def _type_of(node: Any, found: Described) -> named.Type | None:
+    """The type around a tensor. Sequences of numbers are none of a type."""
+    return None if found.is_sequence else paths.type_of(node)
+
+
+def _typed(found: Any, kind: named.Type | None) -> Any:
+    """An array, or an element of it, as the times that a type around it says that it has."""
+    if kind is None or not isinstance(found, (np.ndarray, np.integer)):
+        return found
+    times = named.array_of(*kind, np.asarray(found))
+    return times if isinstance(found, np.ndarray) else times[()]
 
 
 def _dtype_of(found: Described) -> np.dtype[Any]:

@@ -17,7 +17,7 @@ from .dtypes import Payload
 from .encode import encode
 from .errors import End, NotFound
 from .listing import lists_without
-from .options import DEFAULT_LIMITS, Compression, Limits, SaveOptions
+from .options import DEFAULT_LIMITS, Compression, Limits, Reading, SaveOptions
 from .rows import rows_of
 from .segment import HASH_ITEM, Header, check_name
 from .source import STEP
@@ -211,7 +211,7 @@ def load_from(file: BinaryIO, cls: Any, *, tables: bool, numbers: bool, limits: 
     body = reader._body(keep=True)
     if reader.next_header() is not None:
         raise NotFound("the archive has more than one value: `Reader` reads them one after the other")
-    return convert(body.value(tables=tables, numbers=numbers or cls is not None), cls)
+    return convert(body.value(Reading.of(cls, tables=tables, numbers=numbers)), cls)
 
 
 def is_stream(file: Any, method: str) -> TypeGuard[BinaryIO]:
@@ -267,7 +267,7 @@ class Reader:
         """
         if self.next_header() is None:
             raise End("the archive has no more values")
-        value = self._body(keep=True).value(tables=tables, numbers=numbers or cls is not None)
+        value = self._body(keep=True).value(Reading.of(cls, tables=tables, numbers=numbers))
         return convert(value, cls)
 
     def skip(self) -> None:

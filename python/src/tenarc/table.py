@@ -12,7 +12,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from . import arrow_export, frames, paths
+from . import arrow_export, frames, named, paths
 from .calls import Call, one_call
 from .column_maker import column_of, groups_of
 from .columns import ABSENT, Column, combined, memory_of
@@ -374,10 +374,10 @@ class Table(paths.Rows, arrow_export.ArrowRows):
     def joined(self, pieces: Sequence[Column]) -> Any:
         """A column of several groups."""
         if all(piece.is_table() for piece in pieces):
-            tensor = _tensor(pieces)
+            tensor = _value_tensor(pieces)
             return Table.of(pieces, self.limit) if tensor is None else tensor
         pieces = [piece.loaded() for piece in pieces]
-        for whole in (_tensor(pieces), _joined(pieces)):
+        for whole in (_value_tensor(pieces), _joined(pieces)):
             if whole is not None:
                 return whole
         return self._listed(pieces)
@@ -400,14 +400,17 @@ class Table(paths.Rows, arrow_export.ArrowRows):
         return self.value_of_pieces(self._whole(columns))
 
     def value_of_pieces(self, pieces: Sequence[Column]) -> Any:
-        tensor = _tensor(pieces)
+        tensor = _value_tensor(pieces)
         if tensor is not None:
             return tensor
         array = _joined(pieces)
         return self._listed(pieces) if array is None or np.ma.isMaskedArray(array) else array
 
     def tensor_of(self, columns: paths.Levels) -> Any:
-        return _tensor(self._whole(columns))
+        pieces = self._whole(columns)
+        # Decimals, for example, are the numbers of the format here.
+        found = _value_tensor(pieces)
+        return _tensor(pieces) if found is None else found
 
     def _whole(self, columns: paths.Levels) -> list[Column]:
         """The parts of a column in all groups."""
@@ -458,6 +461,14 @@ def _tensor(pieces: Sequence[Column]) -> npt.NDArray[Any] | Raw | None:
     return found[0] if len(found) == 1 else combined(found, np.concatenate)
 
 
+def _value_tensor(pieces: Sequence[Column]) -> npt.NDArray[Any] | Raw | None:
+    """The column of several groups as one tensor, if this has the same values as the rows."""
+    tensor = _tensor(pieces)
+    if not isinstance(tensor, np.ndarray):
+        return tensor
+    return named.values_in({kind for piece in pieces for kind in piece.types()}, tensor)
+
+
 def _joined(pieces: Sequence[Column]) -> npt.NDArray[Any] | None:
     """The column of several groups as one array; `None` if no dtype holds the elements of all of them exactly."""
     arrays = [piece.array() for piece in pieces]
@@ -467,6 +478,9 @@ def _joined(pieces: Sequence[Column]) -> npt.NDArray[Any] | None:
     if len(found) == 1:
         return found[0]
     kinds = {array.dtype.kind for array in found}
+    if not kinds.isdisjoint("mM") and len({array.dtype for array in found}) > 1:
+        # The times of one unit can be too large for another one.
+        return None
     wanted = np.result_type(*(array.dtype for array in found))
     if kinds == {"i", "u"} and wanted.kind == "f":
         # One group has u64, another one signed integers.
