@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
 from itertools import accumulate
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar, overload
 
 import xxhash
 
@@ -30,6 +30,8 @@ from .stored import Shared, SmallRows, StoredRows
 from .stream import is_stream, load_from
 from .table import Table
 from .torn import check_hashes, last_commit, read_end, scan
+
+T = TypeVar("T")
 
 # The most values whose names are in a description.
 _FEW = 8
@@ -208,10 +210,18 @@ class Archive:
             raise NotFound(what)
         return self.segment(0)
 
+    @overload
+    def load(self, cls: type[T], *, tables: bool = ..., numbers: bool = ...) -> T: ...
+    @overload
+    def load(self, cls: Any = None, *, tables: bool = ..., numbers: bool = ...) -> Any: ...
     def load(self, cls: Any = None, *, tables: bool = False, numbers: bool = False) -> Any:
         """Loads the only value: see `Segment.load`."""
         return self._only.load(cls, tables=tables, numbers=numbers)
 
+    @overload
+    def view(self, cls: type[T], *, tables: bool = ...) -> T: ...
+    @overload
+    def view(self, cls: Any = None, *, tables: bool = ...) -> Any: ...
     def view(self, cls: Any = None, *, tables: bool = False) -> Any:
         """The only value with views as arrays: see `Segment.view`."""
         return self._only.view(cls, tables=tables)
@@ -557,6 +567,24 @@ def _changed(origin: Origin) -> Error:
     return error
 
 
+@overload
+def load(
+    path: str | os.PathLike[str] | BinaryIO,
+    *,
+    cls: type[T],
+    tables: bool = ...,
+    numbers: bool = ...,
+    limits: Limits = ...,
+) -> T: ...
+@overload
+def load(
+    path: str | os.PathLike[str] | BinaryIO,
+    *,
+    cls: Any = None,
+    tables: bool = ...,
+    numbers: bool = ...,
+    limits: Limits = ...,
+) -> Any: ...
 def load(
     path: str | os.PathLike[str] | BinaryIO,
     *,

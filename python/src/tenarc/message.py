@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from .convert import convert
 from .decode import value_of
@@ -10,12 +10,34 @@ from .encode import encode
 from .errors import Torn
 from .options import DEFAULT_LIMITS, Limits, Reading
 
+T = TypeVar("T")
+
 
 def dumps(value: Any) -> bytes:
     """Encodes a value as a message. `Unsupported` if the format cannot hold something in it."""
     return encode(value, None).metadata
 
 
+@overload
+def loads(
+    data: bytes | bytearray | memoryview,
+    *,
+    cls: type[T],
+    copy: bool = ...,
+    tables: bool = ...,
+    numbers: bool = ...,
+    limits: Limits = ...,
+) -> T: ...
+@overload
+def loads(
+    data: bytes | bytearray | memoryview,
+    *,
+    cls: Any = None,
+    copy: bool = ...,
+    tables: bool = ...,
+    numbers: bool = ...,
+    limits: Limits = ...,
+) -> Any: ...
 def loads(
     data: bytes | bytearray | memoryview,
     *,

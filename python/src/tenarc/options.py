@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from . import codec
 from .chunks import DEFAULT_CHUNK, expected_chunk_len, is_chunk_len
@@ -85,7 +85,7 @@ class Reading(NamedTuple):
 DEFAULT_READING = Reading()
 
 #: How a tensor is compressed: not at all, with a codec, or with a codec and its level.
-Choice = str | tuple[str, int] | None
+Choice = Literal["zstd", "lz4"] | tuple[Literal["zstd"], int] | None
 #: A choice for all tensors, or a function that gets the path, dtype and shape of each tensor and chooses for it.
 Compression = Choice | Callable[[str, str, tuple[int, ...]], Choice]
 

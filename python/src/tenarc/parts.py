@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from .segment import (
     read_hash_list,
     record_length,
 )
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,30 @@ def buffer_lengths(metadata: bytes | bytearray | memoryview) -> list[int]:
     return list(_Received(bytes(memoryview(metadata))).header.lengths)
 
 
+@overload
+def from_parts(
+    metadata: bytes | bytearray | memoryview,
+    buffers: Iterable[Any],
+    *,
+    cls: type[T],
+    copy: bool = ...,
+    verify: bool = ...,
+    tables: bool = ...,
+    numbers: bool = ...,
+    limits: Limits = ...,
+) -> T: ...
+@overload
+def from_parts(
+    metadata: bytes | bytearray | memoryview,
+    buffers: Iterable[Any],
+    *,
+    cls: Any = None,
+    copy: bool = ...,
+    verify: bool = ...,
+    tables: bool = ...,
+    numbers: bool = ...,
+    limits: Limits = ...,
+) -> Any: ...
 def from_parts(
     metadata: bytes | bytearray | memoryview,
     buffers: Iterable[Any],

@@ -309,6 +309,10 @@ class Segment:
         if self._places:
             read_body(Input(file, self._behind_header), self._header, self._seed, None, self.limits)
 
+    @overload
+    def load(self, cls: type[T], *, tables: bool = ..., numbers: bool = ...) -> T: ...
+    @overload
+    def load(self, cls: Any = None, *, tables: bool = ..., numbers: bool = ...) -> Any: ...
     def load(self, cls: Any = None, *, tables: bool = False, numbers: bool = False) -> Any:
         """Loads the value into memory, and verifies all checksums, except with `open(path, verify=False)`.
 
@@ -320,6 +324,10 @@ class Segment:
         value = self._whole(Reading.of(cls, tables=tables, numbers=numbers), owned=True)
         return convert(value, cls)
 
+    @overload
+    def view(self, cls: type[T], *, tables: bool = ...) -> T: ...
+    @overload
+    def view(self, cls: Any = None, *, tables: bool = ...) -> Any: ...
     def view(self, cls: Any = None, *, tables: bool = False) -> Any:
         """The value, with read-only views of the file as arrays. Their checksums are not verified.
 

@@ -6,7 +6,7 @@ import io
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, BinaryIO, TypeGuard
+from typing import Any, BinaryIO, TypeGuard, TypeVar, overload
 
 from . import ext
 from .chunks import DEFAULT_CHUNK
@@ -22,6 +22,8 @@ from .rows import rows_of
 from .segment import HASH_ITEM, Header, check_name
 from .source import STEP
 from .walk import Walk
+
+T = TypeVar("T")
 
 
 @lists_without()
@@ -260,6 +262,10 @@ class Reader:
             self._failed = error
             raise
 
+    @overload
+    def load(self, cls: type[T], *, tables: bool = ..., numbers: bool = ...) -> T: ...
+    @overload
+    def load(self, cls: Any = None, *, tables: bool = ..., numbers: bool = ...) -> Any: ...
     def load(self, cls: Any = None, *, tables: bool = False, numbers: bool = False) -> Any:
         """Reads the next value. `End` if there is none. `cls`, `tables` and `numbers` are those of `tenarc.load`.
 
