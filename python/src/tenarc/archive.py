@@ -20,6 +20,7 @@ from .directory import Directory, Entry
 from .errors import Damaged, Error, NotFound, Torn, in_file
 from .lazy import LazyArray
 from .listing import lists_without
+from .near import question
 from .options import DEFAULT_LIMITS, Limits
 from .origin import Origin, copied, refuse
 from .paths import Step
@@ -194,8 +195,12 @@ class Archive:
                     return found
                 cut = found
         if cut is None:
-            raise NotFound(f"the archive has no value named {name!r:.80}")
+            raise self._no_value(name)
         return cut
+
+    def _no_value(self, name: str) -> NotFound:
+        names = dict.fromkeys(known for known in self.names() if known is not None)
+        return NotFound(f"the archive has no value named {name!r:.80}{question(name, names)}")
 
     def segments(self) -> Iterator[Segment]:
         """All values, in order."""
@@ -283,6 +288,8 @@ class Archive:
         the archive is closed, except for values that were not committed, and keeps the file mapped.
         """
         wanted = self._all_named(name)
+        if not wanted and self.count != 1:
+            raise self._no_value(name)
         if not wanted:
             return self._only.table(name)
         table = self._table(wanted)
@@ -305,7 +312,7 @@ class Archive:
         """
         wanted = self._all_named(name)
         if not wanted:
-            raise NotFound(f"the archive has no value named {name!r:.80}")
+            raise self._no_value(name)
         return self._series(wanted, [number for number, _ in wanted], path)
 
     def _series(self, wanted: list[tuple[int, Entry]], numbers: list[int], path: str) -> Series:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from . import column_fields, dtypes, named, paths
+from . import column_fields, dtypes, named, near, paths
 from .calls import one_call
 from .chunks import Hashes, hashes_of
 from .convert import convert
@@ -33,6 +33,7 @@ from .errors import (
     bounded_recursion,
 )
 from .fields import Decoded
+from .foreign import no_archive
 from .lazy import LazyArray
 from .listing import lists_without
 from .options import DEFAULT_READING, Limits, Reading, check_memory
@@ -441,7 +442,11 @@ class Segment:
                 self._rows = node, Table.of(rows.groups(), self.limits.memory(*self.input))
             return self._rows[1]
 
-        return paths.find(self._tree, path, rows_of)
+        try:
+            return paths.find(self._tree, path, rows_of)
+        except NotFound as error:
+            error.ending(partial(near.question_of_path, self._tree, path))
+            raise
 
     @one_call
     def tensor(self, path: str) -> Any:
@@ -824,7 +829,7 @@ def read_record(source: Source, at: int, before: int, limits: Limits, length: in
     start = source.read(at - ahead, ahead + wanted)
     if ahead:
         if start[:ahead] != MAGIC:
-            raise Damaged("not a tenarc archive: it starts with other bytes", offset=0)
+            raise no_archive(start)
         start = start[ahead:]
     try:
         _, total = record_length(start[:MAX_RECORD_HEAD], at)

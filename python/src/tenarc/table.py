@@ -12,7 +12,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from . import arrow_export, frames, named, paths
+from . import arrow_export, frames, named, near, paths
 from .calls import Call, one_call
 from .column_maker import column_of, groups_of
 from .columns import ABSENT, Column, combined, memory_of
@@ -343,8 +343,11 @@ class Table(paths.Rows, arrow_export.ArrowRows):
         except NotFound:
             found = None
         if type(found) is not paths.AtColumn:
-            raise NotFound(f"the table has no column {name!r:.80}")
+            raise self._no_column(name)
         return found.columns
+
+    def _no_column(self, name: str) -> NotFound:
+        return NotFound(f"the table has no column {name!r:.80}{near.question(name, self.field_names())}")
 
     def batches(self, export: arrow_export.Export) -> Iterator[Any]:
         # As for the rows, all groups are read in one call.
@@ -362,7 +365,7 @@ class Table(paths.Rows, arrow_export.ArrowRows):
             try:
                 found, _ = paths.find(self, name)
             except NotFound:
-                raise NotFound(f"the table has no column {name!r:.80}") from None
+                raise self._no_column(name) from None
             if type(found) is paths.AtColumn:
                 return found.rows.value_of(found.columns)
             return found.value if type(found) is Decoded else found
