@@ -9,13 +9,14 @@ import subprocess
 import sys
 from typing import Any, NamedTuple
 
+import cbor2
 import numpy as np
 import pytest
 import samples
 from described import describe, difference
 
 import tenarc
-from tenarc import Numbers
+from tenarc import Numbers, Simple, Some
 
 
 def through_archive(value, numbers=True, **options):
@@ -402,3 +403,35 @@ def test_a_sequence_is_a_list_whatever_its_length_and_form(tmp_path):
 
     found = tenarc.load(tmp_path / "a", cls=Config)
     assert type(found.xs) is list and type(found.ids) is np.ndarray
+
+
+def test_loaded_values_are_independent(tmp_path):
+    rows = [{"n": number, "list": [number, {"a": "b"}]} for number in range(100)]
+    for value in ({"rows": rows, "array": np.zeros(3)}, rows):
+        tenarc.save(tmp_path / "a", value)
+        path = "rows" if value is not rows else ""
+        with tenarc.open(tmp_path / "a") as archive:
+            for _ in range(2):
+                found = [archive.load(), archive.load(), archive.view(), archive[path], archive[path]]
+                found = [one[path] if path and type(one) is dict else one for one in found]
+                for one in found:
+                    assert one == rows
+                    one[3]["list"][1]["a"] = "changed"
+                    one.clear()
+
+
+@pytest.mark.parametrize("where", [0, 50, 99])
+@pytest.mark.parametrize("other", [np.zeros(2), Some(None), 2**80, cbor2.undefined, tenarc.Tag(99, 1), Simple(40)])
+def test_few_values_that_are_not_plain_are_found_among_plain_ones(where, other):
+    for around in (
+        lambda item: item,
+        lambda item: {"a": item},
+        lambda item: [1, [item]],
+        lambda item: {"b": {"c": item}},
+    ):
+        value = [around(number) for number in range(100)]
+        value[where] = around(other)
+        found = tenarc.loads(tenarc.dumps({"x": value}))["x"]
+        want = around(None if other is cbor2.undefined else other)
+        assert found[:where] + found[where + 1 :] == value[:where] + value[where + 1 :]
+        assert repr(found[where]) == repr(want)

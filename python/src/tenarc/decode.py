@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
 import cbor2
@@ -75,6 +76,24 @@ def plain_of(node: Any, depth: int = 4) -> Any:
     return ABSENT
 
 
+def is_plain(tree: Any) -> bool:
+    """Whether nothing in a tree needs decoding. Level by level, because that is fast in Python."""
+    level = [tree]
+    while True:
+        kinds = {*map(type, level)}
+        if not kinds <= _NESTED:
+            return False
+        lists = level if kinds == {list} else [node for node in level if type(node) is list]
+        maps = level if kinds == {dict} else [node for node in level if type(node) is dict]
+        inside = {*map(type, chain.from_iterable(lists)), *map(type, chain.from_iterable(map(dict.values, maps)))}
+        if not _PLAIN.issuperset(map(type, chain.from_iterable(maps))):
+            return False
+        if inside <= _PLAIN:
+            return True
+        below = chain(chain.from_iterable(lists), chain.from_iterable(map(dict.values, maps)))
+        level = [node for node in below if type(node) not in _PLAIN]
+
+
 def _is_plain_map(node: Any) -> bool:
     return _TEXT.issuperset(map(type, node)) and _PLAIN.issuperset(map(type, node.values()))
 
@@ -82,6 +101,9 @@ def _is_plain_map(node: Any) -> bool:
 _NOTHING: Payload = np.empty(0, np.uint8)
 _PLAIN = frozenset((str, int, float, bool, type(None), bytes))
 _TEXT = frozenset((str,))
+_NESTED = frozenset((list, dict))
+# It is worth finding out whether longer lists are plain.
+_SHORT = 16
 
 
 class Buffers(Protocol):
@@ -113,6 +135,8 @@ def value_of(
     """Decodes metadata and its buffers. `Damaged` if a buffer is not referred to."""
     resolver = Resolver(buffers, owned=owned, limits=limits, elements=elements, reading=reading)
     resolver.limit = limits.memory(*((len(metadata), 0) if buffers is None else buffers.input))
+    # The tree is made for this call only.
+    resolver.keeps_tree = False
     try:
         with bounded_recursion():
             return resolver.whole(parse(metadata, offset, limits, cut, is_metadata=buffers is not None))
@@ -163,6 +187,8 @@ class Resolver:
         self.elements = elements
         self.reading = reading
         self.limits = limits
+        #: Whether the tree is decoded again later, so that no part of it may become part of a value.
+        self.keeps_tree = True
         self._columns_reader: ColumnReader | None = None
         self._taken: dict[int, Payload] = {}
         # The memory so far.
@@ -208,6 +234,8 @@ class Resolver:
         if kind is Tag:
             return self._tag(node)
         if kind is list or kind is tuple:
+            if not self.keeps_tree and kind is list and len(node) > _SHORT and is_plain(node):
+                return node
             return list(node) if _PLAIN.issuperset(map(type, node)) else self._items(node)
         if node is cbor2.undefined:
             return None

@@ -339,8 +339,15 @@ class Segment:
         return convert(self._whole(Reading.of(cls, tables=tables, numbers=True), owned=False), cls)
 
     def _whole(self, reading: Reading, *, owned: bool) -> Any:
+        is_kept = not owned or "_tree" in self.__dict__
+
         def read(resolver: Resolver) -> Any:
-            return resolver.whole(self._tree)
+            tree = self._tree
+            if not is_kept:
+                # What needs no decoding becomes part of the value. Tables and paths have a tree of their own.
+                resolver.keeps_tree = False
+                del self.__dict__["_tree"]
+            return resolver.whole(tree)
 
         return self.read(read, [], owned=owned, reading=reading)
 
