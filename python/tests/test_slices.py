@@ -168,7 +168,7 @@ def test_a_lazy_array_reads_what_is_asked_for(path):
             assert np.array_equal([*array], want) and np.asarray(array, "f8").dtype == np.float64
     assert repr(lazy["rows"]) == "<tenarc.LazyArray 'rows': uint32, shape (500, 300)>"
     with pytest.raises(ValueError, match="always a copy"):
-        np.array(lazy["rows"], copy=False)
+        lazy["rows"].__array__(copy=False)
 
 
 def test_damage_elsewhere_is_not_noticed(path):

@@ -383,6 +383,7 @@ def test_a_sequence_is_a_list_whatever_its_length_and_form(tmp_path):
             through_archive(packed, numbers=False),
             tenarc.loads(tenarc.dumps(tenarc.Table([packed])))[0],
             tenarc.loads(tenarc.dumps(tenarc.Table([packed])), tables=True)[0],
+            tenarc.open(tmp_path / "a").view(numbers=False),
         ):
             assert json.loads(json.dumps(found)) == config
         for found in (
@@ -403,6 +404,19 @@ def test_a_sequence_is_a_list_whatever_its_length_and_form(tmp_path):
 
     found = tenarc.load(tmp_path / "a", cls=Config)
     assert type(found.xs) is list and type(found.ids) is np.ndarray
+
+
+def test_a_list_of_numbers_is_an_array_for_whoever_asks_for_one(tmp_path):
+    value = {"xs": [0.5, 1], "ids": [7, 2**40], "large": [2**64 - 1], "packed": Numbers([1, 2], "u2")}
+    tenarc.save(tmp_path / "a", {**value, "texts": ["a"], "empty": [], "exact": [2**60, 0.5], "bools": [True]})
+    with tenarc.open(tmp_path / "a") as archive:
+        for name, dtype in (("xs", "f8"), ("ids", "i8"), ("large", "u8"), ("packed", "u2")):
+            for found in (archive.tensor(name), archive.slice(name, ...), archive.lazy(name)[:]):
+                assert type(found) is Numbers and found.dtype == dtype and found.tolist() == list(value[name])
+        for name in ("texts", "empty", "exact", "bools"):
+            with pytest.raises(tenarc.Mismatch) as caught:
+                archive.tensor(name)
+            assert caught.value.path == name
 
 
 def test_loaded_values_are_independent(tmp_path):

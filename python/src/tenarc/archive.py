@@ -224,12 +224,12 @@ class Archive:
         return self._only.load(cls, tables=tables, numbers=numbers)
 
     @overload
-    def view(self, cls: type[T], *, tables: bool = ...) -> T: ...
+    def view(self, cls: type[T], *, tables: bool = ..., numbers: bool = ...) -> T: ...
     @overload
-    def view(self, cls: Any = None, *, tables: bool = ...) -> Any: ...
-    def view(self, cls: Any = None, *, tables: bool = False) -> Any:
+    def view(self, cls: Any = None, *, tables: bool = ..., numbers: bool = ...) -> Any: ...
+    def view(self, cls: Any = None, *, tables: bool = False, numbers: bool = True) -> Any:
         """The only value with views as arrays: see `Segment.view`."""
-        return self._only.view(cls, tables=tables)
+        return self._only.view(cls, tables=tables, numbers=numbers)
 
     def get(self, path: str, default: Any = None) -> Any:
         """The value at a path, or `default`: see `Segment.get`."""

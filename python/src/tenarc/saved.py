@@ -32,7 +32,7 @@ from .errors import (
     Version,
     bounded_recursion,
 )
-from .fields import Decoded
+from .fields import Decoded, listed
 from .foreign import no_archive
 from .lazy import LazyArray
 from .listing import lists_without
@@ -326,17 +326,17 @@ class Segment:
         return convert(value, cls)
 
     @overload
-    def view(self, cls: type[T], *, tables: bool = ...) -> T: ...
+    def view(self, cls: type[T], *, tables: bool = ..., numbers: bool = ...) -> T: ...
     @overload
-    def view(self, cls: Any = None, *, tables: bool = ...) -> Any: ...
-    def view(self, cls: Any = None, *, tables: bool = False) -> Any:
+    def view(self, cls: Any = None, *, tables: bool = ..., numbers: bool = ...) -> Any: ...
+    def view(self, cls: Any = None, *, tables: bool = False, numbers: bool = True) -> Any:
         """The value, with read-only views of the file as arrays. Their checksums are not verified.
 
         Compressed arrays are verified, and decompressed to memory of their own.
         Values behind the last end mark, which `open(path, torn=True)` finds too, are copied. `cls` and `tables`
-        are those of `load`.
+        are those of `load`. Without `numbers`, sequences of numbers are lists, whatever their length.
         """
-        return convert(self._whole(Reading.of(cls, tables=tables, numbers=True), owned=False), cls)
+        return convert(self._whole(Reading.of(cls, tables=tables, numbers=numbers), owned=False), cls)
 
     def _whole(self, reading: Reading, *, owned: bool) -> Any:
         is_kept = not owned or "_tree" in self.__dict__
@@ -459,7 +459,7 @@ class Segment:
     def tensor(self, path: str) -> Any:
         """The array at a path, as a view. `Mismatch` if the value there is not a tensor.
 
-        A column of several groups is a copy.
+        A column of several groups is a copy, and so is a plain list of numbers.
         """
         node, trail = self._find(path)
         if type(node) is paths.AtColumn:
@@ -476,6 +476,9 @@ class Segment:
             raise Mismatch(f"expected a tensor, found {type(node.value).__name__}", path=path)
         outer = node
         node, through = paths.inside(outer)
+        if type(node) is list and node:
+            # Whether a writer packs numbers depends on how many there are.
+            return self.read(lambda _: _array_of(node), trail + through, prefix=path)
         found = self._describe(node, lambda: path) if type(node) is Tag else None
         if found is None or found.is_bytes:
             raise Mismatch(f"expected a tensor, found {type(node).__name__}", path=path)
@@ -789,6 +792,15 @@ class Segment:
                 return paths.to_buffer(self._tree, number)
         except Error:
             return None
+
+
+def _array_of(nodes: list[Any]) -> Numbers:
+    """A plain list of numbers as an array."""
+    if not {*map(type, nodes)} <= {int, float}:
+        raise Fault(Mismatch, "expected a tensor, found a list of other values than numbers")
+    dtype, payload = listed(nodes)
+    assert dtype.numpy is not None
+    return payload.view(dtype.numpy).view(Numbers)
 
 
 def _type_of(node: Any, found: Described) -> named.Type | None:
