@@ -117,6 +117,11 @@ def test_arrays_of_times_are_tensors(dtype, tmp_path):
     assert table[2]["at"] == array[2, 0]
 
 
+def test_arrays_of_times_are_no_tensors_of_torch():
+    times = np.arange(3).astype("M8[D]")
+    assert tenarc.to_torch({"a": [times]})["a"][0] is times
+
+
 def test_times_that_are_missing():
     nat = np.datetime64("NaT", "us")
     times = np.array(["2026-01-01", "NaT", "2026-01-03"], "M8[us]")
