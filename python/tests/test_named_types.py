@@ -117,6 +117,26 @@ def test_arrays_of_times_are_tensors(dtype, tmp_path):
     assert table[2]["at"] == array[2, 0]
 
 
+def test_tables_and_series_say_and_stack_times(tmp_path):
+    zone = datetime.timezone(datetime.timedelta(hours=2))
+    row = {"at": AT, "zone": AT.replace(tzinfo=zone), "days": [AT.date()], "price": Decimal("1.5"), "for": AT - AT}
+    with tenarc.append(tmp_path / "a") as out:
+        for _ in range(2):
+            out.save(row, name="state")
+            out.save(Table([row]), name="log")
+    with tenarc.open(tmp_path / "a") as archive:
+        said = {"at": "timestamp[us]", "zone": "timestamp[us, +02:00]", "days": "list of date"}
+        said |= {"price": "decimal[2, 1]", "for": "duration[us]"}
+        assert archive.table("log").dtypes == Table([row]).dtypes == said
+        for name, want in (("at", AT), ("zone", AT - datetime.timedelta(hours=2)), ("for", AT - AT)):
+            found = archive.series("state", name).stack()
+            assert found.tolist() == [want, want] and found.dtype.kind in "mM"
+        with pytest.raises(tenarc.Mismatch, match="expected an array or a number"):
+            archive.series("state", "price").stack()
+    control = ["type", "timestamp", ["us", "\x1b[1m"], of("<i8", 79, 1)]
+    assert "\x1b" not in repr(tenarc.loads(cbor2.dumps(Tag(TCOL, [1, {"x": control}])), tables=True))
+
+
 def test_arrays_of_times_are_no_tensors_of_torch():
     times = np.arange(3).astype("M8[D]")
     assert tenarc.to_torch({"a": [times]})["a"][0] is times

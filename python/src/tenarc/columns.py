@@ -831,7 +831,7 @@ class TypeColumn(BaseColumn):
         return {(self.name, self.parameters)} if self.is_known else self.column.types()
 
     def form(self) -> str:
-        return self.column.form()
+        return named.form(self.name, self.parameters) or self.column.form()
 
     def sizes(self) -> npt.NDArray[np.int64]:
         return self.column.sizes()

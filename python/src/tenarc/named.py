@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .errors import Fault, Unsupported
+from .errors import Fault, Unsupported, escaped
 
 #: The types of Python's values that have a named type.
 KINDS = (
@@ -231,6 +231,16 @@ def in_units(name: str, parameters: Sequence[Any], value: Any) -> Any:
 def is_known(name: str, parameters: tuple[Any, ...]) -> bool:
     """Whether Python or numpy can have other values for a type than the items."""
     return _maker(name, parameters) is not None
+
+
+def form(name: Any, parameters: Any) -> str | None:
+    """A description of values of a type, such as `timestamp[us, UTC]`; `None` if it is not known here."""
+    if not isinstance(parameters, (list, tuple)) or not all(type(one) in (int, str) for one in parameters):
+        return None
+    if type(name) is not str or not is_known(name, tuple(parameters)):
+        return None
+    said = ", ".join(escaped(str(one)) for one in parameters if one != "")
+    return f"{name}[{said}]" if said else name
 
 
 def value_of(name: str, parameters: Sequence[Any], item: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload
@@ -9,6 +10,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from . import named
 from .errors import Error, Fault, Mismatch
 from .listing import lists_without
 from .options import check_memory
@@ -100,7 +102,7 @@ class Series(Sequence[Any]):
         plain = packed = 0
         for step in range(len(self)):
             segment, found = self._at(step, lambda segment: (segment, _verified(segment, self.path, rows)))
-            found = np.asarray(found)
+            found = np.asarray(_timed(found))
             plain, packed = plain + segment.input[0], packed + segment.input[1]
             try:
                 # A few bytes of each of many values could become much memory.
@@ -116,6 +118,14 @@ class Series(Sequence[Any]):
                 raise Mismatch(f"{text}: {whole.dtype} of shape {whole.shape[1:]}", path=self.path or None)
             whole[step] = found
         return np.empty(0) if whole is None else whole
+
+
+def _timed(found: Any) -> Any:
+    """A time or duration of Python as one of numpy."""
+    if not isinstance(found, (datetime.date, datetime.timedelta)):
+        return found
+    item = named.typed(found)
+    return found if item is None else named.array_of(item.name, item.parameters, np.asarray(item.item))
 
 
 def _verified(segment: Segment, path: str, rows: Any) -> Any:

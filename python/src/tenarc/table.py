@@ -274,7 +274,7 @@ class Table(paths.Rows, arrow_export.ArrowRows):
 
     @property
     def dtypes(self) -> dict[str, str]:
-        """What each column has in its rows, such as `f32`, `f32[2, 3]`, `text`, `optional u8` or `list of bool`.
+        """What each column has in its rows, such as `f32`, `f32[2, 3]`, `text`, `optional u8` or `list of date`.
 
         Descriptions that differ between the groups are joined by `or`. Columns are not read for this.
         """
