@@ -51,7 +51,7 @@ from .segment import (
     read_hash_list,
     record_length,
 )
-from .slices import PAGE, Chunks, Index, Part
+from .slices import GAP, Chunks, Index, Part
 from .source import STEP, Source, SourceFile
 from .stored import Shared, StoredRows
 from .table import Table
@@ -560,7 +560,7 @@ class Segment:
         def read(resolver: Resolver) -> Any:
             if number in self._header.packed:
                 check_memory(width * prod(index.shape), self.limits.memory(*self.input))
-            part = Part(chunks.read, lambda *args: resolver.array_of(found.dtype, *args), width, max(chunk, PAGE))
+            part = Part(chunks.read, lambda *args: resolver.array_of(found.dtype, *args), width, max(chunk, GAP))
             return part.select(axes, shape)
 
         part = self.read(read, trail, prefix=path)

@@ -15,7 +15,7 @@ from .errors import Mismatch
 # About so many bytes are read at once, if only a part of them is wanted.
 _BLOCK = 16 << 20
 #: Bytes that are less than this apart are read together in any case.
-PAGE = 4096
+GAP = 1 << 16
 #: Reads bytes of the buffer, from one position to another.
 Read = Callable[[int, int], Payload]
 
