@@ -256,9 +256,8 @@ class Encoder:
         found = named.typed(value)
         if found is None:
             return self.write_none(None, depth)
-        self.levels(depth, 2)
-        self.out += (items.head(items.TAG, TYPE), items.head(items.ARRAY, 3), items.text(found.name))
-        self.write_list(found.parameters, depth + 2)
+        self.levels(depth, 3)
+        self.out.append(_start_of(found.name, found.parameters))
         self.value(found.item, depth + 2)
 
     def write_path(self, value: pathlib.PurePath, depth: int) -> None:
@@ -402,6 +401,14 @@ def _key(key: str) -> bytes:
         return items.text(key)
     except UnicodeEncodeError as error:
         raise Fault(Unsupported, f"text is not valid Unicode: {error}") from None
+
+
+@functools.lru_cache(256)
+def _start_of(name: str, parameters: tuple[int | str, ...]) -> bytes:
+    """A value of a type, up to its item. Records have the same types again and again."""
+    encoder = Encoder(None)
+    encoder.write_list(parameters, 0)
+    return b"".join((items.head(items.TAG, TYPE), items.head(items.ARRAY, 3), items.text(name), *encoder.out))
 
 
 def _check_keys(keys: Iterable[Any]) -> None:

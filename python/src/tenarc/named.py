@@ -107,12 +107,11 @@ def _of_count(name: str, span: datetime.timedelta, zone: tuple[str, ...]) -> Typ
 
 def _of_datetime(value: datetime.datetime) -> Typed:
     zone, offset = zone_of(value), value.utcoffset()
-    more = getattr(value, "nanosecond", 0)
     # A subclass can have another subtraction.
-    plain = datetime.datetime(
-        value.year, value.month, value.day, value.hour, value.minute, value.second, value.microsecond
-    )
+    plain = datetime.datetime.combine(datetime.date(value.year, value.month, value.day), value.time())
     count = (plain - _EPOCH - (offset or datetime.timedelta())) // _MICROSECOND
+    # Those of pandas have nanoseconds.
+    more = getattr(value, "nanosecond", 0)
     if more:
         return Typed("timestamp", ("ns", zone), count * 1000 + more)
     return Typed("timestamp", ("us", zone), count)
