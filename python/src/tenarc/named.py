@@ -88,21 +88,21 @@ def typed(value: Any) -> Typed | None:
             raise Fault(Unsupported, "cannot write a time of day with a time zone: the format has none")
         minutes = value.hour * 60 + value.minute
         return Typed("time", ("us",), (minutes * 60 + value.second) * 10**6 + value.microsecond)
-    return _of_count("duration", value, ())
+    return _of_duration(value)
 
 
-def _of_count(name: str, span: datetime.timedelta, zone: tuple[str, ...]) -> Typed:
+def _of_duration(span: datetime.timedelta) -> Typed:
     """A number of microseconds, or of seconds if there are too many of these."""
     count = span // _MICROSECOND
     # Those of pandas have nanoseconds.
     more = getattr(span, "nanoseconds", 0)
-    if more and -(1 << 63) <= count * 1000 + more < 1 << 63:
-        return Typed(name, ("ns", *zone), count * 1000 + more)
+    if more:
+        return Typed("duration", ("ns",), count * 1000 + more)
     if -(1 << 63) <= count < 1 << 63:
-        return Typed(name, ("us", *zone), count)
+        return Typed("duration", ("us",), count)
     if count % 10**6:
         raise Fault(Unsupported, "a duration whose microseconds do not fit 64 bits")
-    return Typed(name, ("s", *zone), count // 10**6)
+    return Typed("duration", ("s",), count // 10**6)
 
 
 def _of_datetime(value: datetime.datetime) -> Typed:
