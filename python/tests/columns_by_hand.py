@@ -1,5 +1,6 @@
 """Columns that are written by hand (SPEC 7), and the rows they stand for."""
 
+import datetime
 import io
 from typing import Any
 
@@ -51,6 +52,10 @@ def plain(value):
 
 def numbers(values, dtype) -> tenarc.Numbers:
     return tenarc.Numbers(values, dtype)
+
+
+def day(number: int) -> datetime.date:
+    return datetime.date(1970, 1, 1) + datetime.timedelta(number)
 
 
 TEXT = ["text", u8(1, 0, 3, 0), "aüb"]
@@ -159,7 +164,7 @@ KINDS: dict[str, tuple[Any, list[Any]]] = {
         ["x", "y", "y", "x"],
     ),
     "optional dict": (["option", b"\x0d", ["dict", u8(0, 0, 1), 2, ["text", 1, "xy"]]], ["x", None, "x", "y"]),
-    "dates": (["type", "date", [], of("<i4", 78, 1, -2, 3, 4)], [1, -2, 3, 4]),
+    "dates": (["type", "date", [], of("<i4", 78, 1, -2, 3, 4)], [*map(day, (1, -2, 3, 4))]),
     "type of two parameters": (
         ["type", "example.com/money", [-1, "EUR"], {"a": u8(1, 2, 3, 4)}],
         [{"a": n} for n in (1, 2, 3, 4)],
@@ -170,11 +175,11 @@ KINDS: dict[str, tuple[Any, list[Any]]] = {
     ),
     "tuple of a type": (
         ["tuple", [["type", "date", [], u8(1, 2, 3, 4)], u8(5, 6, 7, 8)]],
-        [[1, 5], [2, 6], [3, 7], [4, 8]],
+        [[day(1), 5], [day(2), 6], [day(3), 7], [day(4), 8]],
     ),
     "arrays of a type": (
         ["array", 1, ["type", "date", [], u8(1, 2, 3, 4)]],
-        [numbers([number], "u1") for number in (1, 2, 3, 4)],
+        [[day(number)] for number in (1, 2, 3, 4)],
     ),
     "map": (["map", u8(1, 0, 2, 1), TEXT, u8(9, 8, 7, 6)], [{"a": 9}, {}, {"": 8, "üb": 7}, {"": 6}]),
     "empty maps": (["map", 0, ["unit"], ["unit"]], [{}] * 4),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import math
 import struct
@@ -30,6 +31,8 @@ def describe(value: Any) -> Any:
         return {"t": "text", "v": value}
     if isinstance(value, (bytes, memoryview)):
         return {"t": "bytes", "v": value.hex()}
+    if isinstance(value, datetime.date):
+        return {"t": "date", "v": str(value)}
     if isinstance(value, tenarc.Numbers):
         return {"t": "numbers", "dtype": dtype_of(value), "v": payload_of(value).hex()}
     if isinstance(value, np.ndarray):

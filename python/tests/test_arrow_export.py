@@ -70,8 +70,9 @@ def expected(value: Any, field: Any) -> Any:
         return {inner.name: expected(value.get(inner.name), inner) for inner in kind}
     if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
         return [expected(item, kind.value_field) for item in value]
-    if pa.types.is_date(kind):
-        return datetime.date(1970, 1, 1) + datetime.timedelta(int(value))
+    if isinstance(value, datetime.date) and pa.types.is_integer(kind):
+        # There are other numbers in the column.
+        return (value - datetime.date(1970, 1, 1)).days
     return value
 
 

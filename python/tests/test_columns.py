@@ -6,7 +6,7 @@ import io
 import cbor2
 import numpy as np
 import pytest
-from columns_by_hand import KINDS, TBUF, TCOL, all_kinds, archived, columns, log, of, same, u8
+from columns_by_hand import KINDS, TBUF, TCOL, all_kinds, archived, columns, day, log, of, same, u8
 from conftest import ROOT
 
 import tenarc
@@ -129,7 +129,7 @@ def test_the_examples_are_read_and_written():
     ]
     assert tenarc.dumps(tenarc.loads(example(3), tables=True)) == example(3)
     value, _, rows = example(1, "### 7.2").partition(bytes.fromhex("da54434f4c"))
-    assert tenarc.loads(value) == 20_783 and tenarc.loads(bytes.fromhex("da54434f4c") + rows) == [20_783]
+    assert tenarc.loads(value) == day(20_783) and tenarc.loads(bytes.fromhex("da54434f4c") + rows) == [day(20_783)]
 
 
 # Archives

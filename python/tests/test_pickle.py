@@ -3,6 +3,7 @@
 import concurrent.futures
 import copy
 import multiprocessing
+import operator
 import pickle
 from pathlib import Path
 from typing import Any
@@ -86,15 +87,19 @@ def row(table: Table, number: int) -> Any:
 def test_workers_read_a_table(path, method):
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"there is no {method} here")
-    table = tenarc.open(path).table("log")
+    table, lazy = tenarc.open(path).table("log"), tenarc.open(path).segment(3).lazy("a")
+    found = table.filter(tenarc.col("x") > 4998)
     context = multiprocessing.get_context(method)
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
         assert [*pool.map(row, [table] * 3, [0, 7000, 14_999])] == [0, 2001, 5001]
+        assert pool.submit(operator.getitem, lazy, slice(3, 5)).result().tolist() == [3, 4]
+        assert len(pool.submit(tenarc.Selection.rows, found).result()) == len(found) == 6
 
 
 def test_what_has_no_path_is_refused(path):
     segment = tenarc.open(path).segment(0)
     segment.reopen = None
-    for value in (segment, segment.table("")):
-        with pytest.raises(TypeError, match=r"cannot pickle this (Segment|Table): .*tenarc\.open"):
+    for value in (segment, segment.table(""), tenarc.open(path).segment(3).lazy("a")):
+        value.reopen = None
+        with pytest.raises(TypeError, match=r"cannot pickle this (Segment|Table|LazyArray): .*tenarc\.open"):
             pickle.dumps(value)

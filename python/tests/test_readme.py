@@ -92,8 +92,14 @@ def test_the_example_with_parts_runs(tmp_path, monkeypatch):
     assert len(names["buffers"]) == 1
 
 
+def test_the_example_with_dates_runs(tmp_path, monkeypatch):
+    names = run(9, tmp_path, monkeypatch)
+    order = names["order"]
+    assert order["at"] == names["now"] and str(order["price"]) == "19.90" and order["days"].dtype == "M8[D]"
+
+
 def test_all_examples_are_run():
-    assert len(examples()) == 9
+    assert len(examples()) == 10
 
 
 def text_after(start: str) -> str:

@@ -1,4 +1,6 @@
-"""Rows of tensors, of which only the chunks that have them are read."""
+"""Parts of tensors, of which only the chunks that have them are read."""
+
+import pickle
 
 import numpy as np
 import pytest
@@ -23,6 +25,21 @@ ROWS = [
     499,
     -1,
     -500,
+]
+
+
+PARTS = [
+    np.s_[:, 0],
+    np.s_[100:200, 2:9:3],
+    np.s_[..., -1],
+    np.s_[::-7, ::-2],
+    np.s_[7, ::5],
+    np.s_[-3, 4],
+    np.s_[::170, 3:],
+    np.s_[None, 5:3, ...],
+    np.s_[3:4:2, None, 0],
+    np.s_[...],
+    (),
 ]
 
 
@@ -78,6 +95,82 @@ def test_only_the_chunks_with_the_rows_are_read(path, monkeypatch):
         assert archive.slice("rows", slice(7, 7)).shape == (0, 300) and not sum(read)
 
 
+@pytest.mark.parametrize("part", PARTS, ids=str)
+def test_parts_are_those_of_the_tensor(path, part):
+    with tenarc.open(path) as archive, tenarc.open(path, verify=False) as unverified:
+        for name in ("rows", "columns", "bools", "deep"):
+            wanted = value()[name][part]
+            for found in (archive.slice(name, part), unverified.slice(name, part), archive.lazy(name)[part]):
+                assert type(found) is type(wanted) and found.dtype == wanted.dtype and found.shape == wanted.shape
+                assert np.array_equal(found, wanted), name
+        wanted = value()["deep"][2:300:20, ..., ::5]
+        assert np.array_equal(archive.slice("deep", np.s_[2:300:20, ..., ::5]), wanted)
+        assert np.array_equal(archive.slice("deep", (4, np.int64(1), slice(3))), value()["deep"][4, 1, :3])
+
+
+def test_only_the_chunks_with_the_part_are_read(tmp_path, monkeypatch):
+    # Each row has four chunks.
+    wide = np.arange(8 * 4 * MIN_CHUNK, dtype="u1").reshape(8, 4 * MIN_CHUNK)
+    tenarc.save(tmp_path / "a", {"wide": wide, "narrow": wide.T.copy().T}, chunk_len=MIN_CHUNK)
+    read, payload = [], MemorySource.payload
+
+    def counted(self, at, length, *rest):
+        read.append(length)
+        return payload(self, at, length, *rest)
+
+    monkeypatch.setattr(MemorySource, "payload", counted)
+    with tenarc.open(tmp_path / "a") as archive, tenarc.open(tmp_path / "a", verify=False) as unverified:
+        for part, chunks in (
+            (np.s_[:, 5], 8),
+            (np.s_[2, -10:], 1),
+            (np.s_[1:3, MIN_CHUNK - 1 : MIN_CHUNK + 1], 4),
+        ):
+            read.clear()
+            assert np.array_equal(archive.lazy("wide")[part], wide[part])
+            assert sum(read) == chunks * MIN_CHUNK
+        read.clear()
+        assert np.array_equal(archive.slice("narrow", np.s_[:, :100]), wide[:, :100]) and sum(read) == MIN_CHUNK
+        read.clear()
+        assert np.array_equal(unverified.slice("wide", np.s_[::3, 5:9]), wide[::3, 5:9]) and sum(read) == 3 * 4
+        read.clear()
+        # A chunk that several of the reads need is read once.
+        monkeypatch.setattr("tenarc.slices._BLOCK", 3 * MIN_CHUNK // 2)
+        assert np.array_equal(archive.slice("wide", np.s_[:, ::2]), wide[:, ::2]) and sum(read) == wide.nbytes
+
+
+def test_other_indices_are_refused(path):
+    with tenarc.open(path) as archive:
+        for index in ([1, 2], np.array([1]), True, "a", 1.5, (0, [1])):
+            for name in ("rows", "inline"):
+                with pytest.raises(
+                    tenarc.Mismatch, match=r"expected integers, slices and `\.\.\.` as an index, found"
+                ):
+                    archive.slice(name, index)
+        for index in ((0, 0, 0), 500, (0, -301), (..., ...)):
+            with pytest.raises(IndexError):
+                archive.slice("rows", index)
+        with pytest.raises(ValueError, match="zero"):
+            archive.slice("rows", slice(None, None, 0))
+
+
+def test_a_lazy_array_reads_what_is_asked_for(path):
+    wanted = value() | {"table.x": value()["table"]["x"]}
+    with tenarc.open(path) as archive:
+        lazy = {name: archive.lazy(name) for name in ("rows", "columns", "deep", "bools", "inline", "table.x")}
+        pickled = pickle.dumps(lazy)
+    # They can be used after the archive was closed, and in other processes.
+    for arrays in (lazy, pickle.loads(pickled)):
+        for name, array in arrays.items():
+            want = wanted[name]
+            assert (array.shape, array.dtype, array.ndim) == (want.shape, want.dtype, want.ndim)
+            assert (len(array), array.size, array.nbytes) == (len(want), want.size, want.nbytes)
+            assert np.array_equal(np.asarray(array), want) and np.array_equal(array[:], want)
+            assert np.array_equal([*array], want) and np.asarray(array, "f8").dtype == np.float64
+    assert repr(lazy["rows"]) == "<tenarc.LazyArray 'rows': uint32, shape (500, 300)>"
+    with pytest.raises(ValueError, match="always a copy"):
+        lazy["rows"].__array__(copy=False)
+
+
 def test_damage_elsewhere_is_not_noticed(path):
     with tenarc.open(path) as archive:
         segment = archive.segment(0)
@@ -104,9 +197,15 @@ def test_what_has_no_rows_is_refused(tmp_path):
     large = tenarc.Raw("f128", (1000,), np.zeros(16_000, "u1"))
     tenarc.save(tmp_path / "a", {"scalar": np.array(1.5), "text": "x", "bytes": bytes(9999), "raw": large})
     with tenarc.open(tmp_path / "a") as archive:
-        for name in ("scalar", "text", "bytes", "raw"):
-            with pytest.raises(tenarc.Mismatch):
-                archive.slice(name, slice(0, 1))
+        for name in ("text", "bytes", "raw"):
+            for read in (archive.slice, lambda name, _: archive.lazy(name)):
+                with pytest.raises(tenarc.Mismatch):
+                    read(name, slice(0, 1))
+        with pytest.raises(IndexError, match="the array has 0 dimensions, found 1 indices"):
+            archive.slice("scalar", slice(0, 1))
+        assert archive.slice("scalar", ...) == archive.slice("scalar", ()) == archive.lazy("scalar")[()] == 1.5
+        with pytest.raises(TypeError, match="no length"):
+            len(archive.lazy("scalar"))
         with pytest.raises(tenarc.NotFound):
             archive.slice("none", 0)
     tenarc.save(tmp_path / "a", np.zeros((1000, 2)))

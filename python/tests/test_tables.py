@@ -137,14 +137,14 @@ TENSORS: dict[str, tuple[Any, str, Any]] = {
         "f4",
         tenarc.Raw("f4", (4, 2, 2), b"aebfcgdh"),
     ),
-    "dates": (["type", "date", [], of("<i4", 78, 1, -2, 3, 4)], "i32", np.array([1, -2, 3, 4], "i4")),
+    "dates": (["type", "x/date", [], of("<i4", 78, 1, -2, 3, 4)], "i32", np.array([1, -2, 3, 4], "i4")),
     "tuple of dates": (
-        ["tuple", [["type", "date", [], u8(1, 2, 3, 4)], ["type", "date", [], of("<i2", 77, -5, 6, 7, 8)]]],
+        ["tuple", [["type", "x/date", [], u8(1, 2, 3, 4)], ["type", "x/date", [], of("<i2", 77, -5, 6, 7, 8)]]],
         "i16",
         np.array([[1, -5], [2, 6], [3, 7], [4, 8]], "i2"),
     ),
     "arrays of a type": (
-        ["type", "x/y", ["a"], ["array", 2, ["type", "date", [], u8(*range(8))]]],
+        ["type", "x/y", ["a"], ["array", 2, ["type", "x/date", [], u8(*range(8))]]],
         "u8",
         np.arange(8, dtype="u1").reshape(4, 2),
     ),

@@ -31,6 +31,7 @@ from .errors import (
     Version,
 )
 from .files import Appender, append, save
+from .lazy import LazyArray
 from .mend import Recovered, recover, recover_to
 from .message import dumps, loads
 from .options import Limits
@@ -55,6 +56,7 @@ __all__ = [
     "Error",
     "Filter",
     "Header",
+    "LazyArray",
     "Limit",
     "Limits",
     "Mismatch",

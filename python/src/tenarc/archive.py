@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
 from itertools import accumulate
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar, overload
 
 import xxhash
 
@@ -18,7 +18,9 @@ from . import items, walk
 from .columns import MAX_ROWS, Column
 from .directory import Directory, Entry
 from .errors import Damaged, Error, NotFound, Torn, in_file
+from .lazy import LazyArray
 from .listing import lists_without
+from .near import question
 from .options import DEFAULT_LIMITS, Limits
 from .origin import Origin, copied, refuse
 from .paths import Step
@@ -29,6 +31,8 @@ from .stored import Shared, SmallRows, StoredRows
 from .stream import is_stream, load_from
 from .table import Table
 from .torn import check_hashes, last_commit, read_end, scan
+
+T = TypeVar("T")
 
 # The most values whose names are in a description.
 _FEW = 8
@@ -191,8 +195,12 @@ class Archive:
                     return found
                 cut = found
         if cut is None:
-            raise NotFound(f"the archive has no value named {name!r:.80}")
+            raise self._no_value(name)
         return cut
+
+    def _no_value(self, name: str) -> NotFound:
+        names = dict.fromkeys(known for known in self.names() if known is not None)
+        return NotFound(f"the archive has no value named {name!r:.80}{question(name, names)}")
 
     def segments(self) -> Iterator[Segment]:
         """All values, in order."""
@@ -207,13 +215,21 @@ class Archive:
             raise NotFound(what)
         return self.segment(0)
 
+    @overload
+    def load(self, cls: type[T], *, tables: bool = ..., numbers: bool = ...) -> T: ...
+    @overload
+    def load(self, cls: Any = None, *, tables: bool = ..., numbers: bool = ...) -> Any: ...
     def load(self, cls: Any = None, *, tables: bool = False, numbers: bool = False) -> Any:
         """Loads the only value: see `Segment.load`."""
         return self._only.load(cls, tables=tables, numbers=numbers)
 
-    def view(self, cls: Any = None, *, tables: bool = False) -> Any:
+    @overload
+    def view(self, cls: type[T], *, tables: bool = ..., numbers: bool = ...) -> T: ...
+    @overload
+    def view(self, cls: Any = None, *, tables: bool = ..., numbers: bool = ...) -> Any: ...
+    def view(self, cls: Any = None, *, tables: bool = False, numbers: bool = True) -> Any:
         """The only value with views as arrays: see `Segment.view`."""
-        return self._only.view(cls, tables=tables)
+        return self._only.view(cls, tables=tables, numbers=numbers)
 
     def get(self, path: str, default: Any = None) -> Any:
         """The value at a path, or `default`: see `Segment.get`."""
@@ -249,9 +265,13 @@ class Archive:
         """The array at a path: see `Segment.tensor`."""
         return self._only.tensor(path)
 
-    def slice(self, path: str, rows: slice | int) -> Any:
-        """Rows of the array at a path: see `Segment.slice`."""
-        return self._only.slice(path, rows)
+    def slice(self, path: str, index: Any) -> Any:
+        """Part of the array at a path: see `Segment.slice`."""
+        return self._only.slice(path, index)
+
+    def lazy(self, path: str) -> LazyArray:
+        """The array at a path, of which only the parts are read that are asked for: see `Segment.lazy`."""
+        return self._only.lazy(path)
 
     @property
     def notes(self) -> dict[str, str]:
@@ -268,6 +288,8 @@ class Archive:
         the archive is closed, except for values that were not committed, and keeps the file mapped.
         """
         wanted = self._all_named(name)
+        if not wanted and self.count != 1:
+            raise self._no_value(name)
         if not wanted:
             return self._only.table(name)
         table = self._table(wanted)
@@ -290,7 +312,7 @@ class Archive:
         """
         wanted = self._all_named(name)
         if not wanted:
-            raise NotFound(f"the archive has no value named {name!r:.80}")
+            raise self._no_value(name)
         return self._series(wanted, [number for number, _ in wanted], path)
 
     def _series(self, wanted: list[tuple[int, Entry]], numbers: list[int], path: str) -> Series:
@@ -552,6 +574,24 @@ def _changed(origin: Origin) -> Error:
     return error
 
 
+@overload
+def load(
+    path: str | os.PathLike[str] | BinaryIO,
+    *,
+    cls: type[T],
+    tables: bool = ...,
+    numbers: bool = ...,
+    limits: Limits = ...,
+) -> T: ...
+@overload
+def load(
+    path: str | os.PathLike[str] | BinaryIO,
+    *,
+    cls: Any = None,
+    tables: bool = ...,
+    numbers: bool = ...,
+    limits: Limits = ...,
+) -> Any: ...
 def load(
     path: str | os.PathLike[str] | BinaryIO,
     *,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import dtypes
+from . import dtypes, named
 from .column_reader import NUMBERS, counts_of, length_of
 from .columns import MAX_RANK, form_of, tuple_form
 from .errors import Damaged, Fault
@@ -265,6 +265,9 @@ def form(node: Any, resolver: Resolver) -> str:
     kind = kind_name(node)
     if kind in ("option", "present"):
         return f"optional {form(inner(node), resolver)}"
+    known = named.form(*node[1:3]) if kind == "type" and len(node) == 4 else None
+    if known is not None:
+        return known
     if kind in ("dict", "type"):
         return form(inner(node), resolver)
     if kind in ("list", "array") and len(node) == 3:

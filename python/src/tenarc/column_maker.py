@@ -13,7 +13,7 @@ import cbor2
 import numpy as np
 import numpy.typing as npt
 
-from . import dtypes
+from . import dtypes, named
 from .columns import (
     MAX_RANK,
     MAX_ROWS,
@@ -31,6 +31,7 @@ from .columns import (
     TensorColumn,
     TextColumn,
     TupleColumn,
+    TypeColumn,
     UnitColumn,
     integer_type,
 )
@@ -82,7 +83,7 @@ def column_of(values: Any) -> Column:
         column = _column_of_array(np.asarray(values))
         if column is not None:
             return column
-        values = values.tolist() if values.dtype.kind in "OUS" else list(values)
+        values = dtypes.texts_in(values) if values.dtype.kind in dtypes.TEXTS else list(values)
     kinds = set(map(type, values))
     if type(None) in kinds:
         there = [value is not None for value in values]
@@ -135,6 +136,8 @@ def _column_of_kind(kind: type, values: list[Any]) -> Column | None:
         return StructColumn(
             len(values), {name: column_of([getattr(row, name) for row in values]) for name in names}
         )
+    if issubclass(kind, named.KINDS):
+        return _column_of_typed(kind, values)
     if issubclass(kind, (np.generic, complex)) and not issubclass(kind, enum.Enum):
         return _column_of_array(np.array(values))
     if kind is Numbers and {(value.ndim, value.dtype) for value in values} == {(1, values[0].dtype)}:
@@ -172,6 +175,8 @@ def _column_of_raw(values: list[Raw]) -> Column | None:
 def _column_of_array(values: npt.NDArray[Any]) -> Column | None:
     """The column for an array whose rows are numbers, bools or tensors."""
     known = dtypes.of_numpy(values.dtype)
+    if values.dtype.kind in "mM":
+        return _column_of_times(values)
     if known is None or (values.ndim > 1 and 0 in values.shape[1:]):
         return None
     if values.ndim == 1:
@@ -180,6 +185,27 @@ def _column_of_array(values: npt.NDArray[Any]) -> Column | None:
         if known.tag is not None and not known.is_complex:
             return NumberColumn(values)
     return TensorColumn(values)
+
+
+def _column_of_times(values: npt.NDArray[Any]) -> Column:
+    """The column for an array of times or durations."""
+    there = ~np.isnat(values)
+    if values.ndim == 1 and not there.all():
+        return OptionColumn(there, _column_of_times(values[there]))
+    found = named.typed(values)
+    assert found is not None
+    column = _column_of_array(found.item) or ItemColumn([*found.item])
+    return TypeColumn(found.name, found.parameters, column)
+
+
+def _column_of_typed(kind: type, values: list[Any]) -> Column | None:
+    """The column for values that have a named type."""
+    found = named.column_of(kind, values)
+    if found is None:
+        return None
+    if isinstance(found.item, np.ndarray):
+        return TypeColumn(found.name, found.parameters, NumberColumn(found.item))
+    return TypeColumn(found.name, found.parameters, BytesColumn(Lengths.of(found.item), b"".join(found.item)))
 
 
 def _column_of_dicts(rows: list[dict[Any, Any]]) -> Column | None:

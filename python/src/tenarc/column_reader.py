@@ -201,7 +201,7 @@ class ColumnReader:
         return self._lists(lengths, node)
 
     def _lists(self, lengths: Lengths, node: Any) -> Column:
-        return ListColumn(lengths, self._inner(node, 2, lengths.total), numbers=self._resolver.numbers)
+        return ListColumn(lengths, self._inner(node, 2, lengths.total), numbers=self._resolver.reading.numbers)
 
     def _inner(self, node: Any, child: int, count: int) -> Column:
         """Reads a column in another one."""
@@ -244,9 +244,9 @@ class ColumnReader:
             self._in_dict = before
 
     def _type(self, node: Any, count: int) -> Column:
-        # Whether the rows are what the name says, only those who ask for the type need to know.
+        # Rows that are not what the name says are read as they are.
         check_type(check_fields(node, (4,)), 1)
-        return TypeColumn(node[1], node[2], self._inner(node, 3, count))
+        return TypeColumn(node[1], node[2], self._inner(node, 3, count), both=self._resolver.reading.both)
 
     def _map(self, node: Any, count: int) -> Column:
         _, lengths, _, _ = check_fields(node, (4,))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from . import dtypes, items
+from . import dtypes, items, named
 from .errors import Damaged, Fault, Mismatch
 from .fields import frozen
 from .values import Numbers, Raw, Some, Tag
@@ -93,6 +93,9 @@ class Column(Protocol):
     def array(self) -> npt.NDArray[Any] | None:
         """All rows as one numpy array; `None` if there is no array for this kind. A gap is masked."""
 
+    def types(self) -> set[named.Type | None]:
+        """The named types of the elements, if the column is a tensor. `None` is for elements without one."""
+
     def form(self) -> str:
         """A description of the rows, such as `f32[2, 3]`."""
 
@@ -148,7 +151,10 @@ class BaseColumn:
 
     def array(self) -> npt.NDArray[Any] | None:
         found = self.tensor()
-        return None if isinstance(found, Raw) else found
+        return None if found is None or isinstance(found, Raw) else named.values_in(self.types(), found)
+
+    def types(self) -> set[named.Type | None]:
+        return {None}
 
 
 class Lengths:
@@ -787,14 +793,27 @@ class GapColumn(_Partial):
 
 
 class TypeColumn(BaseColumn):
-    """Values of a named type (SPEC 7.2). They are read as those of the column in it, but Arrow has their types."""
+    """Values of a named type (SPEC 7.2)."""
 
-    def __init__(self, name: str, parameters: Sequence[int | str], column: Column) -> None:
+    def __init__(self, name: str, parameters: Sequence[int | str], column: Column, *, both: bool = False) -> None:
+        """`both`: the rows are `named.Both`."""
         self.count = column.count
-        self.name, self.parameters, self.column = name, tuple(parameters), column
+        self.name, self.parameters, self.column, self._both = name, tuple(parameters), column, both
+
+    @property
+    def is_known(self) -> bool:
+        """Whether Python or numpy can have other values for the rows than those of the column in it."""
+        return named.is_known(self.name, self.parameters)
 
     def rows(self, start: int, stop: int) -> list[Any]:
-        return self.column.rows(start, stop)
+        rows = self.column.rows(start, stop)
+        if not self.is_known:
+            return rows
+        numbers = self.column.values[start:stop] if isinstance(self.column, NumberColumn) else None
+        found = named.values_of(self.name, self.parameters, rows, numbers)
+        if not self._both:
+            return found
+        return [value if value is row else named.Both(value, row) for value, row in zip(found, rows, strict=True)]
 
     def names(self) -> Iterable[str]:
         return self.column.names()
@@ -812,16 +831,21 @@ class TypeColumn(BaseColumn):
         return self.column.tensor()
 
     def array(self) -> npt.NDArray[Any] | None:
-        return self.column.array()
+        found = self.column.array()
+        return found if found is None or not self.is_known else named.values_in(self.types(), found)
+
+    def types(self) -> set[named.Type | None]:
+        return {(self.name, self.parameters)} if self.is_known else self.column.types()
 
     def form(self) -> str:
-        return self.column.form()
+        return named.form(self.name, self.parameters) or self.column.form()
 
     def sizes(self) -> npt.NDArray[np.int64]:
         return self.column.sizes()
 
     def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
-        return self.column.memory(edges)
+        memory = self.column.memory(edges)
+        return memory + _times(edges, named.MEMORY) if self.is_known else memory
 
     def part(self, start: int, stop: int) -> Column:
         return self._with(self.column.part(start, stop), is_cut=stop - start < self.count)
@@ -832,7 +856,7 @@ class TypeColumn(BaseColumn):
     def _with(self, column: Column, *, is_cut: bool) -> Column:
         # In some of the rows, the names of a category can occur in another order than theirs.
         parameters = (0,) if is_cut and self.name == "category" else self.parameters
-        return TypeColumn(self.name, parameters, column)
+        return TypeColumn(self.name, parameters, column, both=self._both)
 
     def write(self, out: Encoder, depth: int) -> None:
         _start(out, depth, 4, "type")
@@ -858,6 +882,13 @@ def untyped(column: Column) -> Column:
     return column
 
 
+def _numbers_in(column: Column) -> npt.NDArray[Any] | None:
+    """The numbers of a column whose rows are numbers for Python, too."""
+    while isinstance(column, TypeColumn) and not column.is_known:
+        column = column.column
+    return column.values if isinstance(column, NumberColumn) else None
+
+
 class ListColumn(BaseColumn):
     def __init__(self, lengths: Lengths, column: Column, *, numbers: bool = True, are_lists: bool = False) -> None:
         """`are_lists`: the rows are some of a column in which the lengths differ, and so no tensor."""
@@ -869,10 +900,10 @@ class ListColumn(BaseColumn):
 
     def rows(self, start: int, stop: int) -> list[Any]:
         edges = self.lengths.edges(start, stop)
-        inner_column = untyped(self.column)
-        if self._numbers and isinstance(inner_column, NumberColumn):
+        values = _numbers_in(self.column) if self._numbers else None
+        if values is not None:
             # Numbers of one type in one block, as in a packed sequence.
-            numbers = inner_column.values.view(Numbers)
+            numbers = values.view(Numbers)
             return [numbers[a:b] for a, b in pairwise(edges)]
         first = edges[0]
         inner = self.column.rows(first, edges[-1])
@@ -888,6 +919,9 @@ class ListColumn(BaseColumn):
             return Raw(inner.dtype, shape, inner.data)
         return inner.reshape(shape)
 
+    def types(self) -> set[named.Type | None]:
+        return self.column.types()
+
     def form(self) -> str:
         return f"list of {self.column.form()}"
 
@@ -897,7 +931,7 @@ class ListColumn(BaseColumn):
         return np.diff(ends[edges]) + 1
 
     def memory(self, edges: Edges) -> npt.NDArray[np.float64]:
-        if self._numbers and isinstance(untyped(self.column), NumberColumn):
+        if self._numbers and _numbers_in(self.column) is not None:
             return _times(edges, ENTRY + _ARRAY)
         return _times(edges, ENTRY + _LIST) + self.column.memory(self.lengths.at(edges))
 
@@ -943,6 +977,9 @@ class TupleColumn(BaseColumn):
     def tensor(self) -> npt.NDArray[Any] | Raw | None:
         found = combined([column.tensor() for column in self.columns], lambda arrays: np.stack(arrays, axis=1))
         return None if found is None or len(found.shape) > MAX_RANK else found
+
+    def types(self) -> set[named.Type | None]:
+        return {kind for column in self.columns for kind in column.types()}
 
     def form(self) -> str:
         return tuple_form([column.form() for column in self.columns])

@@ -5,11 +5,13 @@ from __future__ import annotations
 import enum
 import operator
 from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
+from . import named
 from .errors import Mismatch
 from .listing import lists_without
 
@@ -23,7 +25,7 @@ COMPARES: dict[str, Callable[[Any, Any], Any]] = {
 }
 #: How the kinds of values are called in errors. Only values of one kind are compared.
 NUMBER, BOOL, TEXT, BYTES = "number", "boolean", "text string", "byte string"
-KINDS = {int: NUMBER, float: NUMBER, bool: BOOL, str: TEXT, bytes: BYTES}
+KINDS: dict[type, str] = {int: NUMBER, Fraction: NUMBER, float: NUMBER, bool: BOOL, str: TEXT, bytes: BYTES}
 # How many of the values of `is_in` are shown, and how many characters of each.
 _FEW, _SHOWN = 3, 64
 _METHODS = ("is_in", "starts_with", "contains", "is_null")
@@ -34,7 +36,7 @@ class Test(NamedTuple):
 
     #: `is_in`, `<`, `<=`, `>`, `>=`, `starts_with`, `contains` or `is_null`.
     how: str
-    #: What the values are compared with: each an int, float, bool, `str` or `bytes`.
+    #: What the values are compared with: each an int, float, bool, `str`, `bytes`, or one of `named.KINDS`.
     constants: tuple[Any, ...] = ()
 
     def describe(self) -> str:
@@ -49,6 +51,8 @@ class Test(NamedTuple):
 
 def _described(constant: Any) -> str:
     kind = {bool: "the bool", str: "the text", bytes: "the byte string"}.get(type(constant), "the number")
+    if isinstance(constant, named.KINDS):
+        kind = f"the {type(constant).__name__}"
     return f"{kind} {constant!r:.{_SHOWN}}"
 
 
@@ -67,12 +71,14 @@ def col(path: str) -> Col:
 class Col:
     """A column in a condition, which `col` makes. Comparisons and methods make conditions of it.
 
-    What a column is compared with can be a number, a bool, a text, `bytes`, or a member of an `Enum`, which stands
-    for its name:
+    What a column is compared with can be a number, a bool, a text, `bytes`, a date, a time, a duration, a decimal,
+    a UUID, or a member of an `Enum`, which stands for its name:
 
     - **Numbers** are compared by their value, whatever their types are. Nothing is rounded. Comparisons with NaN
       are false, and `!=` is true.
     - **Texts and byte strings** are compared byte by byte.
+    - **Dates, times, durations, decimals and UUIDs** are compared with values of the same type. A number is
+      compared with what the format stores, such as the days since 1970. A decimal is not compared with numbers.
     - **Bools**: false is less than true.
     - **Enums** are compared with texts, which are names of variants. What is in the variant makes no difference.
     - **Null** meets no condition but `is_null`, not even `!=`. A key that a row does not have is null.
@@ -153,6 +159,8 @@ def _constant(value: Any) -> Any:
     """What a column is compared with, as a plain value of Python."""
     if isinstance(value, enum.Enum):
         return value.name
+    if isinstance(value, named.KINDS) and value == value:
+        return value
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, (bytearray, memoryview)):
@@ -164,7 +172,7 @@ def _constant(value: Any) -> Any:
     if value is None:
         raise Mismatch("cannot compare with None: there are is_null() and is_not_null()")
     found = "another column" if isinstance(value, Col) else type(value).__name__
-    raise Mismatch(f"expected a number, bool, text or bytes to compare a column with, found {found}")
+    raise Mismatch(f"expected a number, bool, text, bytes or time to compare a column with, found {found}")
 
 
 @lists_without("mask", "may_be_met", "paths")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import enum
 import functools
+import pathlib
 import reprlib
 import types
 import typing
@@ -14,12 +16,15 @@ from typing import Any
 import numpy as np
 
 from .errors import Fault, Mismatch, bounded_recursion
+from .named import Both
 from .table import Table
 from .tags import ELSEWHERE
 from .torch_arrays import to_torch
 from .values import Numbers, Tag, is_record
 
 _NONE = type(None)
+#: What can be around the type of a key of a `TypedDict`.
+_QUALIFIERS = ("Required", "NotRequired", "ReadOnly")
 _UNIONS = (typing.Union, types.UnionType)
 #: Results and faults of earlier conversions, by the ids of value and hint. Both are kept alive, so that their ids
 #: are not reused.
@@ -45,29 +50,45 @@ def convert(value: Any, hint: Any) -> Any:
         raise fault.kind(fault.message, path=fault.path()) from None
 
 
-def _without_numbers(value: Any) -> Any:
+def _plain(value: Any) -> Any:
+    """A value of which the hint says nothing."""
     if isinstance(value, Numbers):
         return value.tolist()
-    if type(value) is list:
-        return [_without_numbers(item) for item in value]
+    if type(value) is Both:
+        return value.value
+    if type(value) in (list, tuple):
+        return type(value)(map(_plain, value))
     if type(value) is dict:
-        return {key: _without_numbers(item) for key, item in value.items()}
+        return {_plain(key): _plain(item) for key, item in value.items()}
+    if type(value) is Tag:
+        return Tag(value.tag, _plain(value.value))
     return value
 
 
 def _convert(value: Any, hint: Any, tried: _Tried) -> Any:
     if hint is Any or hint is object:
-        return _without_numbers(value)
+        return _plain(value)
     origin = typing.get_origin(hint)
     # An alias by `type X = ...` of Python 3.12; numpy's `NDArray` is one there.
     if hasattr(origin, "__value__"):
         return _convert(value, origin.__value__[typing.get_args(hint)], tried)
     if hasattr(hint, "__value__") and hasattr(hint, "__type_params__"):
         return _convert(value, hint.__value__, tried)
+    if getattr(origin, "_name", None) in _QUALIFIERS:
+        return _convert(value, typing.get_args(hint)[0], tried)
     if origin is typing.Annotated:
         return _convert(value, typing.get_args(hint)[0], tried)
     if origin in _UNIONS:
         return _union(value, typing.get_args(hint), tried)
+    if type(value) is Both:
+        # Whoever asks for a number gets the one of the format.
+        try:
+            return _convert(value.value, hint, tried)
+        except Fault as fault:
+            try:
+                return _convert(value.item, hint, tried)
+            except Fault:
+                raise fault from None
     if isinstance(value, Tag) and hint is not Tag:
         if value.tag in ELSEWHERE:
             raise Fault(Mismatch, f"tag {value.tag} refers to another value")
@@ -148,8 +169,9 @@ def _union(value: Any, hints: tuple[Any, ...], tried: _Tried) -> Any:
     faults = []
     for hint in hints:
         # An exact type wins: an integer fits `float | int` as a float too.
-        if hint is type(value):
-            return value
+        found = value.value if type(value) is Both else value
+        if hint is type(found):
+            return found
     for hint in hints:
         if hint is not _NONE:
             try:
@@ -204,6 +226,8 @@ def _class(value: Any, cls: type, tried: _Tried) -> Any:
     if issubclass(cls, enum.Enum):
         fits = isinstance(value, str) and value in cls.__members__
         return _expect(fits, cls[value] if fits else None, value, f"a name of {cls.__name__}")
+    if issubclass(cls, (np.datetime64, np.timedelta64)):
+        return _time(value, cls)
     if issubclass(cls, np.generic):
         return _scalar(value, np.dtype(cls))
     if issubclass(cls, np.ndarray):
@@ -211,10 +235,14 @@ def _class(value: Any, cls: type, tried: _Tried) -> Any:
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         hints = _hints_of(cls)
         return cls(*_tuple(value, tuple(hints.get(name, Any) for name in cls._fields), tried))
+    if issubclass(cls, dict) and hasattr(cls, "__required_keys__"):
+        return _typed_dict(value, cls, tried)
+    if issubclass(cls, pathlib.PurePath):
+        return cls(_str(value))
     if cls is list or cls is tuple:
-        return cls(map(_without_numbers, _sequence(value)))
+        return cls(map(_plain, _sequence(value)))
     if cls is dict:
-        return _without_numbers(_expect(isinstance(value, Mapping), value, value, "a map"))
+        return _plain(_expect(isinstance(value, Mapping), value, value, "a map"))
     if cls.__module__ == "torch" and cls.__name__ == "Tensor":
         return _instance(to_torch(value), cls)
     return _instance(value, cls)
@@ -248,6 +276,25 @@ def _dataclass(value: Any, cls: type, tried: _Tried) -> Any:
     return made
 
 
+def _typed_dict(value: Any, cls: Any, tried: _Tried) -> dict[str, Any]:
+    """Makes a `TypedDict` from a map. Entries that are not keys of it are ignored."""
+    if not isinstance(value, Mapping):
+        raise Fault(Mismatch, f"expected the keys of {cls.__name__}, found {_shown(value)}")
+    for name in cls.__required_keys__:
+        if name not in value:
+            raise Fault(Mismatch, f"the key `{name}` of {cls.__name__} is missing")
+    return {name: _at(value[name], hint, name, tried) for name, hint in _hints_of(cls).items() if name in value}
+
+
+def _time(value: Any, cls: Any) -> Any:
+    """A time of numpy, also for one of Python's that has no time zone."""
+    is_naive = getattr(value, "tzinfo", None) is None
+    wanted = (datetime.date,) if cls is np.datetime64 else (datetime.timedelta,)
+    if isinstance(value, wanted) and is_naive:
+        value = cls(value)
+    return _instance(value, cls)
+
+
 def _at(value: Any, hint: Any, name: str, tried: _Tried) -> Any:
     try:
         return _convert(value, hint, tried)
@@ -277,10 +324,22 @@ def _array(value: Any, cls: Any) -> Any:
     """
     if isinstance(value, Numbers):
         value = value.view(np.ndarray)
+    if isinstance(value, list) and cls is np.str_:
+        return _texts(value)
     if isinstance(value, list) and cls in _CONCRETE:
         return np.array([_scalar(item, np.dtype(cls)) for item in value], cls)
     fits = isinstance(value, np.ndarray) and issubclass(value.dtype.type, cls)
     return _expect(fits, value, value, "an array" + ("" if cls is np.generic else f" of {cls.__name__}"))
+
+
+def _texts(value: list[Any]) -> Any:
+    """Texts in lists in lists as an array."""
+    try:
+        found = np.array(value, object)
+    except ValueError:
+        found = np.empty(0)
+    fits = found.dtype == object and all(type(text) is str for text in found.reshape(-1).tolist())
+    return _expect(fits or not value, found.astype(np.str_) if fits or not value else None, value, "texts")
 
 
 def _scalar(value: Any, dtype: np.dtype[Any]) -> Any:

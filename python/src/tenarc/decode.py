@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
 import cbor2
 import numpy as np
 
-from . import dtypes
+from . import dtypes, named
 from .calls import Read
 from .column_reader import ColumnReader, references_in
 from .columns import ABSENT, Column, NumberColumn, memory_of
@@ -27,7 +28,7 @@ from .fields import (
     payload_of,
     type_item,
 )
-from .options import Limits, check_memory
+from .options import DEFAULT_READING, Limits, Reading, check_memory
 from .segment import Header
 from .table import Table
 from .tags import (
@@ -75,6 +76,24 @@ def plain_of(node: Any, depth: int = 4) -> Any:
     return ABSENT
 
 
+def is_plain(tree: Any) -> bool:
+    """Whether nothing in a tree needs decoding. Level by level, because that is fast in Python."""
+    level = [tree]
+    while True:
+        kinds = {*map(type, level)}
+        if not kinds <= _NESTED:
+            return False
+        lists = level if kinds == {list} else [node for node in level if type(node) is list]
+        maps = level if kinds == {dict} else [node for node in level if type(node) is dict]
+        inside = {*map(type, chain.from_iterable(lists)), *map(type, chain.from_iterable(map(dict.values, maps)))}
+        if not _PLAIN.issuperset(map(type, chain.from_iterable(maps))):
+            return False
+        if inside <= _PLAIN:
+            return True
+        below = chain(chain.from_iterable(lists), chain.from_iterable(map(dict.values, maps)))
+        level = [node for node in below if type(node) not in _PLAIN]
+
+
 def _is_plain_map(node: Any) -> bool:
     return _TEXT.issuperset(map(type, node)) and _PLAIN.issuperset(map(type, node.values()))
 
@@ -82,6 +101,9 @@ def _is_plain_map(node: Any) -> bool:
 _NOTHING: Payload = np.empty(0, np.uint8)
 _PLAIN = frozenset((str, int, float, bool, type(None), bytes))
 _TEXT = frozenset((str,))
+_NESTED = frozenset((list, dict))
+# It is worth finding out whether longer lists are plain.
+_SHORT = 16
 
 
 class Buffers(Protocol):
@@ -107,13 +129,14 @@ def value_of(
     owned: bool,
     limits: Limits,
     elements: bool = True,
-    tables: bool = False,
-    numbers: bool = True,
+    reading: Reading = DEFAULT_READING,
     cut: type[Error] = Damaged,
 ) -> Any:
     """Decodes metadata and its buffers. `Damaged` if a buffer is not referred to."""
-    resolver = Resolver(buffers, owned=owned, limits=limits, elements=elements, tables=tables, numbers=numbers)
+    resolver = Resolver(buffers, owned=owned, limits=limits, elements=elements, reading=reading)
     resolver.limit = limits.memory(*((len(metadata), 0) if buffers is None else buffers.input))
+    # The tree is made for this call only.
+    resolver.keeps_tree = False
     try:
         with bounded_recursion():
             return resolver.whole(parse(metadata, offset, limits, cut, is_metadata=buffers is not None))
@@ -156,18 +179,16 @@ class Resolver:
         owned: bool,
         limits: Limits,
         elements: bool = True,
-        tables: bool = False,
-        numbers: bool = True,
+        reading: Reading = DEFAULT_READING,
     ) -> None:
         self.buffers = buffers
         self.owned = owned
         #: Whether payloads are read; if not, only the metadata is checked.
         self.elements = elements
-        #: Whether columns are read as `Table`; if not, as lists of their rows.
-        self.tables = tables
-        #: Whether packed sequences are read as `Numbers`; if not, as lists.
-        self.numbers = numbers
+        self.reading = reading
         self.limits = limits
+        #: Whether the tree is decoded again later, so that no part of it may become part of a value.
+        self.keeps_tree = True
         self._columns_reader: ColumnReader | None = None
         self._taken: dict[int, Payload] = {}
         # The memory so far.
@@ -213,6 +234,8 @@ class Resolver:
         if kind is Tag:
             return self._tag(node)
         if kind is list or kind is tuple:
+            if not self.keeps_tree and kind is list and len(node) > _SHORT and is_plain(node):
+                return node
             return list(node) if _PLAIN.issuperset(map(type, node)) else self._items(node)
         if node is cbor2.undefined:
             return None
@@ -249,7 +272,7 @@ class Resolver:
     def _key(self, node: Any, child: int) -> Any:
         try:
             key = self.value(node)
-            key = frozen(key)
+            key = named.Both(*map(frozen, key)) if type(key) is named.Both else frozen(key)
             hash(key)
             return key
         except Fault as fault:
@@ -276,9 +299,13 @@ class Resolver:
         if number == TYPE:
             item = type_item(node)
             try:
-                return self.value(item)
+                found = self.value(item)
             except Fault as fault:
                 raise fault.at(2).at(0) from None
+            self.take(named.MEMORY)
+            name, parameters, _ = node.value
+            value = named.value_of(name, parameters, found)
+            return named.Both(value, found) if self.reading.both and value is not found else value
         try:
             content = self.value(node.value)
         except Fault as fault:
@@ -367,7 +394,7 @@ class Resolver:
             self._in_item = False
             return object()
         groups = self._groups(node)
-        if self.tables:
+        if self.reading.tables:
             return Table.of(groups, self.limit)
         rows: list[Any] = []
         for group in groups:
@@ -533,7 +560,7 @@ class Resolver:
             return Raw(dtype.name, (payload.nbytes * 8 // dtype.bits,), payload)
         values = payload.view(dtype.numpy)
         # A complex number alone is an array, too.
-        if self.numbers or dtype.is_complex:
+        if self.reading.numbers or dtype.is_complex:
             return values.view(Numbers)
         self.take(memory_of(NumberColumn(values), 0, len(values)))
         return values.tolist()

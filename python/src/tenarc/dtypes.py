@@ -101,8 +101,14 @@ NOT_IN_METADATA = frozenset(tag for tag, (dtype, _) in BY_TAG.items() if tag != 
 _INTEGERS = frozenset(name for name in BY_NAME if name[0] in "iu")
 
 
+#: The kinds of numpy's dtypes of texts, byte strings and objects.
+TEXTS = "OSTU"
+
+
 def of_numpy(dtype: np.dtype[Any]) -> DType | None:
     """The entry for a numpy dtype in any byte order, if there is one."""
+    if dtype.kind in TEXTS:
+        return None
     return _BY_NUMPY.get(dtype) or _BY_NUMPY.get(dtype.newbyteorder("<"))
 
 
@@ -148,6 +154,16 @@ def payload_length(name: str, shape: Sequence[int]) -> int | None:
     if total % 8:
         raise ValueError(f"{product} elements of {name} do not fill a whole number of bytes")
     return total // 8
+
+
+def texts_in(array: npt.NDArray[Any]) -> Any:
+    """The texts in an array, as lists in lists. A text that is missing is `None`."""
+    if array.dtype.kind != "T":
+        return array.tolist()
+    texts = [text if isinstance(text, str) else None for text in array.reshape(-1).tolist()]
+    found = np.empty(len(texts), object)
+    found[:] = texts
+    return found.reshape(array.shape).tolist()
 
 
 def order_of(array: npt.NDArray[Any]) -> Order:

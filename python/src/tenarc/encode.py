@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import datetime
 import enum
 import functools
 import math
 import os
+import pathlib
 import struct
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from . import dtypes, items
+from . import dtypes, items, named
 from .calls import Call
 from .decode import Resolver
 from .dlpack import array_of
@@ -249,6 +251,18 @@ class Encoder:
     def write_undefined(self, _: Any, depth: int) -> None:
         self.out.append(b"\xf7")
 
+    def write_typed(self, value: Any, depth: int) -> None:
+        """Writes a value of a named type (SPEC 7.2), or null for a time of numpy or pandas that is missing."""
+        found = named.typed(value)
+        if found is None:
+            return self.write_none(None, depth)
+        self.levels(depth, 3)
+        self.out.append(_start_of(found.name, found.parameters))
+        self.value(found.item, depth + 2)
+
+    def write_path(self, value: pathlib.PurePath, depth: int) -> None:
+        self.write_str(os.fspath(value), depth)
+
     def write_enum(self, value: enum.Enum, depth: int) -> None:
         self.write_str(value.name, depth)
 
@@ -300,6 +314,10 @@ class Encoder:
         dtype = dtypes.of_numpy(value.dtype)
         if dtype is None and value.dtype.names is not None:
             return self.write_frame(value, depth)
+        if dtype is None and value.dtype.kind in "mM":
+            return self.write_typed(value, depth)
+        if dtype is None and value.dtype.kind in "STU":
+            return self.value(dtypes.texts_in(value), depth)
         if dtype is None:
             text = f"cannot write numpy's dtype {value.dtype}"
             # ml_dtypes stores one of these elements in each byte; the format packs them.
@@ -385,6 +403,14 @@ def _key(key: str) -> bytes:
         raise Fault(Unsupported, f"text is not valid Unicode: {error}") from None
 
 
+@functools.lru_cache(256)
+def _start_of(name: str, parameters: tuple[int | str, ...]) -> bytes:
+    """A value of a type, up to its item. Records have the same types again and again."""
+    encoder = Encoder(None)
+    encoder.write_list(parameters, 0)
+    return b"".join((items.head(items.TAG, TYPE), items.head(items.ARRAY, 3), items.text(name), *encoder.out))
+
+
 def _check_keys(keys: Iterable[Any]) -> None:
     """Checks that keys can be read: that they can be keys again, and that no two of them are read as the same."""
     found: dict[Any, Any] = {}
@@ -401,7 +427,9 @@ def _check_keys(keys: Iterable[Any]) -> None:
 
 def _read_back(key: Any) -> Any:
     """What a key is read as."""
-    if type(key) in _PLAIN_KEYS or isinstance(key, (np.bool_, np.integer, np.floating)):
+    if type(key) in _PLAIN_KEYS:
+        return key
+    if isinstance(key, (np.bool_, np.integer, np.floating)) and not isinstance(key, np.timedelta64):
         return key
     if isinstance(key, enum.Enum):
         return key.name
@@ -457,6 +485,7 @@ _WRITERS: dict[type, _Writer] = {
     np.ndarray: Encoder.write_array,
     Numbers: Encoder.write_array,
     Table: Encoder.write_table,
+    **dict.fromkeys((*named.KINDS, datetime.datetime), Encoder.write_typed),
 }
 
 
@@ -473,6 +502,10 @@ def _writer_of(value: Any) -> _Writer:
     for base in (float, str, bytes, int, tuple, list, Some, Raw, Table):
         if isinstance(value, base):
             return _WRITERS[base]
+    if isinstance(value, named.KINDS):
+        return Encoder.write_typed
+    if isinstance(value, pathlib.PurePath):
+        return Encoder.write_path
     if isinstance(value, np.generic):
         return Encoder.write_scalar
     if isinstance(value, Mapping):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 
@@ -21,19 +21,33 @@ class Error(Exception):
         self.path = path
         #: The file that was read or written.
         self.file: str | None = None
+        # The end of the message, or what makes it, if it takes time and is perhaps not needed.
+        self._end: str | Callable[[], str] = ""
+
+    def ending(self, end: Callable[[], str]) -> Error:
+        """The same error, whose message ends with what this gives when it is shown."""
+        self._end = end
+        return self
+
+    def __reduce__(self) -> Any:
+        self._end = self._last()
+        return super().__reduce__()
+
+    def _last(self) -> str:
+        return self._end if isinstance(self._end, str) else self._end()
 
     def __str__(self) -> str:
         text = self.message
         if self.path:
-            text += f" at `{_escaped(self.path)}`"
+            text += f" at `{escaped(self.path)}`"
         if self.offset is not None:
             text += f" (byte {self.offset})"
         if self.file is not None:
-            text += f" in {_escaped(self.file)}"
-        return text
+            text += f" in {escaped(self.file)}"
+        return text + self._last()
 
 
-def _escaped(name: str) -> str:
+def escaped(name: str) -> str:
     """A name from the input, with characters escaped that could control a terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
 

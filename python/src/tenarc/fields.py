@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import cbor2
@@ -36,12 +37,32 @@ def type_item(node: Tag) -> Any:
     """The item of a value whose type is named (SPEC 7.2). Nobody here needs to know what the value means."""
     name, parameters, item = fields_of(node.value, (3,), "a value of a type")
     try:
-        check_type((name, parameters), 0)
+        if not isinstance(parameters, (list, tuple)) or not _was_checked(name, parameters):
+            check_type((name, parameters), 0)
         if item is None or item is cbor2.undefined:
             raise Fault(Damaged, "a value of a type: expected a value, found null, which has no type").at(2)
     except Fault as fault:
         raise fault.at(0) from None
     return item
+
+
+def _was_checked(name: Any, parameters: Any) -> bool:
+    """Whether a type is known to be right. There are few types, and many values of them."""
+    try:
+        return _is_right(name, *parameters)
+    except TypeError:
+        # Something cannot be hashed.
+        return False
+
+
+# For Python, 1 and `True` are equal.
+@functools.lru_cache(256, typed=True)
+def _is_right(name: Any, *parameters: Any) -> bool:
+    try:
+        check_type((name, parameters), 0)
+    except Fault:
+        return False
+    return True
 
 
 def check_type(fields: Any, first: int) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from . import named
 from .columns import (
     ABSENT,
     BoolColumn,
@@ -26,9 +28,9 @@ from .columns import (
     StructColumn,
     TextColumn,
     TupleColumn,
+    TypeColumn,
     UnitColumn,
     spread,
-    untyped,
 )
 from .conditions import BOOL, BYTES, COMPARES, KINDS, NUMBER, TEXT, Mask, Test
 from .errors import Fault, Mismatch
@@ -45,7 +47,11 @@ def mask_of(column: Column | None, rows: int, test: Test, is_opposite: bool) -> 
 
     A `Fault` if the values are of another kind than what they are compared with.
     """
-    column = None if column is None else untyped(column)
+    while isinstance(column, TypeColumn):
+        test, is_decimal, column = _in_units(test, column), column.name == "decimal", column.column
+        if is_decimal and isinstance(column, BytesColumn):
+            numbers = [int.from_bytes(row, "big", signed=True) for row in column.rows(0, rows)]
+            return _of_values(numbers, test, is_opposite)
     of_null = test.how == "is_null" and not is_opposite
     if column is None or isinstance(column, UnitColumn):
         return np.full(rows, of_null)
@@ -63,6 +69,33 @@ def mask_of(column: Column | None, rows: int, test: Test, is_opposite: bool) -> 
         return np.full(rows, is_opposite)
     mask = _of_rows(column, test)
     return ~mask if is_opposite else mask
+
+
+def of_items(test: Test, column: Column | None) -> Test:
+    """A test of the values of a column as one of its items, if it has a named type."""
+    while isinstance(column, (TypeColumn, OptionColumn, PresentColumn, GapColumn)):
+        if isinstance(column, TypeColumn):
+            test = _in_units(test, column)
+        column = column.column
+    return test
+
+
+def _in_units(test: Test, column: TypeColumn) -> Test:
+    """A test of values of a type, as one of the items."""
+    is_decimal = column.name == "decimal" and column.is_known
+
+    def item(constant: Any) -> Any:
+        if not isinstance(constant, named.KINDS):
+            # A number could stand for the decimal, or for the digits that are stored.
+            if is_decimal:
+                raise _mismatch(test, "a decimal, which is compared with decimals")
+            return constant
+        found = named.in_units(column.name, column.parameters, constant)
+        if found is None:
+            raise _mismatch(test, f"{column.name} {[*column.parameters]}")
+        return found
+
+    return test._replace(constants=tuple(map(item, test.constants)))
 
 
 def _of_rows(column: Column, test: Test) -> Mask:
@@ -87,7 +120,7 @@ def _of_rows(column: Column, test: Test) -> Mask:
 
 def _check(test: Test, kind: str) -> None:
     """Checks that values of a kind can be compared as the test says."""
-    if any(KINDS[type(constant)] is not kind for constant in test.constants):
+    if any(KINDS.get(type(constant)) is not kind for constant in test.constants):
         raise _mismatch(test, kind)
 
 
@@ -115,12 +148,35 @@ def _of_values(values: list[Any], test: Test, is_opposite: bool) -> Mask:
         if isinstance(value, dict) and len(value) == 1:
             # A variant with content.
             [value] = value
+        if isinstance(value, named.KINDS):
+            return _of_typed(value, test) != is_opposite
         if not allowed.get(type(value), False):
             raise _mismatch(test, KINDS.get(type(value), type(value).__name__))
         met = value in known if test.how == "is_in" else _of_value(value, test)
         return met != is_opposite
 
     return np.fromiter(map(answer, values), np.bool_, len(values))
+
+
+def _of_typed(value: Any, test: Test) -> bool:
+    """Tests a value of a named type that was stored by itself. Nothing is known of its unit here."""
+    found = named.typed(value)
+    assert found is not None
+    if found.name in ("date", "uuid") and not any(
+        isinstance(constant, named.KINDS) for constant in test.constants
+    ):
+        value, constants = found.item, test.constants
+    else:
+        items = [
+            named.in_units(found.name, found.parameters, constant) if isinstance(constant, named.KINDS) else None
+            for constant in test.constants
+        ]
+        if None in items:
+            raise _mismatch(test, f"{found.name} {[*found.parameters]}")
+        value, constants = found.item, tuple(items)
+    if any(KINDS.get(type(constant)) != KINDS[type(value)] for constant in constants):
+        raise _mismatch(test, found.name)
+    return _of_value(value, test._replace(constants=constants))
 
 
 def _of_value(value: Any, test: Test) -> bool:
@@ -185,8 +241,8 @@ def _near(constant: Any, dtype: np.dtype[Any], *, up: bool) -> Any:
         return near
     limits = np.iinfo(dtype)
     low, high = int(limits.min), int(limits.max)
-    if isinstance(constant, float):
-        if math.isinf(constant):
+    if isinstance(constant, (float, Fraction)):
+        if constant in (math.inf, -math.inf):
             constant = high + 1 if constant > 0 else low - 1
         else:
             constant = math.ceil(constant) if up else math.floor(constant)

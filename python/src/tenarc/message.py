@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from .convert import convert
 from .decode import value_of
 from .encode import encode
 from .errors import Torn
-from .options import DEFAULT_LIMITS, Limits
+from .options import DEFAULT_LIMITS, Limits, Reading
+
+T = TypeVar("T")
 
 
 def dumps(value: Any) -> bytes:
@@ -16,6 +18,26 @@ def dumps(value: Any) -> bytes:
     return encode(value, None).metadata
 
 
+@overload
+def loads(
+    data: bytes | bytearray | memoryview,
+    *,
+    cls: type[T],
+    copy: bool = ...,
+    tables: bool = ...,
+    numbers: bool = ...,
+    limits: Limits = ...,
+) -> T: ...
+@overload
+def loads(
+    data: bytes | bytearray | memoryview,
+    *,
+    cls: Any = None,
+    copy: bool = ...,
+    tables: bool = ...,
+    numbers: bool = ...,
+    limits: Limits = ...,
+) -> Any: ...
 def loads(
     data: bytes | bytearray | memoryview,
     *,
@@ -41,8 +63,7 @@ def loads(
         0,
         None,
         owned=copy,
-        tables=tables,
-        numbers=numbers or cls is not None,
+        reading=Reading.of(cls, tables=tables, numbers=numbers),
         limits=limits,
         cut=Torn,
     )

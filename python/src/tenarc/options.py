@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from . import codec
 from .chunks import DEFAULT_CHUNK, expected_chunk_len, is_chunk_len
@@ -65,8 +65,27 @@ def check_memory(taken: int, limit: int) -> None:
 
 DEFAULT_LIMITS = Limits()
 
+
+class Reading(NamedTuple):
+    """As what values are read that Python has several types for."""
+
+    #: Whether columns are read as `Table`; if not, as lists of their rows.
+    tables: bool = False
+    #: Whether packed sequences are read as `Numbers`; if not, as lists.
+    numbers: bool = True
+    #: Whether values of named types are read as `named.Both`, because they are then converted to a type.
+    both: bool = False
+
+    @classmethod
+    def of(cls, hint: Any, *, tables: bool, numbers: bool) -> Reading:
+        """As what a caller wants values that are then converted to the type of a hint, unless it is `None`."""
+        return cls(tables, numbers or hint is not None, hint is not None and not tables)
+
+
+DEFAULT_READING = Reading()
+
 #: How a tensor is compressed: not at all, with a codec, or with a codec and its level.
-Choice = str | tuple[str, int] | None
+Choice = Literal["zstd", "lz4"] | tuple[Literal["zstd"], int] | None
 #: A choice for all tensors, or a function that gets the path, dtype and shape of each tensor and chooses for it.
 Compression = Choice | Callable[[str, str, tuple[int, ...]], Choice]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from .decode import value_of
 from .dtypes import Payload
 from .encode import encode
 from .errors import Damaged, Torn
-from .options import DEFAULT_LIMITS, Limits, SaveOptions
+from .options import DEFAULT_LIMITS, Limits, Reading, SaveOptions
 from .segment import (
     HASH_ITEM,
     HEADER,
@@ -27,6 +27,8 @@ from .segment import (
     read_hash_list,
     record_length,
 )
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,30 @@ def buffer_lengths(metadata: bytes | bytearray | memoryview) -> list[int]:
     return list(_Received(bytes(memoryview(metadata))).header.lengths)
 
 
+@overload
+def from_parts(
+    metadata: bytes | bytearray | memoryview,
+    buffers: Iterable[Any],
+    *,
+    cls: type[T],
+    copy: bool = ...,
+    verify: bool = ...,
+    tables: bool = ...,
+    numbers: bool = ...,
+    limits: Limits = ...,
+) -> T: ...
+@overload
+def from_parts(
+    metadata: bytes | bytearray | memoryview,
+    buffers: Iterable[Any],
+    *,
+    cls: Any = None,
+    copy: bool = ...,
+    verify: bool = ...,
+    tables: bool = ...,
+    numbers: bool = ...,
+    limits: Limits = ...,
+) -> Any: ...
 def from_parts(
     metadata: bytes | bytearray | memoryview,
     buffers: Iterable[Any],
@@ -112,9 +138,8 @@ def from_parts(
     received.header.check_extensions(0)
     received.take(buffers, verify)
     metadata, at = received.header.metadata, received.metadata_at
-    value = value_of(
-        metadata, at, received, owned=copy, tables=tables, numbers=numbers or cls is not None, limits=limits
-    )
+    reading = Reading.of(cls, tables=tables, numbers=numbers)
+    value = value_of(metadata, at, received, owned=copy, reading=reading, limits=limits)
     return convert(value, cls)
 
 

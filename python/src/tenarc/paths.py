@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import cbor2
 import xxhash
 
+from . import named
 from .column_fields import Tree, field_tree, is_packed, is_position
 from .column_reader import references_in
 from .columns import ABSENT, Column
@@ -258,6 +259,18 @@ def inside(node: Any) -> tuple[Any, list[Step]]:
             trail.append(Step(node.value, 2))
         node = content
     return node, trail
+
+
+def type_of(node: Any) -> named.Type | None:
+    """The name and the parameters of the type that is around a tensor; `None` if there is none."""
+    found = None
+    while type(node) is Tag and node.tag not in PAYLOADS and node.tag != COLUMNS:
+        found, content = None, node.value
+        if node.tag == TYPE:
+            content = type_item(node)
+            found = node.value[0], tuple(node.value[1])
+        node = content
+    return found
 
 
 class Place:

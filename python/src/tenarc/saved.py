@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
+from math import prod
 from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
+import numpy.typing as npt
 
-from . import column_fields, dtypes, paths
+from . import column_fields, dtypes, named, near, paths
 from .calls import one_call
 from .chunks import Hashes, hashes_of
 from .convert import convert
@@ -30,9 +32,11 @@ from .errors import (
     Version,
     bounded_recursion,
 )
-from .fields import Decoded
+from .fields import Decoded, listed
+from .foreign import no_archive
+from .lazy import LazyArray
 from .listing import lists_without
-from .options import Limits, check_memory
+from .options import DEFAULT_READING, Limits, Reading, check_memory
 from .origin import copied, refuse
 from .packed import Packed
 from .rows import rows_in
@@ -47,6 +51,7 @@ from .segment import (
     read_hash_list,
     record_length,
 )
+from .slices import GAP, Chunks, Index, Part
 from .source import STEP, Source, SourceFile
 from .stored import Shared, StoredRows
 from .table import Table
@@ -305,6 +310,10 @@ class Segment:
         if self._places:
             read_body(Input(file, self._behind_header), self._header, self._seed, None, self.limits)
 
+    @overload
+    def load(self, cls: type[T], *, tables: bool = ..., numbers: bool = ...) -> T: ...
+    @overload
+    def load(self, cls: Any = None, *, tables: bool = ..., numbers: bool = ...) -> Any: ...
     def load(self, cls: Any = None, *, tables: bool = False, numbers: bool = False) -> Any:
         """Loads the value into memory, and verifies all checksums, except with `open(path, verify=False)`.
 
@@ -313,23 +322,34 @@ class Segment:
         numbers that are stored as one block are read as lists; with `numbers` as `Numbers`, an array.
         """
         self._check_padding()
-        value = self._whole(owned=True, tables=tables, numbers=numbers or cls is not None)
+        value = self._whole(Reading.of(cls, tables=tables, numbers=numbers), owned=True)
         return convert(value, cls)
 
-    def view(self, cls: Any = None, *, tables: bool = False) -> Any:
+    @overload
+    def view(self, cls: type[T], *, tables: bool = ..., numbers: bool = ...) -> T: ...
+    @overload
+    def view(self, cls: Any = None, *, tables: bool = ..., numbers: bool = ...) -> Any: ...
+    def view(self, cls: Any = None, *, tables: bool = False, numbers: bool = True) -> Any:
         """The value, with read-only views of the file as arrays. Their checksums are not verified.
 
         Compressed arrays are verified, and decompressed to memory of their own.
         Values behind the last end mark, which `open(path, torn=True)` finds too, are copied. `cls` and `tables`
-        are those of `load`.
+        are those of `load`. Without `numbers`, sequences of numbers are lists, whatever their length.
         """
-        return convert(self._whole(owned=False, tables=tables), cls)
+        return convert(self._whole(Reading.of(cls, tables=tables, numbers=numbers), owned=False), cls)
 
-    def _whole(self, *, owned: bool, tables: bool, numbers: bool = True) -> Any:
+    def _whole(self, reading: Reading, *, owned: bool) -> Any:
+        is_kept = not owned or "_tree" in self.__dict__
+
         def read(resolver: Resolver) -> Any:
-            return resolver.whole(self._tree)
+            tree = self._tree
+            if not is_kept:
+                # What needs no decoding becomes part of the value. Tables and paths have a tree of their own.
+                resolver.keeps_tree = False
+                del self.__dict__["_tree"]
+            return resolver.whole(tree)
 
-        return self.read(read, [], owned=owned, tables=tables, numbers=numbers)
+        return self.read(read, [], owned=owned, reading=reading)
 
     @overload
     def get(self, path: str) -> Any | None: ...
@@ -429,13 +449,17 @@ class Segment:
                 self._rows = node, Table.of(rows.groups(), self.limits.memory(*self.input))
             return self._rows[1]
 
-        return paths.find(self._tree, path, rows_of)
+        try:
+            return paths.find(self._tree, path, rows_of)
+        except NotFound as error:
+            error.ending(partial(near.question_of_path, self._tree, path))
+            raise
 
     @one_call
     def tensor(self, path: str) -> Any:
         """The array at a path, as a view. `Mismatch` if the value there is not a tensor.
 
-        A column of several groups is a copy.
+        A column of several groups is a copy, and so is a plain list of numbers.
         """
         node, trail = self._find(path)
         if type(node) is paths.AtColumn:
@@ -450,54 +474,102 @@ class Segment:
             if isinstance(node.value, (np.ndarray, Raw)):
                 return node.value
             raise Mismatch(f"expected a tensor, found {type(node.value).__name__}", path=path)
-        node, through = paths.inside(node)
+        outer = node
+        node, through = paths.inside(outer)
+        if type(node) is list and node:
+            # Whether a writer packs numbers depends on how many there are.
+            return self.read(lambda _: _array_of(node), trail + through, prefix=path)
         found = self._describe(node, lambda: path) if type(node) is Tag else None
         if found is None or found.is_bytes:
             raise Mismatch(f"expected a tensor, found {type(node).__name__}", path=path)
-        return self._value(node, trail + through, path)
+        return _typed(self._value(node, trail + through, path), _type_of(outer, found))
 
-    def slice(self, path: str, rows: slice | int) -> Any:
-        """Rows of the array at a path, which are selected along its first dimension, in new memory.
+    def slice(self, path: str, index: Any) -> Any:
+        """Part of the array at a path, in new memory: `slice(path, numpy.s_[2:5, ..., 0])`.
 
-        Only the chunks with these rows are read. They are verified, except with `open(path, verify=False)`. An
-        array in column-major order is read and verified as a whole. A column is read as by `tensor`, without being
-        verified. `Mismatch` if the value is not a tensor of one dimension or more that numpy can hold.
+        The index is one of numpy's basic indexing: integers, slices, `...` and `None`. Only the chunks with this
+        part are read. They are verified, except with `open(path, verify=False)`. A column is read as by `tensor`,
+        without being verified. `Mismatch` if the value is not a tensor that numpy can hold, or if the index is
+        another one. `IndexError` if it does not fit the shape.
         """
         node, trail = self._find(path)
-        found: Described | None = None
-        if type(node) not in (paths.AtColumn, Decoded):
-            node, through = paths.inside(node)
-            trail = trail + through
-            found = self._describe(node, lambda: path) if type(node) is Tag else None
-        known = None if found is None else dtypes.BY_NAME.get(found.dtype)
-        in_buffer = found is not None and found.buffer is not None and not found.is_bytes
-        if found is None or not in_buffer or known is None or known.numpy is None or not found.shape:
-            whole = self.tensor(path)
-            if not isinstance(whole, np.ndarray) or not whole.ndim:
-                what = "of no dimensions" if isinstance(whole, np.ndarray) else f"of {whole.dtype}"
-                raise Mismatch(f"expected a tensor with rows, found one {what}", path=path)
-            return whole[rows].copy()
-        if found.order == "F":
-            return self._rows_of(found, 0, found.shape[0], trail, path)[rows].copy()
-        selected = range(found.shape[0])[rows]
-        if isinstance(selected, int):
-            return self._rows_of(found, selected, selected + 1, trail, path)[0]
-        if not selected:
-            return self._rows_of(found, 0, 0, trail, path)
-        first, last = sorted((selected[0], selected[-1]))
-        return self._rows_of(found, first, last + 1, trail, path)[:: selected.step]
+        found, through = self._in_buffer(node, path)
+        if found is None:
+            whole = self._array_at(path)
+            return Index(index, whole.shape).of(whole)
+        part = self._part_of(found, Index(index, found.shape), trail + through, path)
+        return _typed(part, _type_of(node, found))
 
-    def _rows_of(self, found: Described, first: int, end: int, trail: list[paths.Step], path: str) -> Any:
-        """Consecutive rows of a tensor in a buffer."""
-        width = found.nbytes // max(found.shape[0], 1)
+    def lazy(self, path: str) -> LazyArray:
+        """The array at a path, of which only the parts are read that are asked for: see `LazyArray`.
+
+        As views do, it stays valid after the archive is closed, and keeps the file mapped. `Mismatch` if the value
+        is not a tensor that numpy can hold. A tensor in the metadata, or a column, is read at once by `tensor`.
+        """
+        node, trail = self._find(path)
+        found, through = self._in_buffer(node, path)
+        if found is None:
+            whole = self._array_at(path)
+            lazy = LazyArray(path, whole.dtype, whole.shape, lambda key: Index(key, whole.shape).of(whole))
+        else:
+            segment, known, steps, kind = self.lasting(), found, trail + through, _type_of(node, found)
+
+            def read(key: Any) -> Any:
+                return _typed(segment._part_of(known, Index(key, known.shape), steps, path), kind)
+
+            dtype = _typed(np.empty(0, _dtype_of(known)), kind).dtype
+            lazy = LazyArray(path, dtype, known.shape, read)
+        if self.reopen is not None:
+            lazy.reopen = Segment.lazy, (self.lasting(), path)
+        return lazy
+
+    def _in_buffer(self, node: Any, path: str) -> tuple[Described | None, list[paths.Step]]:
+        """Describes a tensor of one dimension or more in a buffer, and the steps to it from a node around it.
+
+        `None` if the node is something else, or numpy lacks the dtype.
+        """
+        if type(node) in (paths.AtColumn, Decoded):
+            return None, []
+        node, through = paths.inside(node)
+        found = self._describe(node, lambda: path) if type(node) is Tag else None
+        if found is None or found.buffer is None or found.is_bytes or not found.shape:
+            return None, through
+        known = dtypes.BY_NAME.get(found.dtype)
+        return None if known is None or known.numpy is None else found, through
+
+    def _array_at(self, path: str) -> npt.NDArray[Any]:
+        """The tensor at a path, as a view."""
+        found = self.tensor(path)
+        if not isinstance(found, np.ndarray):
+            raise Mismatch(f"expected a tensor that numpy can hold, found one of {found.dtype}", path=path)
+        return found
+
+    def _part_of(self, found: Described, index: Index, trail: list[paths.Step], path: str) -> Any:
+        """Part of a tensor in a buffer."""
+        number = found.buffer
+        assert number is not None
+        verify = self._check_readable(number)
+        is_chunked = number in self._header.packed or (verify and self._header.checksums)
+        chunk = self._header.chunk_len if is_chunked else 1
+        chunks = Chunks(lambda start, end: self._part(number, start, end), chunk, found.nbytes)
+        axes, shape = index.axes, found.shape
+        if found.order == "F":
+            axes, shape = axes[::-1], shape[::-1]
+        width = _dtype_of(found).itemsize
 
         def read(resolver: Resolver) -> Any:
-            assert found.buffer is not None
-            payload = self._part(found.buffer, width * first, width * end)
-            return resolver.array_of(found.dtype, (end - first, *found.shape[1:]), payload, found.order)
+            if number in self._header.packed:
+                check_memory(width * prod(index.shape), self.limits.memory(*self.input))
+            part = Part(chunks.read, lambda *args: resolver.array_of(found.dtype, *args), width, max(chunk, GAP))
+            return part.select(axes, shape)
 
-        rows = self.read(read, trail, prefix=path)
-        return rows.view(Numbers) if found.is_sequence else rows
+        part = self.read(read, trail, prefix=path)
+        if found.order == "F":
+            part = part.T
+        elif found.is_sequence:
+            part = part.view(Numbers)
+        # An index with integers only gives a number, as in numpy.
+        return index.added(part if index.shape else part[()])
 
     def table(self, path: str) -> Table:
         """The sequence at a path as a `Table`. `Mismatch` if it is not stored as columns.
@@ -600,12 +672,11 @@ class Segment:
         trail: list[paths.Step],
         *,
         owned: bool = False,
-        tables: bool = False,
-        numbers: bool = True,
+        reading: Reading = DEFAULT_READING,
         prefix: str = "",
     ) -> T:
         """Reads something of the value. For errors, `trail` leads to it, and `prefix` is its path."""
-        resolver = Resolver(self, owned=owned, limits=self.limits, tables=tables, numbers=numbers)
+        resolver = Resolver(self, owned=owned, limits=self.limits, reading=reading)
         try:
             with bounded_recursion():
                 return read(resolver)
@@ -723,6 +794,34 @@ class Segment:
             return None
 
 
+def _array_of(nodes: list[Any]) -> Numbers:
+    """A plain list of numbers as an array."""
+    if not {*map(type, nodes)} <= {int, float}:
+        raise Fault(Mismatch, "expected a tensor, found a list of other values than numbers")
+    dtype, payload = listed(nodes)
+    assert dtype.numpy is not None
+    return payload.view(dtype.numpy).view(Numbers)
+
+
+def _type_of(node: Any, found: Described) -> named.Type | None:
+    """The type around a tensor. Sequences of numbers are none of a type."""
+    return None if found.is_sequence else paths.type_of(node)
+
+
+def _typed(found: Any, kind: named.Type | None) -> Any:
+    """An array, or an element of it, as the times that a type around it says that it has."""
+    if kind is None or not isinstance(found, (np.ndarray, np.integer)):
+        return found
+    times = named.array_of(*kind, np.asarray(found))
+    return times if isinstance(found, np.ndarray) else times[()]
+
+
+def _dtype_of(found: Described) -> np.dtype[Any]:
+    known = dtypes.BY_NAME[found.dtype].numpy
+    assert known is not None
+    return known
+
+
 def counted(count: int, what: str) -> str:
     return f"{count:,} {what}" + "s" * (count != 1)
 
@@ -749,7 +848,7 @@ def read_record(source: Source, at: int, before: int, limits: Limits, length: in
     start = source.read(at - ahead, ahead + wanted)
     if ahead:
         if start[:ahead] != MAGIC:
-            raise Damaged("not a tenarc archive: it starts with other bytes", offset=0)
+            raise no_archive(start)
         start = start[ahead:]
     try:
         _, total = record_length(start[:MAX_RECORD_HEAD], at)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from . import arrow_export
+from . import arrow_export, named
 from .calls import Call
 from .columns import Column, GapColumn, Picks, RawColumn, UnitColumn, elements_in
 from .conditions import Filter, Mask, Test
 from .errors import Fault, Mismatch
 from .listing import lists_without
-from .masks import mask_of
+from .masks import mask_of, of_items
 from .options import check_memory
 from .paths import AtColumn
 
@@ -181,7 +181,7 @@ class Selection(arrow_export.ArrowRows):
                 loaded: dict[str, Column | None] = {}
                 if known is not None:
                     rows = known[number]
-                elif not self._may_have_rows(number):
+                elif not self._may_have_rows(number, columns[number]):
                     continue
                 else:
                     loaded = {path: column and column.loaded() for path, column in columns[number].items()}
@@ -194,15 +194,28 @@ class Selection(arrow_export.ArrowRows):
             yield made
         self._found = found
 
-    def _may_have_rows(self, number: int) -> bool:
-        """Whether a group can have rows that meet the condition, as far as its statistics say."""
+    def _may_have_rows(self, number: int, columns: _Loaded) -> bool:
+        """Whether a group can have rows that meet the condition, as far as its statistics say.
+
+        `columns` are those of the condition in this group.
+        """
         group = self._table.groups[number]
 
         def may_meet(path: str, test: Test, is_opposite: bool) -> bool | None:
+            column = columns[path]
+            if column is None:
+                # All rows are null.
+                return test.how == "is_null" and not is_opposite
             known = group.known(self._names[path])
             if known is None:
                 # Any column can be tested for nulls.
                 return True if test.how == "is_null" else None
+            if any(isinstance(constant, named.KINDS) for constant in test.constants):
+                try:
+                    test = of_items(test, column.outline())
+                except Fault:
+                    # The error comes when the column is read.
+                    return None
             return known.may_meet(test, is_opposite)
 
         assert self._filter is not None

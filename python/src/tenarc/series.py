@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload
@@ -9,6 +10,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from . import named
 from .errors import Error, Fault, Mismatch
 from .listing import lists_without
 from .options import check_memory
@@ -82,10 +84,10 @@ class Series(Sequence[Any]):
         """
         return self._stacked(None)
 
-    def read(self, rows: slice | int) -> npt.NDArray[Any]:
-        """Rows of the array in each step, as one array: `series[100:].read(rows=slice(0, 10))`.
+    def read(self, rows: Any) -> npt.NDArray[Any]:
+        """Part of the array in each step, as one array: `series[100:].read(rows=slice(0, 10))`.
 
-        Only the chunks with these rows are read and verified: see `Segment.slice`.
+        Only the chunks with this part are read and verified. `rows` can be any index that `Segment.slice` takes.
         """
         return self._stacked(rows)
 
@@ -95,12 +97,12 @@ class Series(Sequence[Any]):
         found = self.stack()
         return found if dtype is None else found.astype(dtype, copy=False)
 
-    def _stacked(self, rows: slice | int | None) -> npt.NDArray[Any]:
+    def _stacked(self, rows: Any) -> npt.NDArray[Any]:
         whole: npt.NDArray[Any] | None = None
         plain = packed = 0
         for step in range(len(self)):
             segment, found = self._at(step, lambda segment: (segment, _verified(segment, self.path, rows)))
-            found = np.asarray(found)
+            found = np.asarray(_timed(found))
             plain, packed = plain + segment.input[0], packed + segment.input[1]
             try:
                 # A few bytes of each of many values could become much memory.
@@ -118,12 +120,20 @@ class Series(Sequence[Any]):
         return np.empty(0) if whole is None else whole
 
 
-def _verified(segment: Segment, path: str, rows: slice | int | None) -> Any:
-    """Rows of an array, or all of it; or the number at the path."""
+def _timed(found: Any) -> Any:
+    """A time or duration of Python as one of numpy."""
+    if not isinstance(found, (datetime.date, datetime.timedelta)):
+        return found
+    item = named.typed(found)
+    return found if item is None else named.array_of(item.name, item.parameters, np.asarray(item.item))
+
+
+def _verified(segment: Segment, path: str, rows: Any) -> Any:
+    """Part of an array, or all of it; or the number at the path."""
     if rows is not None:
         return segment.slice(path, rows)
     try:
-        return segment.slice(path, slice(None))
+        return segment.slice(path, ...)
     except Mismatch:
-        # A number, or an array of no dimensions.
+        # A number.
         return segment[path]

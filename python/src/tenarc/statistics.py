@@ -45,8 +45,8 @@ class Statistic(NamedTuple):
 
 
 def _are_compared(test: Test, values: Sequence[Any]) -> bool:
-    kinds = {KINDS[type(value)] for value in (*values, *test.constants)}
-    return len(kinds) <= 1
+    kinds = {KINDS.get(type(value)) for value in (*values, *test.constants)}
+    return len(kinds) <= 1 and None not in kinds
 
 
 def _bytes(value: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from . import column_fields, dtypes, ext, statistics
+from . import column_fields, dtypes, ext, named, statistics
 from .calls import Call, Read
 from .column_maker import column_of
 from .column_outline import outline
@@ -22,6 +22,7 @@ from .columns import ABSENT, ENTRY, MAX_ROWS, BaseColumn, Column, Edges, GapColu
 from .decode import plain_of
 from .errors import Fault, Mismatch
 from .fields import kind_name, untyped
+from .options import Reading
 from .paths import Step, inside
 from .tags import COLUMNS, REFERENCE
 from .values import Tag
@@ -176,7 +177,7 @@ class StoredRows:
                 fault.steps = [(child, None) for child, _ in fault.steps]
                 raise
 
-        return segment.read(counted, list(trail), tables=self._tables, prefix=self._path)
+        return segment.read(counted, list(trail), reading=Reading(self._tables), prefix=self._path)
 
 
 class SmallRows:
@@ -260,6 +261,10 @@ class _Stored(BaseColumn):
 
     def array(self) -> npt.NDArray[Any] | None:
         return self.loaded().array()
+
+    def types(self) -> set[named.Type | None]:
+        found = self.outline()
+        return {None} if found is self else found.types()
 
     def sizes(self) -> npt.NDArray[np.int64]:
         return self.loaded().sizes()

@@ -6,7 +6,7 @@ import io
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, BinaryIO, TypeGuard
+from typing import Any, BinaryIO, TypeGuard, TypeVar, overload
 
 from . import ext
 from .chunks import DEFAULT_CHUNK
@@ -17,11 +17,13 @@ from .dtypes import Payload
 from .encode import encode
 from .errors import End, NotFound
 from .listing import lists_without
-from .options import DEFAULT_LIMITS, Compression, Limits, SaveOptions
+from .options import DEFAULT_LIMITS, Compression, Limits, Reading, SaveOptions
 from .rows import rows_of
 from .segment import HASH_ITEM, Header, check_name
 from .source import STEP
 from .walk import Walk
+
+T = TypeVar("T")
 
 
 @lists_without()
@@ -211,7 +213,7 @@ def load_from(file: BinaryIO, cls: Any, *, tables: bool, numbers: bool, limits: 
     body = reader._body(keep=True)
     if reader.next_header() is not None:
         raise NotFound("the archive has more than one value: `Reader` reads them one after the other")
-    return convert(body.value(tables=tables, numbers=numbers or cls is not None), cls)
+    return convert(body.value(Reading.of(cls, tables=tables, numbers=numbers)), cls)
 
 
 def is_stream(file: Any, method: str) -> TypeGuard[BinaryIO]:
@@ -260,6 +262,10 @@ class Reader:
             self._failed = error
             raise
 
+    @overload
+    def load(self, cls: type[T], *, tables: bool = ..., numbers: bool = ...) -> T: ...
+    @overload
+    def load(self, cls: Any = None, *, tables: bool = ..., numbers: bool = ...) -> Any: ...
     def load(self, cls: Any = None, *, tables: bool = False, numbers: bool = False) -> Any:
         """Reads the next value. `End` if there is none. `cls`, `tables` and `numbers` are those of `tenarc.load`.
 
@@ -267,7 +273,7 @@ class Reader:
         """
         if self.next_header() is None:
             raise End("the archive has no more values")
-        value = self._body(keep=True).value(tables=tables, numbers=numbers or cls is not None)
+        value = self._body(keep=True).value(Reading.of(cls, tables=tables, numbers=numbers))
         return convert(value, cls)
 
     def skip(self) -> None:

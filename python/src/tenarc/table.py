@@ -12,7 +12,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from . import arrow_export, frames, paths
+from . import arrow_export, frames, named, near, paths
 from .calls import Call, one_call
 from .column_maker import column_of, groups_of
 from .columns import ABSENT, Column, combined, memory_of
@@ -275,7 +275,7 @@ class Table(paths.Rows, arrow_export.ArrowRows):
 
     @property
     def dtypes(self) -> dict[str, str]:
-        """What each column has in its rows, such as `f32`, `f32[2, 3]`, `text`, `optional u8` or `list of bool`.
+        """What each column has in its rows, such as `f32`, `f32[2, 3]`, `text`, `optional u8` or `list of date`.
 
         Descriptions that differ between the groups are joined by `or`. Columns are not read for this.
         """
@@ -348,8 +348,11 @@ class Table(paths.Rows, arrow_export.ArrowRows):
         except NotFound:
             found = None
         if type(found) is not paths.AtColumn:
-            raise NotFound(f"the table has no column {name!r:.80}")
+            raise self._no_column(name)
         return found
+
+    def _no_column(self, name: str) -> NotFound:
+        return NotFound(f"the table has no column {name!r:.80}{near.question(name, self.field_names())}")
 
     def batches(self, export: arrow_export.Export) -> Iterator[Any]:
         # As for the rows, all groups are read in one call.
@@ -367,7 +370,7 @@ class Table(paths.Rows, arrow_export.ArrowRows):
             try:
                 found, _ = paths.find(self, name)
             except NotFound:
-                raise NotFound(f"the table has no column {name!r:.80}") from None
+                raise self._no_column(name) from None
             if type(found) is paths.AtColumn:
                 return found.rows.value_of(found.columns)
             return found.value if type(found) is Decoded else found
@@ -379,10 +382,10 @@ class Table(paths.Rows, arrow_export.ArrowRows):
     def joined(self, pieces: Sequence[Column]) -> Any:
         """A column of several groups."""
         if all(piece.is_table() for piece in pieces):
-            tensor = _tensor(pieces)
+            tensor = _value_tensor(pieces)
             return Table.of(pieces, self.limit) if tensor is None else tensor
         pieces = [piece.loaded() for piece in pieces]
-        for whole in (_tensor(pieces), _joined(pieces)):
+        for whole in (_value_tensor(pieces), _joined(pieces)):
             if whole is not None:
                 return whole
         return self._listed(pieces)
@@ -405,14 +408,17 @@ class Table(paths.Rows, arrow_export.ArrowRows):
         return self.value_of_pieces(self._whole(columns))
 
     def value_of_pieces(self, pieces: Sequence[Column]) -> Any:
-        tensor = _tensor(pieces)
+        tensor = _value_tensor(pieces)
         if tensor is not None:
             return tensor
         array = _joined(pieces)
         return self._listed(pieces) if array is None or np.ma.isMaskedArray(array) else array
 
     def tensor_of(self, columns: paths.Levels) -> Any:
-        return _tensor(self._whole(columns))
+        pieces = self._whole(columns)
+        # Decimals, for example, are the numbers of the format here.
+        found = _value_tensor(pieces)
+        return _tensor(pieces) if found is None else found
 
     def _whole(self, columns: paths.Levels) -> list[Column]:
         """The parts of a column in all groups."""
@@ -463,6 +469,14 @@ def _tensor(pieces: Sequence[Column]) -> npt.NDArray[Any] | Raw | None:
     return found[0] if len(found) == 1 else combined(found, np.concatenate)
 
 
+def _value_tensor(pieces: Sequence[Column]) -> npt.NDArray[Any] | Raw | None:
+    """The column of several groups as one tensor, if this has the same values as the rows."""
+    tensor = _tensor(pieces)
+    if not isinstance(tensor, np.ndarray):
+        return tensor
+    return named.values_in({kind for piece in pieces for kind in piece.types()}, tensor)
+
+
 def _joined(pieces: Sequence[Column]) -> npt.NDArray[Any] | None:
     """The column of several groups as one array; `None` if no dtype holds the elements of all of them exactly."""
     arrays = [piece.array() for piece in pieces]
@@ -472,6 +486,9 @@ def _joined(pieces: Sequence[Column]) -> npt.NDArray[Any] | None:
     if len(found) == 1:
         return found[0]
     kinds = {array.dtype.kind for array in found}
+    if not kinds.isdisjoint("mM") and len({array.dtype for array in found}) > 1:
+        # The times of one unit can be too large for another one.
+        return None
     wanted = np.result_type(*(array.dtype for array in found))
     if kinds == {"i", "u"} and wanted.kind == "f":
         # One group has u64, another one signed integers.

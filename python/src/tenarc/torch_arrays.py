@@ -88,6 +88,8 @@ def to_torch(value: Any, *, copy: bool = True) -> Any:
 
 def _of_array(array: npt.NDArray[Any], copy: bool) -> Any:
     known = dtypes.of_numpy(array.dtype)
+    if known is None and array.dtype.kind in "mM":
+        return array
     if known is None:
         raise Mismatch(f"cannot convert numpy's dtype {array.dtype} to torch")
     dtype = _tables()[0].get(known.name)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from . import ext
 from .directory import MAGIC, TAIL_LEN, TAIL_START, Directory, Entry, intact_tail, read_tail, tail
 from .errors import Damaged, Error, Torn, Version
+from .foreign import MOST, no_archive
 from .options import Limits
 from .rows import rows_of
 from .saved import Segment, read_record
@@ -195,7 +196,7 @@ def check_magic(source: Source) -> None:
     """Checks that the source starts with the magic bytes of an archive."""
     start = source.read(0, min(len(MAGIC), source.length))
     if not MAGIC.startswith(start):
-        raise Damaged("not a tenarc archive: it starts with other bytes", offset=0)
+        raise no_archive(source.read(0, min(MOST, source.length)))
     if start != MAGIC:
         raise Torn(f"the archive is cut off after {len(start)} bytes, inside its first {len(MAGIC)}", offset=0)
 
@@ -254,7 +255,7 @@ def read_end(source: Source, length: int) -> tuple[Directory, int] | None:
         if found is None:
             return None
         if start == 0 and not suffix.startswith(MAGIC):
-            raise Damaged("not a tenarc archive: it starts with other bytes", offset=0)
+            raise no_archive(suffix)
         if found.mark < len(MAGIC) or found.length > MAX_RECORD[END]:
             return None
         gap, _ = tail(*found)

@@ -16,7 +16,7 @@ from .directory import MAGIC, Directory, Entry, tail
 from .dtypes import Payload
 from .errors import Damaged, Error, Limit, Torn, Version, bounded_recursion
 from .items import BYTES, Items
-from .options import Limits
+from .options import DEFAULT_READING, Limits, Reading
 from .rows import rows_of
 from .segment import (
     AUX,
@@ -377,21 +377,19 @@ class Body:
             error.path = _path_to(self.header, number, self.limits)
             raise
 
-    def value(self, *, tables: bool, numbers: bool) -> Any:
+    def value(self, reading: Reading) -> Any:
         """Decodes the value."""
-        return self._resolve(elements=True, tables=tables, numbers=numbers)
+        return self._resolve(elements=True, reading=reading)
 
     def check(self) -> None:
         """Checks the metadata, without the buffers, unless an unknown extension may change what it means."""
         if ext.unknown(self.header.ext) is None:
             self._resolve(elements=False)
 
-    def _resolve(self, *, elements: bool, tables: bool = False, numbers: bool = True) -> Any:
+    def _resolve(self, *, elements: bool, reading: Reading = DEFAULT_READING) -> Any:
         self.header.check_extensions(self.metadata_at)
         metadata, at, limits = self.header.metadata, self.metadata_at, self.limits
-        return value_of(
-            metadata, at, self, owned=True, limits=limits, elements=elements, tables=tables, numbers=numbers
-        )
+        return value_of(metadata, at, self, owned=True, limits=limits, elements=elements, reading=reading)
 
 
 def verify(source: Source, limits: Limits) -> list[Entry]:

@@ -1,0 +1,109 @@
+"""Errors say what was probably meant, and what a file is that is no archive."""
+
+import io
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+
+import tenarc
+from tenarc import Table, near
+
+
+@pytest.fixture
+def path(tmp_path):
+    layers = [{"weight": np.zeros(3), "bias": 1.0}, {"weight": np.zeros(3)}]
+    rows = Table([{"step": 1, "at": {"loss": 0.5}}])
+    state = {"layers.0.weight": np.zeros(3), "layers.1.weight": np.zeros(3)}
+    tenarc.save(tmp_path / "a", {"layers": layers, "log": rows, "state": state, "a/b": {"count": 1}, 7: 5})
+    return tmp_path / "a"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "meant"),
+    [
+        ("layers.0.wieght", "layers.0.weight"),
+        ("layer.1.weihgt", "layers.1.weight"),
+        ("/layers/0/Bias", "/layers/0/bias"),
+        ("lgo.step", "log.step"),
+        ("log.stpe", "log.step"),
+        ("log.at.los", "log.at.loss"),
+        ("state.layers.0.weigth", "state.layers.0.weight"),
+        ("state.layer.1.weight", "state.layers.1.weight"),
+        ("/a~1c/count", "/a~1b/count"),
+        # There is no layer 9, and no name that is similar.
+        ("layers.9.weight", None),
+        ("optimizer", None),
+        ("", None),
+        ("x" * 10_000, None),
+    ],
+)
+def test_a_path_that_leads_to_nothing(path, wrong, meant):
+    with tenarc.open(path) as archive:
+        if not wrong:
+            assert near.question("", ["a"]) == ""
+            return
+        for read in (archive.__getitem__, archive.tensor, archive.lazy, lambda path: archive.slice(path, 0)):
+            with pytest.raises(tenarc.NotFound) as caught:
+                read(wrong)
+            said = str(caught.value)
+            assert said.endswith(f"; did you mean `{meant}`?") if meant else "mean" not in said
+            # It can go to another process.
+            assert str(pickle.loads(pickle.dumps(caught.value))) == said
+        assert meant is None or meant in archive
+
+
+def test_nothing_is_compared_if_no_error_is_shown(path, monkeypatch):
+    monkeypatch.setattr(near, "_nearest", None)
+    with tenarc.open(path) as archive:
+        assert "layers.0.wieght" not in archive and archive.get("layers.0.wieght", 5) == 5
+        with pytest.raises(tenarc.NotFound):
+            archive["layers.0.wieght"]
+
+
+def test_names_of_values_and_columns(tmp_path):
+    with tenarc.append(tmp_path / "a") as out:
+        out.save([{"step": 1}], name="training")
+        out.save({"a": 1}, name="final\n")
+    with tenarc.open(tmp_path / "a") as archive:
+        for read in (archive.named, archive.table, archive.series):
+            with pytest.raises(tenarc.NotFound, match=r"no value named 'trainig'; did you mean `training`\?"):
+                read("trainig")
+        with pytest.raises(tenarc.NotFound, match=r"did you mean `final\\n`"):
+            archive.named("final")
+        table = archive.table("training")
+        for read in (
+            table.__getitem__,
+            lambda name: table.filter(tenarc.col(name) > 1).rows(),
+            table.take([0]).column,
+        ):
+            with pytest.raises(tenarc.NotFound, match=r"no column 'stpe'; did you mean `step`\?"):
+                read("stpe")
+
+
+def test_files_of_other_formats(tmp_path):
+    npz, zipped, npy = io.BytesIO(), io.BytesIO(), io.BytesIO()
+    np.savez(npz, a=np.zeros(100))
+    np.save(npy, np.zeros(100))
+    with zipfile.ZipFile(zipped, "w") as file:
+        file.writestr("model/data.pkl", "")
+    header = b'{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}'
+    for content, said in (
+        (npz.getvalue(), r"a zip file.*npz.*`tenarc convert`"),
+        (zipped.getvalue(), r"PyTorch; the command `tenarc convert`"),
+        (npy.getvalue(), "an npy file"),
+        (len(header).to_bytes(8, "little") + header + b"\0", "a safetensors file"),
+        (b"\x89HDF\r\n\x1a\n" + bytes(600), "an HDF5 file"),
+        (b"GGUF" + bytes(100), "a GGUF file"),
+        (b"PAR1" + bytes(100), "a Parquet file"),
+        (b"ARROW1\0\0" + bytes(100), "an Arrow file"),
+        (pickle.dumps(list(range(100)), 2), "a pickle"),
+        (b"\x1f\x8b" + bytes(100), "compressed with gzip; decompress it first"),
+        (b"plain text of some length", "starts with other bytes"),
+        (b"PK", "starts with other bytes"),
+    ):
+        (tmp_path / "a").write_bytes(content)
+        for read in (tenarc.load, tenarc.open, lambda path: tenarc.open(path, torn=True)):
+            with pytest.raises(tenarc.Damaged, match=f"not a tenarc archive: it .*{said}"):
+                read(tmp_path / "a")
