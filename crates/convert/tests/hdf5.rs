@@ -10,7 +10,7 @@ use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use tenarc::de::Limits;
 use tenarc::error::Category;
-use tenarc::{Archive, Tensor, Value};
+use tenarc::{Archive, DType, Tensor, Value};
 use tenarc_convert::hdf5::{self, Hdf5};
 use tenarc_convert::{Format, Losses, Names, Options, TensorFile as _};
 use tenarc_test_support::hex;
@@ -45,7 +45,7 @@ fn of_bytes_within(bytes: &[u8], most: u64) -> tenarc::Result<Hdf5> {
 #[test]
 fn files_of_h5py_and_keras_are_read() {
     let manifest = manifest();
-    assert_eq!(manifest.len(), 11);
+    assert_eq!(manifest.len(), 13);
     for (name, tensors) in &manifest {
         let file = hdf5::open(fixture(name)).unwrap();
         for (path, expected) in tensors {
@@ -184,7 +184,6 @@ fn losses_are_listed() {
         let loss = losses.listed().iter().find(|loss| loss.path() == path);
         loss.unwrap_or_else(|| panic!("{path}: {losses:?}")).what().to_owned()
     };
-    assert_eq!(text("structs"), "structs");
     assert_eq!(text("enum"), "the names of the values of an enum");
     assert_eq!(text("ragged"), "lists of different lengths");
     assert!(text("raw").starts_with("raw elements of 3 bytes"), "{}", text("raw"));
@@ -193,7 +192,7 @@ fn losses_are_listed() {
     assert_eq!(text("again/up"), "it is another link to the group `/`, which is kept");
     assert_eq!(text("/"), "the attribute `reference`: references to other objects");
     assert_eq!(text(""), "a link to the file `other.h5`, which is not read");
-    assert_eq!((losses.count(), losses.tensors()), (9, 4));
+    assert_eq!((losses.count(), losses.tensors()), (8, 3));
     assert_eq!(
         losses.notes(),
         ["`nowhere`: a link that leads to no group and no dataset is left out"]
@@ -278,6 +277,40 @@ fn scales_of_dimensions_are_metadata() {
         let (_dir, archive, _) = converted("scales.h5", &Options::default().with_names(names));
         let value: Value = archive.load().unwrap();
         assert_eq!(value.get("null"), Some(&Value::Null), "{names:?}");
+    }
+}
+
+/// The tensors in structs are in the manifest.
+#[test]
+fn structs_are_kept_field_by_field() {
+    for (name, most) in [("structs.h5", 5), ("structs_latest.h5", 300)] {
+        let (_dir, archive, losses) = converted(name, &Options::default().with_losses(true));
+        let mut lost: Vec<_> = losses.listed().iter().map(ToString::to_string).collect();
+        lost.sort();
+        let expected = [
+            "`/`: the attribute `lost`: the field `raw`: raw elements of 3 bytes",
+            "`clash/a/b`: there is another field of this path",
+            "`rows/raw`: raw elements of 3 bytes",
+        ];
+        assert_eq!(lost, expected, "{name}");
+        let value: Value = archive.load().unwrap();
+        let found =
+            |path: &[&str]| path.iter().fold(&value, |value, step| value.get(step).unwrap());
+        let texts = |count: usize| -> Vec<_> { (0..count).map(|n| "tëxt".repeat(n)).collect() };
+        assert_eq!(found(&["rows", "text"]), &Value::from(texts(4)), "{name}");
+        let fixed: Vec<_> = (0..4).map(|n| &"fixed"[..n.min(most)]).collect();
+        assert_eq!(found(&["rows", "fixed"]), &Value::from(fixed), "{name}");
+        assert_eq!(found(&["rows", "inner", "name"]), &Value::from(["", "ab", "aba", "aba"]));
+        let one = Value::from(texts(3).remove(2));
+        assert_eq!(found(&["one", "text"]), &one, "{name}");
+        assert!(
+            matches!(found(&["rows", "inner", "flag"]), Value::Tensor(t) if *t.dtype() == DType::Bool)
+        );
+        let root = found(&["__metadata__", "/"]);
+        let row = Value::Map(vec![("id".into(), 0.into()), ("text".into(), "tëxt".into())]);
+        assert_eq!(root.get("row"), Some(&row), "{name}");
+        let names = root.get("rows").and_then(|rows| rows.get("inner")?.get("name"));
+        assert_eq!(names, Some(&Value::from(["", "ab"])), "{name}");
     }
 }
 
@@ -414,7 +447,7 @@ fn every_truncation_is_an_error_or_reads_less() {
 
 #[test]
 fn flipped_bits_never_panic() {
-    for name in ["texts.h5", "lost.h5", "stored.h5", "dtypes.h5"] {
+    for name in ["texts.h5", "lost.h5", "stored.h5", "dtypes.h5", "structs.h5"] {
         let bytes = fs::read(fixture(name)).unwrap();
         // The first bytes describe the file. Most of the others are elements.
         for at in (0..bytes.len().min(4000)).step_by(7).chain((4000..bytes.len()).step_by(211)) {

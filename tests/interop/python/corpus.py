@@ -42,17 +42,18 @@ class NotCompared(Exception):
     pass
 
 
+def columns(name, array):
+    """An array, or each field of an array of records, by its name."""
+    if not array.dtype.names:
+        return {name: array}
+    found = {}
+    for field in array.dtype.names:
+        found |= columns(f"{name}.{field}" if name else field, array[field])
+    return found
+
+
 def of_numpy(path):
     """Arrays without objects; an object array needs a pickle, which is refused. Of records, each field."""
-
-    def columns(name, array):
-        if not array.dtype.names:
-            return {name: array}
-        found = {}
-        for field in array.dtype.names:
-            found |= columns(f"{name}.{field}" if name else field, array[field])
-        return found
-
     if path.suffix == ".npy":
         return columns("", np.load(path))
     found = {}
@@ -119,9 +120,9 @@ def of_hdf5(path):
     def dataset(name, item):
         if isinstance(item, h5py.Dataset) and item.shape is not None:
             array = np.asarray(item[()])
-            if array.dtype.hasobject:
+            if array.dtype == object:
                 array = np.asarray(item.asstr("utf-8", "surrogateescape")[()])
-            found[name.replace("/", ".")] = array
+            found.update(columns(name.replace("/", "."), array))
 
     with h5py.File(path) as file:
         # A dataset with several names is visited by one of them, and groups only once.

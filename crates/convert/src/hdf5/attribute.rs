@@ -7,7 +7,7 @@ use tenarc::tensor::Order;
 use tenarc::{DType, DynTensor, Error, Result, Value};
 
 use super::budget::Budget;
-use super::datatype::{Kind, Resolve, Text};
+use super::datatype::{Field, Kind, Resolve, Text};
 use super::error::failed;
 
 /// Returns the value of an attribute, or what it is if no value can hold it.
@@ -18,7 +18,7 @@ pub fn value(
 ) -> Result<Result<Value, String>> {
     let (message, datatype) = attribute.into_parts();
     let kind = Kind::of(&message.datatype, &datatype);
-    let of_attribute = |error: Error| error.in_field(&*message.name);
+    let width = datatype.get(4..).and_then(|size| size.first_chunk().copied());
     let shape = match message.dataspace.dataspace_type {
         DataspaceType::Null => return Ok(Ok(Value::Null)),
         DataspaceType::Scalar => Some(Vec::new()),
@@ -26,35 +26,64 @@ pub fn value(
             message.dataspace.dims.iter().map(|&dim| usize::try_from(dim).ok()).collect()
         }
     };
-    let too_large = || of_attribute(Error::limit("a dimension does not fit in memory"));
-    let shape: Vec<usize> = shape.ok_or_else(too_large)?;
-    let mut bytes = message.raw_data;
-    budget.take(bytes.len())?;
+    let shape: Vec<usize> = shape.ok_or_else(|| too_large().in_field(&*message.name))?;
+    budget.take(message.raw_data.len())?;
+    let width = u32::from_le_bytes(width.unwrap_or_default()) as usize;
+    of_kind(kind, message.raw_data, &shape, width, resolve, budget)
+        .map_err(|error| error.in_field(&*message.name))
+}
+
+/// Returns the value of elements that take `width` bytes each, or what they are if no value can hold them.
+fn of_kind(
+    kind: Kind,
+    mut bytes: Vec<u8>,
+    shape: &[usize],
+    width: usize,
+    resolve: &Resolve<'_>,
+    budget: &mut Budget,
+) -> Result<Result<Value, String>> {
     match kind {
         Kind::Numbers(numbers) => {
-            let array = numbers.array(&shape).map_err(of_attribute)?;
+            let array = numbers.array(shape)?;
             array.numbers.to_le(&mut bytes);
-            let dtype = array.numbers.dtype;
-            let tensor = DynTensor::new(dtype, &array.shape, Order::C, bytes);
-            let tensor = tensor.map_err(of_attribute)?;
+            let tensor = DynTensor::new(array.numbers.dtype, &array.shape, Order::C, bytes)?;
             Ok(Ok(if array.shape.is_empty() { scalar(tensor)? } else { Value::from(tensor) }))
         }
         Kind::Text(text) => {
             let count = shape.iter().try_fold(1usize, |count, &dim| count.checked_mul(dim));
             let count = count.ok_or_else(too_large)?;
             let mut values = Vec::new();
-            for element in elements(&bytes, count, text).map_err(of_attribute)? {
-                let text = text.read(element, resolve, budget).map_err(of_attribute)?;
+            for element in elements(&bytes, count, text)? {
+                let text = text.read(element, resolve, budget)?;
                 budget.take(size_of::<Value>())?;
                 values.push(match String::from_utf8(text) {
                     Ok(text) => Value::Text(text),
                     Err(error) => Value::Bytes(error.into_bytes()),
                 });
             }
-            Ok(nested(values, &shape).ok_or_else(|| crate::texts::NO_SHAPE.to_owned()))
+            Ok(nested(values, shape).ok_or_else(|| crate::texts::NO_SHAPE.to_owned()))
+        }
+        Kind::Struct(fields) => {
+            let mut values = Vec::new();
+            for Field { name, place, kind } in fields {
+                let bytes = place.of_each(&bytes, width);
+                budget.take(size_of::<(Value, Value)>() + name.len() + bytes.len())?;
+                match of_kind(kind, bytes, shape, place.len, resolve, budget)? {
+                    Ok(value) => values.push((Value::from(name), value)),
+                    Err(what) => {
+                        return Ok(Err(format!("the field `{}`: {what}", name.escape_debug())));
+                    }
+                }
+            }
+            Ok(Ok(Value::Map(values)))
         }
         Kind::Other(what) => Ok(Err(what)),
     }
+}
+
+#[cold]
+fn too_large() -> Error {
+    Error::limit("a dimension does not fit in memory")
 }
 
 /// Returns an attribute that is a short text.

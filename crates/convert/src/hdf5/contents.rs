@@ -13,7 +13,7 @@ use tenarc::{DType, Error, Result, Value};
 
 use super::attribute;
 use super::budget::Budget;
-use super::datatype::{Array, Kind, Numbers, Resolve, Text};
+use super::datatype::{Array, Field, Kind, Numbers, Place, Resolve, Text};
 use super::error::{failed, innermost, is_unsupported};
 use super::links::{self, Link};
 use super::{lzf, stored};
@@ -53,18 +53,21 @@ pub struct Contents {
 /// A member of a group. A dataset is its index in [`Contents::datasets`].
 #[derive(Debug)]
 pub enum Entry {
+    /// A group, or the fields of a dataset of structs.
     Group(Vec<(String, Entry)>),
     Dataset(usize),
 }
 
-/// A dataset that can be kept.
+/// A dataset that can be kept, or a field of a dataset of structs.
 pub struct Found {
-    /// The names of the groups around it and its own, with slashes between them.
+    /// The names of the groups around it and its own, with slashes between them. Those of a field follow.
     pub path: String,
     /// The same names with dots between them.
     pub dotted: String,
-    pub dataset: Dataset,
+    pub dataset: Arc<Dataset>,
     pub header: Arc<ObjectHeader>,
+    /// Where it is in the structs of the dataset, if it is one of their fields.
+    pub field: Option<Place>,
     /// The dimensions in the file, without those of elements that are arrays.
     pub outer: Vec<usize>,
     pub kind: Elements,
@@ -101,6 +104,29 @@ impl Contents {
             found.losses.add("", what);
         }
         Ok(found)
+    }
+
+    fn push(
+        &mut self,
+        (dataset, header, outer): (&Arc<Dataset>, &Arc<ObjectHeader>, &[usize]),
+        path: String,
+        field: Option<Place>,
+        kind: Elements,
+        place: Option<u64>,
+    ) -> Entry {
+        let number = self.datasets.len();
+        self.numbers.insert(path.clone(), number);
+        self.datasets.push(Found {
+            dotted: path.replace('/', "."),
+            path,
+            dataset: dataset.clone(),
+            header: header.clone(),
+            field,
+            outer: outer.to_vec(),
+            kind,
+            place,
+        });
+        Entry::Dataset(number)
     }
 }
 
@@ -169,8 +195,8 @@ impl Walk<'_> {
         for dataset in datasets {
             let path = self.join(path, dataset.name(), &mut names)?;
             let name = dataset.name().to_owned();
-            if let Some(number) = self.dataset(dataset, path)? {
-                entries.push((name, Entry::Dataset(number)));
+            if let Some(entry) = self.dataset(dataset, path)? {
+                entries.push((name, entry));
             }
         }
         for inner in groups {
@@ -255,14 +281,14 @@ impl Walk<'_> {
         // A dataset keeps its path in three forms. A name can be long, and stands once in the file.
         self.budget.take(3 * (group.len() + name.len())).map_err(of_group)?;
         if !names.insert(name.to_owned()) {
-            let what = format!("a group has two members named `{}`", name.escape_debug());
+            let what = format!("there are two members named `{}`", name.escape_debug());
             return Err(of_group(Error::damaged(what)));
         }
         Ok(if group.is_empty() { name.to_owned() } else { format!("{group}/{name}") })
     }
 
-    /// Returns the number of the dataset. `None` if it cannot be kept.
-    fn dataset(&mut self, dataset: Dataset, path: String) -> Result<Option<usize>> {
+    /// Finds the dataset. `None` if nothing of it can be kept.
+    fn dataset(&mut self, dataset: Dataset, path: String) -> Result<Option<Entry>> {
         let of_dataset = |error| failed(error).in_field(&*path);
         let is_bfloat16 = match self.datasets.get(&dataset.address()) {
             Some(&is_bfloat16) => {
@@ -301,37 +327,73 @@ impl Walk<'_> {
             .collect::<Option<_>>()
             .ok_or_else(|| Error::limit("a dimension does not fit in memory").in_field(&*path))?;
         let is_null = outer.is_empty() && dataset.num_elements().map_err(of_dataset)? == 0;
-        let kind = match kind {
-            _ if is_null => Elements::Null,
+        let source = (&Arc::new(dataset), &header, &*outer);
+        if is_null {
+            return Ok(Some(self.found.push(source, path, None, Elements::Null, None)));
+        }
+        self.elements(source, path, None, kind)
+    }
+
+    /// Finds the elements of a dataset, or of a field of its structs.
+    fn elements(
+        &mut self,
+        source @ (dataset, header, outer): (&Arc<Dataset>, &Arc<ObjectHeader>, &[usize]),
+        path: String,
+        field: Option<Place>,
+        kind: Kind,
+    ) -> Result<Option<Entry>> {
+        let of_dataset = |error| failed(error).in_field(&*path);
+        let mut place = None;
+        let elements = match kind {
             Kind::Numbers(numbers) => {
                 if numbers.has_names {
                     self.found.losses.add(&path, "the names of the values of an enum");
                 }
-                Elements::Numbers(numbers.array(&outer).map_err(|error| error.in_field(&*path))?)
+                let array = numbers.array(outer).map_err(|error| error.in_field(&*path))?;
+                if field.is_none() {
+                    let layout = stored::layout(self.file, dataset, header, array.len);
+                    place = place_of(&*layout.map_err(of_dataset)?, &array, self.file);
+                }
+                Elements::Numbers(array)
             }
             Kind::Text(_) if outer.len() > 1 && outer.contains(&0) => {
                 self.found.losses.add(&path, crate::texts::NO_SHAPE);
                 return Ok(None);
             }
             Kind::Text(text) => Elements::Text(text),
+            Kind::Struct(fields) => return self.fields(source, &path, field, fields),
             Kind::Other(what) => {
                 self.found.losses.add_tensor(&path, what);
                 return Ok(None);
             }
         };
-        let place = match &kind {
-            Elements::Numbers(array) => {
-                let layout = stored::layout(self.file, &dataset, &header, array.len);
-                let layout = layout.map_err(of_dataset)?;
-                place(&layout, array, self.file)
+        Ok(Some(self.found.push(source, path, field, elements, place)))
+    }
+
+    /// Finds the fields of a dataset of structs, or of a field whose elements are structs.
+    fn fields(
+        &mut self,
+        source: (&Arc<Dataset>, &Arc<ObjectHeader>, &[usize]),
+        path: &str,
+        around: Option<Place>,
+        fields: Vec<Field>,
+    ) -> Result<Option<Entry>> {
+        let (mut entries, mut names) = (Vec::new(), HashSet::new());
+        let start = around.map_or(0, |around| around.offset);
+        for Field { name, place, kind } in fields {
+            // Many links can lead to a dataset of many fields.
+            self.budget.take(size_of::<Found>())?;
+            let path = self.join(path, &name, &mut names)?;
+            if self.found.numbers.contains_key(&path) {
+                self.found.losses.add_tensor(&path, "there is another field of this path");
+                continue;
             }
-            Elements::Text(_) | Elements::Null => None,
-        };
-        let dotted = path.replace('/', ".");
-        let number = self.found.datasets.len();
-        self.found.numbers.insert(path.clone(), number);
-        self.found.datasets.push(Found { path, dotted, dataset, header, outer, kind, place });
-        Ok(Some(number))
+            let place = Place { offset: start + place.offset, ..place };
+            if let Some(entry) = self.elements(source, path, Some(place), kind)? {
+                entries.push((name, entry));
+            }
+        }
+        Ok((!entries.is_empty()).then_some(Entry::Group(entries)))
     }
 
     /// Replaces the scales of dimensions by their paths. Some are found only after the datasets that refer to them.
@@ -439,7 +501,7 @@ fn unreadable(messages: &[HdfMessage]) -> Option<String> {
 }
 
 /// Returns the offset of the elements, if they lie one after the other in the file, and are little-endian.
-fn place(layout: &DataLayout, array: &Array, file: &Hdf5File) -> Option<u64> {
+fn place_of(layout: &DataLayout, array: &Array, file: &Hdf5File) -> Option<u64> {
     let Array { numbers, len, .. } = array;
     if numbers.is_big_endian && numbers.dtype.word() > 1 {
         return None;

@@ -19,12 +19,13 @@
 //! | dataset of h5py's bools | `bool` tensor |
 //! | elements that are arrays | more dimensions of the tensor |
 //! | dataset of texts | text, or array of texts |
+//! | dataset of structs (of a compound datatype) | map from the names of the fields to such arrays, as of an npz file |
 //! | dataset that is null | null |
 //! | attributes | maps in `__metadata__`, by the path of the object, for example `/` and `/run` |
 //! | scales of dimensions | their paths in the attribute `DIMENSION_LIST`, an entry for each dimension |
 //!
 //! Chunks may be compressed with gzip, LZF, SZIP, n-bit, or scale and offset, and may be shuffled. Elements that were
-//! never written have the fill value of the dataset. Losses are: structs, enums' names, lists of different lengths,
+//! never written have the fill value of the dataset. Losses are: enums' names, lists of different lengths,
 //! references, raw elements, other filters, elements in other files, virtual datasets, and second links to a group. External links are not
 //! followed. Soft links that lead nowhere, and named datatypes, are left out. Keras' raw elements of the dtype bfloat16
 //! are read as such.
@@ -47,8 +48,8 @@ mod stored;
 use std::fmt;
 use std::fs::File;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hdf5_reader::error::Error as Hdf5Error;
 use hdf5_reader::{
@@ -83,6 +84,9 @@ pub struct Hdf5 {
     /// The HDF5 file in the zip file that `file` is. `None` if `file` is an HDF5 file.
     weights: Option<Weights>,
     source: Source,
+    /// The structs of the dataset of which a field was read last, and its address. Reading them again for each of many
+    /// fields would take long.
+    structs: Mutex<Option<(u64, Vec<u8>)>>,
     contents: Contents,
     /// For the texts of each dataset.
     budget: Budget,
@@ -163,7 +167,7 @@ impl Hdf5 {
         // The crate parses parts of the file again when elements are read.
         counted.left.store(u64::MAX, Ordering::Relaxed);
         let source = Source { file: opened, filters, most };
-        Ok(Self { file, start, weights, source, contents, budget })
+        Ok(Self { file, start, weights, source, structs: Mutex::new(None), contents, budget })
     }
 
     /// The attributes of all objects that have some: maps from their names to values, by the path of the object.
@@ -271,7 +275,20 @@ impl Hdf5 {
     }
 
     fn raw(&self, found: &Found) -> Result<Vec<u8>> {
-        self.source.elements(&found.dataset, &found.header).map_err(failed)
+        let read = || self.source.elements(&found.dataset, &found.header).map_err(failed);
+        let mut structs = self.structs.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(field) = found.field else {
+            *structs = None;
+            drop(structs);
+            return read();
+        };
+        let address = found.dataset.address();
+        let structs = match &mut *structs {
+            Some((of, structs)) if *of == address => structs,
+            other => &mut other.insert((address, read()?)).1,
+        };
+        let width = found.dataset.raw_element_size().map_err(failed)?;
+        Ok(field.of_each(structs, width))
     }
 }
 
