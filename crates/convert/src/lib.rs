@@ -110,6 +110,8 @@ mod values;
 #[cfg(any(feature = "hdf5", feature = "npy", feature = "torch"))]
 #[cfg_attr(not(all(feature = "npy", feature = "torch")), allow(dead_code))]
 mod zip;
+#[cfg(any(feature = "arrow", feature = "hdf5", feature = "parquet"))]
+mod zstd;
 
 pub use apart::{Apart, Current};
 pub use as_value::AsValue;

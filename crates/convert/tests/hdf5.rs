@@ -45,7 +45,7 @@ fn of_bytes_within(bytes: &[u8], most: u64) -> tenarc::Result<Hdf5> {
 #[test]
 fn files_of_h5py_and_keras_are_read() {
     let manifest = manifest();
-    assert_eq!(manifest.len(), 13);
+    assert_eq!(manifest.len(), 14);
     for (name, tensors) in &manifest {
         let file = hdf5::open(fixture(name)).unwrap();
         for (path, expected) in tensors {
@@ -280,6 +280,22 @@ fn scales_of_dimensions_are_metadata() {
     }
 }
 
+/// The elements of the filters that are read are in the manifest.
+#[test]
+fn filters_that_are_not_read_are_losses() {
+    let (_dir, _, losses) = converted("plugins.h5", &Options::default().with_losses(true));
+    let lost: Vec<_> = losses.listed().iter().map(|loss| (loss.path(), loss.what())).collect();
+    let bzip2 = "its chunks are compressed by the filter 307 (bzip2), which is not read";
+    let snappy = "its chunks are compressed by the filter Blosc with Snappy, which is not read";
+    let expected = [
+        ("lost_bzip2/long", bzip2),
+        ("lost_bzip2/mixed", bzip2),
+        ("lost_snappy/long", snappy),
+        ("lost_snappy/mixed", snappy),
+    ];
+    assert_eq!(lost, expected);
+}
+
 /// The tensors in structs are in the manifest.
 #[test]
 fn structs_are_kept_field_by_field() {
@@ -446,8 +462,32 @@ fn every_truncation_is_an_error_or_reads_less() {
 }
 
 #[test]
+fn damaged_structs_never_panic() {
+    let bytes = fs::read(fixture("structs_latest.h5")).unwrap();
+    for at in (0..bytes.len()).step_by(37) {
+        let mut bytes = bytes.clone();
+        bytes[at] ^= 1 << (at % 8);
+        let _ = of_bytes(&bytes).and_then(|file| read(&file));
+    }
+}
+
+#[test]
+fn damaged_chunks_of_plugins_never_panic() {
+    let bytes = fs::read(fixture("plugins.h5")).unwrap();
+    // Most of the file are chunks.
+    for at in (0..bytes.len()).step_by(997) {
+        let mut bytes = bytes.clone();
+        bytes[at..].iter_mut().take(8).for_each(|byte| *byte ^= 1 << (at % 8));
+        let Ok(file) = of_bytes(&bytes) else { continue };
+        for tensor in file.tensors() {
+            let _ = file.dyn_tensor(tensor.path());
+        }
+    }
+}
+
+#[test]
 fn flipped_bits_never_panic() {
-    for name in ["texts.h5", "lost.h5", "stored.h5", "dtypes.h5", "structs.h5"] {
+    for name in ["texts.h5", "lost.h5", "stored.h5", "dtypes.h5"] {
         let bytes = fs::read(fixture(name)).unwrap();
         // The first bytes describe the file. Most of the others are elements.
         for at in (0..bytes.len().min(4000)).step_by(7).chain((4000..bytes.len()).step_by(211)) {

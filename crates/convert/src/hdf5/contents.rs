@@ -16,7 +16,7 @@ use super::budget::Budget;
 use super::datatype::{Array, Field, Kind, Numbers, Place, Resolve, Text};
 use super::error::{failed, innermost, is_unsupported};
 use super::links::{self, Link};
-use super::{lzf, stored};
+use super::{filters, stored};
 use crate::Losses;
 
 /// The most levels of groups. Each is a level of nesting in an archive.
@@ -482,17 +482,10 @@ impl Walk<'_> {
 /// Returns why the elements of a dataset cannot be read.
 fn unreadable(messages: &[HdfMessage]) -> Option<String> {
     messages.iter().find_map(|message| match message {
-        HdfMessage::FilterPipeline(pipeline) => pipeline.filters.iter().find_map(|filter| {
-            // deflate, shuffle, Fletcher's checksum, SZIP, n-bit, scale and offset, and LZF.
-            if matches!(filter.id, 1..=6 | lzf::FILTER) {
-                return None;
-            }
-            let name = filter.name.as_deref().unwrap_or("without a name").trim_end_matches('\0');
-            Some(format!(
-                "its chunks are compressed by the filter {} ({name}), which is not read",
-                filter.id
-            ))
-        }),
+        HdfMessage::FilterPipeline(pipeline) => {
+            let filter = pipeline.filters.iter().find_map(filters::unread)?;
+            Some(format!("its chunks are compressed by the filter {filter}, which is not read"))
+        }
         HdfMessage::ExternalFiles(_) => {
             Some("its elements are in other files, which are not read".to_owned())
         }

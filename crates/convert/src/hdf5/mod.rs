@@ -24,7 +24,8 @@
 //! | attributes | maps in `__metadata__`, by the path of the object, for example `/` and `/run` |
 //! | scales of dimensions | their paths in the attribute `DIMENSION_LIST`, an entry for each dimension |
 //!
-//! Chunks may be compressed with gzip, LZF, SZIP, n-bit, or scale and offset, and may be shuffled. Elements that were
+//! Chunks may be compressed with gzip, LZF, LZ4, Zstandard, Blosc, bitshuffle, SZIP, n-bit, or scale and offset, and may be
+//! shuffled. Elements that were
 //! never written have the fill value of the dataset. Losses are: enums' names, lists of different lengths,
 //! references, raw elements, other filters, elements in other files, virtual datasets, and second links to a group. External links are not
 //! followed. Soft links that lead nowhere, and named datatypes, are left out. Keras' raw elements of the dtype bfloat16
@@ -38,11 +39,11 @@ mod budget;
 mod contents;
 mod datatype;
 mod error;
+mod filters;
 mod header;
 mod index;
 mod keras;
 mod links;
-mod lzf;
 mod stored;
 
 use std::fmt;
@@ -52,9 +53,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hdf5_reader::error::Error as Hdf5Error;
-use hdf5_reader::{
-    BytesStorage, FileStorage, FilterRegistry, Hdf5File, OpenOptions, Storage, StorageBuffer,
-};
+use hdf5_reader::{BytesStorage, FileStorage, Hdf5File, OpenOptions, Storage, StorageBuffer};
 use tenarc::de::Limits;
 use tenarc::io::{ReadAt, open_file};
 use tenarc::tensor::{Deferred, FromTensor, Order, TensorInfo, TensorMeta};
@@ -131,12 +130,6 @@ impl Hdf5 {
         let most = limits.max_alloc().unwrap_or(len.saturating_mul(1100).saturating_add(64 << 20));
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let weights = Weights::find(&file)?;
-        let mut filters = FilterRegistry::new();
-        filters.register(
-            lzf::FILTER,
-            // The length that h5py stores is that of the chunk, to which a filter before this one may have added bytes.
-            Box::new(move |_, input, _| lzf::decompress(input, most)),
-        );
         let outside = Outside::default();
         let options = OpenOptions::default()
             .with_max_read_bytes(most)
@@ -166,7 +159,7 @@ impl Hdf5 {
         }
         // The crate parses parts of the file again when elements are read.
         counted.left.store(u64::MAX, Ordering::Relaxed);
-        let source = Source { file: opened, filters, most };
+        let source = Source { file: opened, filters: filters::all(most), most };
         Ok(Self { file, start, weights, source, structs: Mutex::new(None), contents, budget })
     }
 
