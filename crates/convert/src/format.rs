@@ -199,6 +199,7 @@ impl Format {
         let of_source = |error: Error| error.in_file(from);
         let archive = Archive::new(open_file(from)?.0).map_err(of_source)?;
         if codec.holds_values() {
+            let options = &codec.of_name(to.as_ref(), options);
             let write = |out: &mut dyn Write| {
                 let mut losses = Losses::default();
                 for segment in archive.segments() {

@@ -53,6 +53,7 @@ pub fn write(of: Converted, values: &mut Values<'_>, target: &Target, lossy: Los
     let options = Options::default().with_losses(lossy.0);
     match of {
         Converted::Json | Converted::Msgpack => {
+            let options = options.with_lines(target.path().is_some_and(json::is_lines));
             write_stream(target, &mut |out| all(of, values, out, &options))
         }
         Converted::Safetensors
