@@ -96,6 +96,8 @@ mod numpy;
 mod options;
 mod order;
 mod part;
+#[cfg(any(feature = "hdf5", feature = "msgpack"))]
+mod place;
 #[cfg(any(feature = "arrow", feature = "parquet"))]
 mod records;
 mod saved;

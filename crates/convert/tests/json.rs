@@ -436,7 +436,8 @@ fn rows_are_lines() {
     let rows: Vec<_> = (0..40).map(|number| serde_json::json!({ "n": number })).collect();
     let options = SaveOptions::default().with_columns(true);
     tenarc::archive::save_with(path("a.tenarc"), &rows, options).unwrap();
-    let lines: String = (0..40).map(|number| format!("{{\"n\":{number}}}\n")).collect();
+    let lines: Vec<_> = (0..40).map(|number| format!("{{\"n\":{number}}}\n")).collect();
+    let lines = lines.concat();
     for (name, lossy) in [("a.jsonl", false), ("a.ndjson", true)] {
         let options = Options::default().with_losses(lossy);
         Format::Json.from_archive(path("a.tenarc"), path(name), &options).unwrap();

@@ -13,11 +13,12 @@ use tenarc::{DType, Error, Result, Value};
 
 use super::attribute;
 use super::budget::Budget;
-use super::datatype::{Array, Field, Kind, Numbers, Place, Resolve, Text};
+use super::datatype::{Array, Field, Kind, Numbers, Resolve, Text};
 use super::error::{failed, innermost, is_unsupported};
 use super::links::{self, Link};
 use super::{filters, stored};
 use crate::Losses;
+use crate::place::Place;
 
 /// The most levels of groups. Each is a level of nesting in an archive.
 const MAX_DEPTH: usize = 64;

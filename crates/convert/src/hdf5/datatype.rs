@@ -11,6 +11,7 @@ use tenarc::{DType, Error, Result};
 
 use super::budget::Budget;
 use super::error::failed;
+use crate::place::Place;
 use crate::support::swap_words;
 
 /// What the elements of a dataset or an attribute are.
@@ -29,26 +30,6 @@ pub struct Field {
     pub name: String,
     pub place: Place,
     pub kind: Kind,
-}
-
-/// Where a field is in a struct.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    pub offset: usize,
-    pub len: usize,
-}
-
-impl Place {
-    /// Returns the field of each of the structs, which take `width` bytes each.
-    pub fn of_each(self, structs: &[u8], width: usize) -> Vec<u8> {
-        let found = structs.chunks_exact(width.max(1));
-        let mut fields = Vec::with_capacity(found.len().saturating_mul(self.len));
-        for found in found {
-            let field = found.get(self.offset..).and_then(|rest| rest.get(..self.len));
-            fields.extend_from_slice(field.unwrap_or_default());
-        }
-        fields
-    }
 }
 
 /// Elements that are numbers.

@@ -161,12 +161,12 @@ impl Codec for Json {
         true
     }
 
-    fn load(&self, file: &File, options: &Options, out: &mut Archived<'_>) -> Result<()> {
+    fn load(&self, file: &File, options: &Options, out: &mut Archived<'_>) -> Result<Losses> {
         let mut values = read::Reader::new(Positions::new(file)?, options.limits);
         while let Some(value) = values.next_value()? {
             out.save(&value)?;
         }
-        Ok(())
+        Ok(Losses::default())
     }
 
     fn write(
