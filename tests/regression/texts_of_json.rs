@@ -13,14 +13,14 @@ struct Event {
 
 fn event(number: usize) -> Event {
     let raw = |text: String| RawValue::from_string(text).unwrap();
-    let maybe = (number % 2 == 0).then(|| raw("[true]".to_owned()));
+    let maybe = number.is_multiple_of(2).then(|| raw("[true]".to_owned()));
     Event { raw: raw(format!("{{\"n\": {number}}}")), maybe }
 }
 
 fn check(event: &Event, number: usize) {
     assert_eq!(event.raw.get(), format!("{{\"n\": {number}}}"));
     let maybe = event.maybe.as_ref().map(|raw| raw.get());
-    assert_eq!(maybe, (number % 2 == 0).then_some("[true]"));
+    assert_eq!(maybe, number.is_multiple_of(2).then_some("[true]"));
 }
 
 #[test]

@@ -280,6 +280,38 @@ fn scales_of_dimensions_are_metadata() {
     }
 }
 
+/// A link or an attribute of a kind that the crate does not know costs no object.
+#[test]
+fn unknown_links_and_named_datatypes_take_nothing_along() {
+    for (name, links) in [("old", 0), ("compact", 2), ("dense", 2)] {
+        let name = format!("unknown_{name}.h5");
+        let (_dir, archive, losses) = converted(&name, &Options::default().with_losses(true));
+        let mut lost: Vec<_> = losses.listed().iter().map(ToString::to_string).collect();
+        lost.sort();
+        let expected = [
+            "`group/user`: a link of the type 187, which a user has defined",
+            "`user`: a link of the type 187, which a user has defined",
+        ];
+        assert_eq!(lost, expected[..links], "{name}");
+        assert!(losses.notes().iter().all(|note| !note.contains("user")), "{losses:?}");
+        let value: Value = archive.load().unwrap();
+        for path in ["/", "/data"] {
+            let found = |key: &str| value.get("__metadata__")?.get(path)?.get(key).cloned();
+            assert_eq!(found("plain"), Some(Value::from(7)), "{name}");
+            assert_eq!(found("f8"), Some(Value::from(1.5)), "{name}");
+            let numbers = found("list").unwrap();
+            assert_eq!(numbers.as_tensor().unwrap().le_bytes().len(), 16, "{name}");
+            assert_eq!(found("text"), Some(Value::from("tëxt")), "{name}");
+            let row = [("a".into(), 3.into()), ("b".into(), 4.5f32.into())];
+            assert_eq!(found("row"), Some(Value::Map(row.into())), "{name}");
+            assert_eq!(found("more9").is_some(), name.contains("dense"), "{name}");
+        }
+        let data: Array1<f32> = archive.only().unwrap().tensor("data").unwrap();
+        assert_eq!(data.to_vec(), [0.0, 1.0, 2.0], "{name}");
+        assert_eq!(value.get("group").is_some(), links > 0, "{name}");
+    }
+}
+
 /// The elements of the filters that are read are in the manifest.
 #[test]
 fn filters_that_are_not_read_are_losses() {
@@ -462,12 +494,14 @@ fn every_truncation_is_an_error_or_reads_less() {
 }
 
 #[test]
-fn damaged_structs_never_panic() {
-    let bytes = fs::read(fixture("structs_latest.h5")).unwrap();
-    for at in (0..bytes.len()).step_by(37) {
-        let mut bytes = bytes.clone();
-        bytes[at] ^= 1 << (at % 8);
-        let _ = of_bytes(&bytes).and_then(|file| read(&file));
+fn damaged_structs_and_unknown_parts_never_panic() {
+    for name in ["structs_latest.h5", "unknown_compact.h5"] {
+        let bytes = fs::read(fixture(name)).unwrap();
+        for at in (0..bytes.len()).step_by(37) {
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 1 << (at % 8);
+            let _ = of_bytes(&bytes).and_then(|file| read(&file));
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Attributes, which become metadata.
 
+use hdf5_reader::messages::attribute::AttributeMessage;
 use hdf5_reader::messages::dataspace::DataspaceType;
 use hdf5_reader::reference::read_object_references;
 use hdf5_reader::{Datatype, RawAttribute, ReferenceType, VarLenKind};
@@ -12,11 +13,10 @@ use super::error::failed;
 
 /// Returns the value of an attribute, or what it is if no value can hold it.
 pub fn value(
-    attribute: RawAttribute,
+    (message, datatype): (AttributeMessage, Vec<u8>),
     resolve: &Resolve<'_>,
     budget: &mut Budget,
 ) -> Result<Result<Value, String>> {
-    let (message, datatype) = attribute.into_parts();
     let kind = Kind::of(&message.datatype, &datatype);
     let width = datatype.get(4..).and_then(|size| size.first_chunk().copied());
     let shape = match message.dataspace.dataspace_type {
@@ -88,13 +88,13 @@ fn too_large() -> Error {
 
 /// Returns an attribute that is a short text.
 pub fn text(attribute: &RawAttribute, resolve: &Resolve<'_>) -> Option<String> {
-    let value = value(attribute.clone(), resolve, &mut Budget(1 << 10)).ok()?.ok()?;
+    let value = value(attribute.clone().into_parts(), resolve, &mut Budget(1 << 10)).ok()?.ok()?;
     value.as_str().map(str::to_owned)
 }
 
 /// Whether the values of an attribute are references, or structs that start with one.
-pub fn is_reference(attribute: &RawAttribute) -> bool {
-    match &attribute.message().datatype {
+pub fn is_reference(attribute: &AttributeMessage) -> bool {
+    match &attribute.datatype {
         Datatype::Reference { .. } => true,
         Datatype::Compound { fields, .. } => {
             fields.first().is_some_and(|field| matches!(field.datatype, Datatype::Reference { .. }))
@@ -106,11 +106,10 @@ pub fn is_reference(attribute: &RawAttribute) -> bool {
 /// Returns the addresses of the objects to which each element of an attribute refers. `None` if its elements are no lists
 /// of references to objects.
 pub fn references(
-    attribute: &RawAttribute,
+    message: &AttributeMessage,
     resolve: &Resolve<'_>,
     budget: &mut Budget,
 ) -> Result<Option<Vec<Vec<u64>>>> {
-    let message = attribute.message();
     let Datatype::VarLen { base, kind: VarLenKind::Sequence, .. } = &message.datatype else {
         return Ok(None);
     };

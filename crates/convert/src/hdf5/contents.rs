@@ -16,7 +16,8 @@ use super::budget::Budget;
 use super::datatype::{Array, Field, Kind, Numbers, Resolve, Text};
 use super::error::{failed, innermost, is_unsupported};
 use super::links::{self, Link};
-use super::{filters, stored};
+use super::mend::{self, Unknown};
+use super::{Counted, filters, stored};
 use crate::Losses;
 use crate::place::Place;
 
@@ -86,11 +87,18 @@ pub enum Elements {
 
 impl Contents {
     /// Reads everything but the elements of datasets. `outside` are the files to which links were found.
-    pub fn read(file: &Hdf5File, budget: Budget, outside: &Outside) -> Result<Self> {
+    pub fn read(
+        file: &Hdf5File,
+        storage: &Counted,
+        budget: Budget,
+        outside: &Outside,
+    ) -> Result<Self> {
         let root = file.root_group().map_err(failed)?;
         let mut walk = Walk {
             file,
+            storage,
             found: Self::default(),
+            unknown: HashMap::new(),
             groups: HashMap::new(),
             datasets: HashMap::new(),
             scales: Vec::new(),
@@ -160,6 +168,9 @@ struct Scales {
 
 struct Walk<'a> {
     file: &'a Hdf5File,
+    storage: &'a Counted,
+    /// What the crate does not know, of each object that it failed to read, by the address of the object.
+    unknown: HashMap<u64, Unknown>,
     found: Contents,
     /// The groups that were read, by their addresses, with their paths.
     groups: HashMap<u64, String>,
@@ -180,17 +191,38 @@ impl Walk<'_> {
             return Err(Error::limit(what).in_field(shown));
         };
         self.groups.insert(group.address(), shown.to_owned());
-        let raw = group.raw_attributes().map_err(of_group)?;
+        let raw = match group.raw_attributes() {
+            Err(error) if is_unsupported(innermost(&error)) && self.mend(group.address()) => {
+                group.raw_attributes()
+            }
+            raw => raw,
+        };
         let resolve = |reference: &[u8], size| group.resolve_vlen_reference_bytes(reference, size);
-        self.attributes(shown, raw, &resolve)?;
+        self.attributes(shown, group.address(), raw.map_err(of_group)?, &resolve)?;
 
         let mut names = HashSet::new();
-        let (groups, datasets) = match group.members() {
+        let members = match group.members() {
+            Err(error) if is_unsupported(innermost(&error)) && self.mend_all(group) => {
+                group.members()
+            }
+            members => members,
+        };
+        let (mut groups, mut datasets) = match members {
             Err(error) if is_unsupported(innermost(&error)) => {
                 self.one_by_one(group, path, &mut names, error)?
             }
             members => members.map_err(of_group)?,
         };
+        if let Some(Unknown { links, .. }) = self.unknown.get_mut(&group.address()) {
+            let links = std::mem::take(links);
+            groups.retain(|inner| !links.contains_key(inner.name()));
+            datasets.retain(|dataset| !links.contains_key(dataset.name()));
+            for (name, kind) in links {
+                let path = self.join(path, &name, &mut names)?;
+                let what = format!("a link of the type {kind}, which a user has defined");
+                self.found.losses.add(&path, what);
+            }
+        }
         let mut entries = Vec::new();
         let mut inside = Vec::new();
         for dataset in datasets {
@@ -210,7 +242,7 @@ impl Walk<'_> {
             if !names.contains(name) {
                 let what = match link {
                     Link::ToNothing => "a link that leads to no group and no dataset",
-                    Link::Datatype => "a named datatype",
+                    Link::Object(_) => "a named datatype",
                 };
                 let slash = if path.is_empty() { "" } else { "/" };
                 let (path, name) = (path.escape_debug(), name.escape_debug());
@@ -230,6 +262,39 @@ impl Walk<'_> {
             entries.push((inner.name().to_owned(), Entry::Group(inside)));
         }
         Ok(entries)
+    }
+
+    /// Gives what the crate does not know in an object the form of what it knows. Returns whether there is such a thing.
+    fn mend(&mut self, address: u64) -> bool {
+        if self.unknown.contains_key(&address) {
+            return false;
+        }
+        // If that is not possible, the error of the crate stays.
+        let unknown = mend::mend(self.file, self.storage, address).unwrap_or_default();
+        let is_mended = !unknown.links.is_empty() || !unknown.types.is_empty();
+        self.unknown.insert(address, unknown);
+        is_mended
+    }
+
+    /// Like [`mend`](Self::mend), for a group and all objects to which its links lead.
+    fn mend_all(&mut self, group: &Group) -> bool {
+        let mut is_mended = self.mend(group.address());
+        let mut addresses = Vec::new();
+        if let Ok(header) = self.file.get_or_parse_header(group.address()) {
+            let found = links::each(group, &header.messages, |_, link| {
+                if let Link::Object(address) = link {
+                    addresses.push(address);
+                }
+            });
+            // If the links cannot be read, the error of the crate stays.
+            if found.is_err() {
+                return is_mended;
+            }
+        }
+        for address in addresses {
+            is_mended |= self.mend(address);
+        }
+        is_mended
     }
 
     /// Opens the members of a group by their names, because the crate lists none of them if it does not know a part of
@@ -306,7 +371,7 @@ impl Walk<'_> {
                         && attribute::text(attribute, &resolve).as_deref() == Some("bfloat16")
                 });
                 self.datasets.insert(dataset.address(), is_bfloat16);
-                self.attributes(&path, raw, &resolve)?;
+                self.attributes(&path, dataset.address(), raw, &resolve)?;
                 is_bfloat16
             }
         };
@@ -443,19 +508,25 @@ impl Walk<'_> {
     fn attributes(
         &mut self,
         path: &str,
+        address: u64,
         attributes: Vec<RawAttribute>,
         resolve: &Resolve<'_>,
     ) -> Result<()> {
         let mut values = Vec::new();
         for attribute in attributes {
-            let name = attribute.name().to_owned();
-            if name == SCALED && attribute::is_reference(&attribute) {
+            let (mut message, mut datatype) = attribute.into_parts();
+            let name = message.name.clone();
+            let types = self.unknown.get_mut(&address).map(|unknown| &mut unknown.types);
+            if let Some(named) = types.and_then(|types| types.remove(&name)) {
+                (message.datatype, datatype) = named;
+            }
+            if name == SCALED && attribute::is_reference(&message) {
                 let what = "left out, because `DIMENSION_LIST` of other datasets says the same";
                 self.found.losses.note(format!("the attribute `{SCALED}` of scales is {what}"));
                 continue;
             }
             if name == SCALES {
-                let scales = attribute::references(&attribute, resolve, &mut self.budget);
+                let scales = attribute::references(&message, resolve, &mut self.budget);
                 if let Some(scales) = scales.map_err(|error| error.in_field(path))? {
                     let at = (self.found.attributes.len(), values.len());
                     self.scales.push(Scales { at, scales });
@@ -463,7 +534,7 @@ impl Walk<'_> {
                     continue;
                 }
             }
-            let value = attribute::value(attribute, resolve, &mut self.budget);
+            let value = attribute::value((message, datatype), resolve, &mut self.budget);
             match value.map_err(|error| error.in_field(path))? {
                 Ok(value) => values.push((Value::from(name), value)),
                 Err(what) => {

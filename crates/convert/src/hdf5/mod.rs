@@ -44,13 +44,15 @@ mod header;
 mod index;
 mod keras;
 mod links;
+mod mend;
 mod stored;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hdf5_reader::error::Error as Hdf5Error;
 use hdf5_reader::{BytesStorage, FileStorage, Hdf5File, OpenOptions, Storage, StorageBuffer};
@@ -148,11 +150,12 @@ impl Hdf5 {
             None => (Box::new(of_file_storage(&file)?), len, Some(0)),
         };
         let left = AtomicU64::new(of_file(len));
-        let counted = Arc::new(Counted { storage, start: start.unwrap_or(0), len, left });
+        let mended = Mutex::default();
+        let counted = Arc::new(Counted { storage, start: start.unwrap_or(0), len, left, mended });
         let opened =
             Hdf5File::from_storage_with_options(counted.clone(), options).map_err(failed)?;
         let budget = Budget::new(len, limits);
-        let mut contents = Contents::read(&opened, budget, &outside)?;
+        let mut contents = Contents::read(&opened, &counted, budget, &outside)?;
         if weights.as_ref().is_some_and(|found| found.has_others) {
             let what = "only the weights of a Keras file are read: the other members of the zip file are left out";
             contents.losses.note(what);
@@ -293,6 +296,32 @@ struct Counted {
     start: u64,
     len: u64,
     left: AtomicU64,
+    mended: Mutex<Mended>,
+}
+
+/// What replaces bytes of a file: see [`mend`].
+#[derive(Default)]
+struct Mended {
+    /// The new bytes at some offsets.
+    bytes: BTreeMap<u64, u8>,
+    /// The offset and the length of the last read.
+    last: (u64, usize),
+}
+
+impl Counted {
+    fn mended(&self) -> MutexGuard<'_, Mended> {
+        self.mended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on, the file seems to have these bytes at this offset.
+    fn mend(&self, offset: u64, bytes: &[u8]) {
+        self.mended().bytes.extend((offset..).zip(bytes.iter().copied()));
+    }
+
+    /// The offset and the length of the last read.
+    fn last(&self) -> (u64, usize) {
+        self.mended().last
+    }
 }
 
 impl Storage for Counted {
@@ -310,8 +339,18 @@ impl Storage for Counted {
             self.left.store(rest, Ordering::Relaxed);
         }
         let end = offset.checked_add(len as u64).filter(|end| *end <= self.len);
-        match end.and_then(|_| self.start.checked_add(offset)) {
-            Some(offset) => self.storage.read_range(offset, len),
+        let mut mended = self.mended();
+        mended.last = (offset, len);
+        match end.and_then(|end| Some((end, self.start.checked_add(offset)?))) {
+            Some((end, at)) if mended.bytes.range(offset..end).next().is_some() => {
+                let mut bytes = self.storage.read_range(at, len)?.as_ref().to_vec();
+                for (place, byte) in mended.bytes.range(offset..end) {
+                    let place = usize::try_from(place - offset).unwrap_or(usize::MAX);
+                    bytes.get_mut(place).into_iter().for_each(|old| *old = *byte);
+                }
+                Ok(StorageBuffer::from_vec(bytes))
+            }
+            Some((_, at)) => self.storage.read_range(at, len),
             None => Err(Hdf5Error::UnexpectedEof {
                 offset,
                 needed: len as u64,
