@@ -126,11 +126,20 @@ def of_hdf5(path):
 
     with h5py.File(path) as file:
         # A dataset with several names is visited by one of them, and groups only once.
-        file.visititems(dataset)
+        try:
+            file.visititems(dataset)
+        except OSError as error:
+            # Chunks of a filter that is a plugin, such as Blosc.
+            raise NotCompared from error
     return found
 
 
 LIBRARIES = {"HDF5": of_hdf5, "numpy": of_numpy, "ONNX": of_onnx, "PyTorch": of_torch, "safetensors": safetensors.numpy.load_file}
+
+
+def is_plain(value):
+    """Whether a value is a text or a number, or nested lists of them."""
+    return isinstance(value, (str, int, float)) or isinstance(value, (list, tuple)) and all(map(is_plain, value))
 
 
 def tensors(value, name=()):
@@ -138,7 +147,7 @@ def tensors(value, name=()):
     entries = []
     if isinstance(value, dict):
         entries = value.items()
-    elif isinstance(value, (list, tuple)) and not all(isinstance(inner, (str, int, float)) for inner in value):
+    elif isinstance(value, (list, tuple)) and not is_plain(value):
         entries = enumerate(value)
     else:
         return {".".join(name): value}
