@@ -38,6 +38,8 @@ pub mod name {
     /// A value whose sequences are written as columns.
     pub const COLUMNS: &str = "$tenarc::columns";
     pub const VALUE: &str = "$tenarc::Value";
+    /// `serde_json::value::RawValue`, which is written as a struct of one field, and expects a map when it is read.
+    pub const JSON: &str = "$serde_json::private::RawValue";
 
     #[inline]
     pub fn is_ours(name: &str) -> bool {

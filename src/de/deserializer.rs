@@ -197,6 +197,7 @@ impl<'de> de::Deserializer<'de> for &mut ValueDecoder<'de, '_> {
             return visitor.visit_newtype_struct(self);
         }
         match name {
+            name::JSON => self.deserialize_map(visitor),
             name::TENSOR => self.tensor(visitor),
             name::VALUE => {
                 let value = self.wire.within(0, value::read)?;

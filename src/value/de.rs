@@ -46,6 +46,7 @@ impl<'de> Node<'de> {
         visitor: V,
     ) -> Result<V::Value> {
         match name {
+            name::JSON => self.untagged()?.map(visitor),
             name::TENSOR => self.untagged()?.tensor(visitor),
             name::VALUE => {
                 let value = match self {

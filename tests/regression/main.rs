@@ -31,6 +31,7 @@ mod sequences_in_buffers;
 mod shared_directory_blocks;
 mod singles_from_doubles;
 mod tensors_from_columns;
+mod texts_of_json;
 mod unfinished_appends;
 mod values_that_do_not_decode;
 mod wide_integers;

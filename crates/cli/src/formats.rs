@@ -10,12 +10,13 @@ mod tables;
 pub mod values;
 mod write;
 
+use std::iter;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use tenarc_convert::{Format as Converted, safetensors, torch};
 
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Kind, Result};
 use crate::input::shown;
 use crate::text::{escaped, nearest};
 
@@ -118,7 +119,12 @@ impl Format {
             Self::Parquet => start.starts_with(b"PAR1"),
             Self::Tenbin => start.starts_with(b"~TenBin~"),
             Self::Gguf => start.starts_with(b"GGUF"),
-            Self::Hdf5 => start.starts_with(b"\x89HDF\r\n\x1a\n"),
+            // MATLAB and others write text in front: 512 bytes, or twice as many, and so on.
+            Self::Hdf5 => {
+                let after = iter::successors(Some(512), |at| Some(at * 2));
+                let starts = iter::once(0).chain(after).map_while(|at| start.get(at..));
+                { starts }.any(|start| start.starts_with(b"\x89HDF\r\n\x1a\n"))
+            }
             // Newer PyTorch files are zip files, which only the names of their entries identify.
             Self::Torch => tenarc_convert::torch::is_legacy(start),
             _ => false,
@@ -168,6 +174,33 @@ fn by_index(path: &Path) -> Option<Format> {
     let extension = Path::new(files).extension()?.to_str()?;
     let mut all = Format::value_variants().iter().copied().filter(|_| is_json);
     all.find(|format| format.extensions().contains(&extension))
+}
+
+/// Returns the path of the only index of a sharded model in a directory.
+///
+/// # Errors
+/// If the directory cannot be read, or has no index or several.
+pub fn index_in(directory: &Path) -> Result<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let path = entry?.path();
+        if matches!(by_index(&path), Some(Format::Safetensors | Format::Torch)) {
+            found.push(path);
+        }
+    }
+    let is_directory = |what: &str| Failure::of_kind(Kind::Io, format!("is a directory {what}"));
+    match &*found {
+        [path] => Ok(path.clone()),
+        [] => Err(is_directory(
+            "without the index of a sharded model, such as model.safetensors.index.json: name a file in it",
+        )),
+        several => {
+            let mut names: Vec<_> = several.iter().map(|path| shown(path)).collect();
+            names.sort();
+            let names = names.join(", ");
+            Err(is_directory(&format!("with several indices of models: name one of them: {names}")))
+        }
+    }
 }
 
 /// Returns whether a file has the name of an index of a sharded model of safetensors.

@@ -11,6 +11,7 @@ use tenarc_convert::torch::distributed_metadata;
 use tenarc_convert::{Opened, Put, Stored};
 
 use crate::failure::{Failure, Kind, Of, OfInput, Result};
+use crate::formats::index_in;
 use crate::progress::Progress;
 use crate::text::escaped;
 
@@ -19,8 +20,8 @@ pub struct Input {
     pub file: File,
     /// The name, as printed.
     pub name: String,
-    /// The path, if it is a regular file: some formats read other files in the same directory. For a distributed
-    /// checkpoint of torch, which is a directory, this is the file with its metadata.
+    /// The path, if it is a regular file: some formats read other files in the same directory. For a directory, this is
+    /// the file in it that is read first: the metadata of a distributed checkpoint of torch, or the index of a sharded model.
     pub path: Option<PathBuf>,
 }
 
@@ -29,7 +30,8 @@ impl Input {
     /// read at any position.
     ///
     /// # Errors
-    /// If it cannot be read, is a device, or is a directory other than a distributed checkpoint.
+    /// If it cannot be read, is a device, or is a directory that is neither a distributed checkpoint nor has one index of a sharded
+    /// model.
     pub fn open(path: &Path) -> Result<Self> {
         let name = shown(path);
         if path == Path::new("-") {
@@ -42,10 +44,11 @@ impl Input {
             failure.with_hint(hint)
         })?;
         if found.is_dir() {
-            if let Some(path) = distributed_metadata(path) {
-                return Ok(Self { file: File::open(&path).of(&name)?, name, path: Some(path) });
-            }
-            return Err(Failure::of_kind(Kind::Io, format!("{name}: is a directory")));
+            let path = match distributed_metadata(path) {
+                Some(path) => path,
+                None => index_in(path).of(&name)?,
+            };
+            return Ok(Self { file: File::open(&path).of(&name)?, name, path: Some(path) });
         }
         if is_device(&found) {
             let what = format!("{name}: is a device, which may never end");

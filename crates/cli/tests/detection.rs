@@ -85,6 +85,17 @@ fn files_that_are_not_read_are_named_with_what_to_do() {
             "a web page, which servers send in place of a file",
         ),
         ("a.gguf", b"\n<HTML>", "a web page"),
+        (
+            "a.nc",
+            b"CDF\x02\0\0\0\0",
+            "a NetCDF file of version 3, which is not read: `nccopy -k nc4`",
+        ),
+        ("a.mat", b"MATLAB 5.0 MAT-file, Platform", "a MATLAB file of version 5 to 7.2"),
+        ("a.tflite", b"\x1c\0\0\0TFL3", "a model of TensorFlow Lite"),
+        ("a.bin", b"\xba\x16\x4f\x2f\x0c\0\0\0", "a model of fastText"),
+        ("a.orc", b"ORC\x11\0", "an ORC file, which is not read: write it as Parquet"),
+        ("a.npy.gz", b"\x1f\x8b\x08\0", "a compressed file, which is not read: decompress it"),
+        ("a.json", b"BZh91AY", "a compressed file"),
         ("a.pkl", b"\x80\x04\x95\x05\0\0\0", "a Python pickle, which can run code"),
         ("a.zip", &zip(&["readme.txt"]), "a zip file that is no npz, PyTorch or Keras file"),
         ("zeros.bin.gz", &vec![0; 1 << 16], "unknown file format: name it with --from"),
@@ -152,6 +163,41 @@ fn an_index_is_not_taken_for_json() {
     // In a directory, the shard is a part of the model.
     let all = run(&dir, &["verify", "."]);
     assert!(!all.out().contains("one.bin"), "{all:?}");
+}
+
+#[test]
+fn a_directory_is_read_by_the_only_index_in_it() {
+    let dir = Dir::new();
+    std::fs::create_dir_all(dir.file("model/sub")).unwrap();
+    dir.write("model/sub/one.safetensors", &fixture("safetensors/f32_2x3.safetensors"));
+    run(&dir, &["convert", "model", "a.tenarc"])
+        .failed(2, "model: is a directory without the index");
+    let index = br#"{"weight_map": {"weight": "sub/one.safetensors"}}"#;
+    dir.write("model/model.safetensors.index.json", index);
+    run(&dir, &["convert", "model", "a.tenarc", "--quiet"]).good();
+    run(&dir, &["diff", "model", "model/sub/one.safetensors"]).good();
+    run(&dir, &["diff", "a.tenarc", "model/sub/one.safetensors", "--quiet"]).good();
+    dir.write("model/pytorch_model.bin.index.json", index);
+    let several = "model: is a directory with several indices of models: name one of them: model/model.safetensors.index.json, model/pytorch";
+    run(&dir, &["ls", "model"]).failed(2, several);
+    let out = br#"{"weight_map": {"x": "../one.safetensors"}}"#;
+    dir.write("model/model.safetensors.index.json", out);
+    let ran = run(&dir, &["ls", "model/model.safetensors.index.json"]);
+    ran.failed(2, "can lead out of the directory");
+}
+
+/// MATLAB 7.3 writes 512 bytes of text in front of HDF5.
+#[test]
+fn hdf5_is_found_behind_a_block_of_the_user() {
+    let dir = Dir::new();
+    for len in [512, 2048] {
+        let mut bytes = vec![0; len];
+        bytes[..19].copy_from_slice(b"MATLAB 7.3 MAT-file");
+        bytes.extend(fixture("hdf5/texts.h5"));
+        dir.write("a.mat", &bytes);
+        dir.write("a.h5", &fixture("hdf5/texts.h5"));
+        run(&dir, &["diff", "a.mat", "a.h5"]).good();
+    }
 }
 
 #[test]

@@ -69,3 +69,31 @@ fn a_table_is_described_as_the_file_has_it() {
     let len = fs::metadata(dir.file(&name)).unwrap().len();
     assert_eq!(run(&dir, &["verify", &name, "--json"]).json()[0]["bytes"], len);
 }
+
+/// Each line is a row, whatever the file is converted to, and comes back as a line.
+#[test]
+fn json_lines_are_the_rows_of_a_table() {
+    let dir = Dir::new();
+    let lines = "{\"a\":1,\"s\":\"x\"}\n{\"a\":2.5,\"s\":\"y\"}\n";
+    let rows = "{\"a\":1.0,\"s\":\"x\"}\n{\"a\":2.5,\"s\":\"y\"}\n";
+    dir.write("a.jsonl", lines.as_bytes());
+    for (to, options) in [("a.parquet", &[][..]), ("a.arrow", &["--table"])] {
+        run(&dir, &["convert", "a.jsonl", to]).good();
+        run(&dir, &[&["convert", to, "again.jsonl"], options].concat()).good();
+        assert_eq!(fs::read_to_string(dir.file("again.jsonl")).unwrap(), rows, "{to}");
+    }
+    // A single line is a table if the name says so. An array of objects is one, too.
+    dir.write("one.jsonl", b"{\"a\":1}");
+    run(&dir, &["convert", "one.jsonl", "one.parquet"]).good();
+    run(&dir, &["convert", "one.parquet", "one.ndjson"]).good();
+    assert_eq!(fs::read_to_string(dir.file("one.ndjson")).unwrap(), "{\"a\":1}\n");
+    dir.write("array.json", b"[{\"a\":1},{\"a\":2}]");
+    run(&dir, &["convert", "array.json", "array.jsonl"]).good();
+    assert_eq!(fs::read_to_string(dir.file("array.jsonl")).unwrap(), "{\"a\":1}\n{\"a\":2}\n");
+    run(&dir, &["convert", "array.json", "array2.json"]).good();
+    assert_eq!(fs::read_to_string(dir.file("array2.json")).unwrap(), "[{\"a\":1},{\"a\":2}]\n");
+    // Other arrays and other values stay as they are.
+    dir.write("b.json", b"[1,2]\n[]\n[{},3]");
+    run(&dir, &["convert", "b.json", "b.jsonl"]).good();
+    assert_eq!(fs::read_to_string(dir.file("b.jsonl")).unwrap(), "[1,2]\n[]\n[{},3]\n");
+}

@@ -31,8 +31,9 @@ pub trait Codec: Sync {
         Err(Error::data("files of this format are read value by value"))
     }
 
-    /// Reads the values of a file one after the other, and saves each to the archive.
-    fn load(&self, _: &File, _: &Options, _: &mut Archived<'_>) -> Result<()> {
+    /// Reads the values of a file one after the other, and saves each to the archive. Returns what was lost, if the options
+    /// accept losses.
+    fn load(&self, _: &File, _: &Options, _: &mut Archived<'_>) -> Result<Losses> {
         Err(Error::data("files of this format are read tensor by tensor"))
     }
 

@@ -1,5 +1,6 @@
 //! The formats, and conversions between their files and archives.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -149,15 +150,18 @@ impl Format {
         let (file, _) = open_file(from)?;
         let mut save = options.save.clone();
         if codec.holds_values() {
-            let load = |out: &mut Archived<'_>| codec.load(&file, options, out).map_err(of_source);
-            let mut losses = Losses::default();
+            let losses = RefCell::new(Losses::default());
+            let load = |out: &mut Archived<'_>| {
+                losses.replace(codec.load(&file, options, out).map_err(of_source)?);
+                Ok(())
+            };
             made::archive(to, save, load, |archive| {
                 if archive.is_empty() {
-                    losses.note("the file holds no values");
+                    losses.borrow_mut().note("the file holds no values");
                 }
                 Ok(())
             })?;
-            return Ok(losses);
+            return Ok(losses.into_inner());
         }
         let file = match codec.open_or_convert(file, (from, to), options)? {
             ControlFlow::Continue(file) => file,
@@ -199,6 +203,7 @@ impl Format {
         let of_source = |error: Error| error.in_file(from);
         let archive = Archive::new(open_file(from)?.0).map_err(of_source)?;
         if codec.holds_values() {
+            let options = &codec.of_name(to.as_ref(), options);
             let write = |out: &mut dyn Write| {
                 let mut losses = Losses::default();
                 for segment in archive.segments() {

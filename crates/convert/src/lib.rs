@@ -96,6 +96,8 @@ mod numpy;
 mod options;
 mod order;
 mod part;
+#[cfg(any(feature = "hdf5", feature = "msgpack"))]
+mod place;
 #[cfg(any(feature = "arrow", feature = "parquet"))]
 mod records;
 mod saved;
@@ -110,6 +112,8 @@ mod values;
 #[cfg(any(feature = "hdf5", feature = "npy", feature = "torch"))]
 #[cfg_attr(not(all(feature = "npy", feature = "torch")), allow(dead_code))]
 mod zip;
+#[cfg(any(feature = "arrow", feature = "hdf5", feature = "parquet"))]
+mod zstd;
 
 pub use apart::{Apart, Current};
 pub use as_value::AsValue;

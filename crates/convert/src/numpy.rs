@@ -1,5 +1,10 @@
 //! Parses numpy's type strings, such as `<f4`, which several formats contain.
 
+#[cfg(any(feature = "msgpack", feature = "npy"))]
+pub mod columns;
+#[cfg(any(feature = "msgpack", feature = "npy"))]
+pub mod literal;
+
 use tenarc::{DType, Error, Result};
 
 /// Every dtype that both tenarc and numpy have, with the type string that numpy writes.

@@ -33,6 +33,8 @@ pub struct Options {
     pub(crate) limits: Limits,
     pub(crate) metadata: Option<Metadata>,
     pub(crate) external: bool,
+    #[cfg(feature = "json")]
+    pub(crate) lines: bool,
     #[cfg(feature = "npy")]
     pub(crate) void: Vec<tenarc::DType>,
     #[cfg(feature = "npy")]
@@ -151,6 +153,15 @@ impl Options {
     #[must_use]
     pub fn with_void(mut self, dtype: tenarc::DType) -> Self {
         self.void.push(dtype);
+        self
+    }
+
+    /// Sets whether JSON gets a line for each row of a table: of an array whose elements are all maps. A file whose name ends
+    /// in `.jsonl` or `.ndjson` gets lines in any case.
+    #[cfg(feature = "json")]
+    #[must_use]
+    pub fn with_lines(mut self, on: bool) -> Self {
+        self.lines = on;
         self
     }
 

@@ -427,3 +427,25 @@ fn a_byte_order_mark_at_the_start_is_skipped() {
     // Anywhere else it is no white space.
     assert!(read(b"7 \xef\xbb\xbf8").is_err() && read(b"\xef\xbb\xbf\xef\xbb\xbf8").is_err());
 }
+
+/// The rows of a table, in an archive as columns, are lines if the name or an option asks for it.
+#[test]
+fn rows_are_lines() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let rows: Vec<_> = (0..40).map(|number| serde_json::json!({ "n": number })).collect();
+    let options = SaveOptions::default().with_columns(true);
+    tenarc::archive::save_with(path("a.tenarc"), &rows, options).unwrap();
+    let lines: Vec<_> = (0..40).map(|number| format!("{{\"n\":{number}}}\n")).collect();
+    let lines = lines.concat();
+    for (name, lossy) in [("a.jsonl", false), ("a.ndjson", true)] {
+        let options = Options::default().with_losses(lossy);
+        Format::Json.from_archive(path("a.tenarc"), path(name), &options).unwrap();
+        assert_eq!(fs::read_to_string(path(name)).unwrap(), lines, "{name}");
+    }
+    let options = Options::default().with_lines(true);
+    let value = read(r#"[{"a":1},{}]"#).unwrap();
+    let mut bytes = Vec::new();
+    json::write_with(&mut bytes, &value, &options).unwrap();
+    assert_eq!(bytes, b"{\"a\":1}\n{}");
+}

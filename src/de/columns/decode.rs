@@ -640,6 +640,7 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
             return visitor.visit_newtype_struct(self);
         }
         match name {
+            name::JSON => self.deserialize_map(visitor),
             name::TENSOR => self.tensor(visitor),
             name::VALUE => {
                 let value = self.value()?;

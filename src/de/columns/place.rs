@@ -454,6 +454,7 @@ impl<'de> de::Deserializer<'de> for ColumnOfGroups<'de> {
         visitor: V,
     ) -> Result<V::Value> {
         match name {
+            name::JSON => self.deserialize_map(visitor),
             name::TENSOR => self.tensor(visitor),
             name::VALUE => {
                 let value = self.value()?;

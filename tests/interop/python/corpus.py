@@ -42,17 +42,18 @@ class NotCompared(Exception):
     pass
 
 
+def columns(name, array):
+    """An array, or each field of an array of records, by its name."""
+    if not array.dtype.names:
+        return {name: array}
+    found = {}
+    for field in array.dtype.names:
+        found |= columns(f"{name}.{field}" if name else field, array[field])
+    return found
+
+
 def of_numpy(path):
     """Arrays without objects; an object array needs a pickle, which is refused. Of records, each field."""
-
-    def columns(name, array):
-        if not array.dtype.names:
-            return {name: array}
-        found = {}
-        for field in array.dtype.names:
-            found |= columns(f"{name}.{field}" if name else field, array[field])
-        return found
-
     if path.suffix == ".npy":
         return columns("", np.load(path))
     found = {}
@@ -119,17 +120,26 @@ def of_hdf5(path):
     def dataset(name, item):
         if isinstance(item, h5py.Dataset) and item.shape is not None:
             array = np.asarray(item[()])
-            if array.dtype.hasobject:
+            if array.dtype == object:
                 array = np.asarray(item.asstr("utf-8", "surrogateescape")[()])
-            found[name.replace("/", ".")] = array
+            found.update(columns(name.replace("/", "."), array))
 
     with h5py.File(path) as file:
         # A dataset with several names is visited by one of them, and groups only once.
-        file.visititems(dataset)
+        try:
+            file.visititems(dataset)
+        except OSError as error:
+            # Chunks of a filter that is a plugin, such as Blosc.
+            raise NotCompared from error
     return found
 
 
 LIBRARIES = {"HDF5": of_hdf5, "numpy": of_numpy, "ONNX": of_onnx, "PyTorch": of_torch, "safetensors": safetensors.numpy.load_file}
+
+
+def is_plain(value):
+    """Whether a value is a text or a number, or nested lists of them."""
+    return isinstance(value, (str, int, float)) or isinstance(value, (list, tuple)) and all(map(is_plain, value))
 
 
 def tensors(value, name=()):
@@ -137,7 +147,7 @@ def tensors(value, name=()):
     entries = []
     if isinstance(value, dict):
         entries = value.items()
-    elif isinstance(value, (list, tuple)) and not all(isinstance(inner, (str, int, float)) for inner in value):
+    elif isinstance(value, (list, tuple)) and not is_plain(value):
         entries = enumerate(value)
     else:
         return {".".join(name): value}

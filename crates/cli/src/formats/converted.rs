@@ -6,7 +6,7 @@ use std::path::Path;
 
 use tenarc::Value;
 use tenarc::tensor::ToTensor as _;
-use tenarc_convert::{Format as Converted, Options, Stored, json, msgpack, safetensors};
+use tenarc_convert::{Format as Converted, Losses, Options, Stored, json, msgpack, safetensors};
 
 use super::stream::{write_file_or_stream, write_stream};
 use super::values::Values;
@@ -25,9 +25,17 @@ use crate::written::Written;
 /// # Errors
 /// If the input cannot be read, or is not of this format.
 pub fn read(format: Format, of: Converted, input: Input, reading: &Reading) -> Result<Document> {
-    let values: &mut dyn Iterator<Item = tenarc::Result<Value>> = match of {
-        Converted::Json => &mut json::values(input.reader()?, limits()),
-        Converted::Msgpack => &mut msgpack::values(input.reader()?, limits()),
+    let (mut messages, mut losses) = (Vec::new(), Losses::default());
+    let mut add = |value: Value| -> Result<()> { Ok(tenarc::append_to(&mut messages, &value)?) };
+    match of {
+        Converted::Json => {
+            let mut values = json::values(input.reader()?, limits());
+            values.try_for_each(|value| add(value.of("JSON")?))?;
+        }
+        Converted::Msgpack => {
+            let mut values = msgpack::values_and_losses(input.reader()?, limits(), &mut losses);
+            values.try_for_each(|value| add(value.of("MessagePack")?))?;
+        }
         _ => {
             // External data files of ONNX models are read only from the directory of the model.
             let options = Options::default().with_external(true).with_names(reading.names);
@@ -36,13 +44,8 @@ pub fn read(format: Format, of: Converted, input: Input, reading: &Reading) -> R
             let opened = of.open_file(input.file, input.path.as_deref(), &options)?;
             return Ok(Document::of_opened(input.name, format, opened));
         }
-    };
-    let mut messages = Vec::new();
-    for value in values {
-        let value = value.of(if of == Converted::Json { "JSON" } else { "MessagePack" })?;
-        tenarc::append_to(&mut messages, &value)?;
     }
-    Document::of_messages(input.name, format, messages)
+    Ok(Document::of_messages(input.name, format, messages)?.with_losses(losses))
 }
 
 /// Writes values. The new file is read back and compared. It replaces the target only if all values were written.
@@ -53,6 +56,7 @@ pub fn write(of: Converted, values: &mut Values<'_>, target: &Target, lossy: Los
     let options = Options::default().with_losses(lossy.0);
     match of {
         Converted::Json | Converted::Msgpack => {
+            let options = options.with_lines(target.path().is_some_and(json::is_lines));
             write_stream(target, &mut |out| all(of, values, out, &options))
         }
         Converted::Safetensors

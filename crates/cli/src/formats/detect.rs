@@ -15,25 +15,103 @@ use crate::failure::{Failure, Kind, Of, Result};
 use crate::input::Input;
 
 /// The number of bytes from which the format is detected.
-const START: usize = 512;
+const START: usize = 4 << 10;
 
-/// Files of formats that are not read: their first bytes in lower case, what they are, and what the user can do.
-const FOREIGN: [(&[u8], &str); 3] = [
-    (
+/// A kind of files that are not read: their first bytes, what they are, and what the user can do.
+struct Foreign {
+    /// The offset of the bytes.
+    at: usize,
+    magic: &'static [u8],
+    what: &'static str,
+}
+
+const fn foreign_at(at: usize, magic: &'static [u8], what: &'static str) -> Foreign {
+    Foreign { at, magic, what }
+}
+
+const fn foreign(magic: &'static [u8], what: &'static str) -> Foreign {
+    foreign_at(0, magic, what)
+}
+
+const FOREIGN: [Foreign; 22] = [
+    foreign(b"CDF\x01", NETCDF_3),
+    foreign(b"CDF\x02", NETCDF_3),
+    foreign(b"CDF\x05", NETCDF_3),
+    foreign(
+        b"MATLAB 5.0 MAT-file",
+        "a MATLAB file of version 5 to 7.2, which is not read: save it with '-v7.3' in MATLAB, or read it with scipy.io.loadmat in \
+         Python and save its arrays with numpy.savez",
+    ),
+    foreign_at(
+        4,
+        b"TFL3",
+        "a model of TensorFlow Lite, which is not read: its tensors are read by tf.lite.Interpreter in Python",
+    ),
+    foreign(
+        b"\xba\x16\x4f\x2f",
+        "a model of fastText, which is not read: read it with fasttext.load_model in Python, and save its matrices with numpy.savez",
+    ),
+    foreign(
+        b"ORC",
+        "an ORC file, which is not read: write it as Parquet, for example with pyarrow",
+    ),
+    foreign(b"Obj\x01", "an Avro file, which is not read: write it as Parquet or as JSON lines"),
+    foreign(
+        b"FEA1",
+        "a Feather file of version 1, which is not read: write it with version 2 of Feather",
+    ),
+    foreign(
+        b"SQLite format 3\0",
+        "an SQLite database, which is not read: write its tables as Parquet or as JSON lines",
+    ),
+    foreign(
+        b"SIMPLE  =",
+        "a FITS file, which is not read: read it with astropy.io.fits in Python, and save its arrays with numpy.savez",
+    ),
+    foreign(b"lmgg", GGML),
+    foreign(b"fmgg", GGML),
+    foreign(b"tjgg", GGML),
+    foreign(b"\x1f\x8b", COMPRESSED),
+    foreign(b"\x28\xb5\x2f\xfd", COMPRESSED),
+    foreign(b"BZh", COMPRESSED),
+    foreign(b"\xfd7zXZ\0", COMPRESSED),
+    foreign(
         b"version https://git-lfs",
         "a pointer of Git LFS, which stands for the file in the repository: `git lfs pull` gets the file",
     ),
-    (b"<!doctype html", WEB_PAGE),
-    (b"<html", WEB_PAGE),
+    foreign(
+        b"/annex/objects/",
+        "a pointer of git-annex, which stands for the file in the repository: `git annex get` gets the file",
+    ),
+    foreign(b"<!doctype html", WEB_PAGE),
+    foreign(b"<html", WEB_PAGE),
 ];
+
+const NETCDF_3: &str = "a NetCDF file of version 3, which is not read: `nccopy -k nc4` writes it as NetCDF-4, which is HDF5";
+
+const GGML: &str =
+    "a model of llama.cpp from before GGUF, which is not read: get the model as GGUF";
+
+const COMPRESSED: &str = "a compressed file, which is not read: decompress it first, for example with gunzip, unzstd, bunzip2 or unxz";
 
 const WEB_PAGE: &str = "a web page, which servers send in place of a file, for example if it is not there or needs a login: open \
                         the address in a browser to see what it says";
 
 /// Returns what a file of a format that is not read is, and what the user can do.
-fn foreign(start: &[u8]) -> Option<&'static str> {
-    let text = start.trim_ascii_start().to_ascii_lowercase();
-    FOREIGN.iter().find(|(magic, _)| text.starts_with(magic)).map(|(_, what)| *what)
+fn of_foreign(path: &Path, start: &[u8]) -> Option<&'static str> {
+    // Almost any two or three bytes can start these formats.
+    let is_free = matches!(by_name(path), Some(Format::Message | Format::Msgpack));
+    let least = if is_free { 4 } else { 0 };
+    // Web pages start in upper or lower case, and with blanks.
+    let page = start.trim_ascii_start().to_ascii_lowercase();
+    let is = |Foreign { at, magic, what }: &Foreign| match *what {
+        WEB_PAGE => page.starts_with(magic),
+        _ => start.get(*at..).is_some_and(|start| start.starts_with(magic)),
+    };
+    FOREIGN
+        .iter()
+        .find(|foreign| foreign.magic.len() >= least && is(foreign))
+        .map(|foreign| foreign.what)
 }
 
 const PICKLE: &str = "a Python pickle, which can run code when it is loaded, and is not read: load it in Python if you \
@@ -60,7 +138,7 @@ pub fn detect(path: &Path, input: &Input) -> Result<Format> {
     if let Some(format) = Format::value_variants().iter().find(|format| format.starts(&start)) {
         return Ok(*format);
     }
-    if let Some(what) = foreign(&start) {
+    if let Some(what) = of_foreign(path, &start) {
         return Err(refused(what));
     }
     match by_index(path) {
@@ -103,7 +181,7 @@ pub fn is_marked(path: &Path, input: &Input) -> Result<bool> {
     let start = input.start(START)?;
     let is_zip = start.starts_with(b"PK\x03\x04") && zip(path, input).is_ok();
     // A pointer or a web page stands for a file that may be one of torch.
-    let is_pointer = is_bin(path) && foreign(&start).is_some();
+    let is_pointer = is_bin(path) && of_foreign(path, &start).is_some();
     Ok(is_zip || is_pointer || Format::value_variants().iter().any(|format| format.starts(&start)))
 }
 

@@ -68,7 +68,7 @@ fn document(
     Ok(Document::of_archive(input, format, archive).with_losses(losses))
 }
 
-/// Writes values to an Arrow file: as record batches if they are a table, and otherwise as tensors.
+/// Writes values to an Arrow file: as record batches if they are a table or its rows, and otherwise as tensors.
 ///
 /// # Errors
 /// If a value cannot be read, if the format cannot hold them and `lossy` is off, or if the target cannot be written.
@@ -78,6 +78,9 @@ pub fn write_arrow(
     target: &Target,
     lossy: Lossy,
 ) -> Result<()> {
+    if let Some(rows) = values.as_rows()? {
+        return write_arrow(of, &mut Values::of(&rows, None)?, target, lossy);
+    }
     match values.segments() {
         Some(segments) if arrow::are_table(&segments)? => write_batches(&segments, target, lossy),
         None if values.are_rows() => {
@@ -104,6 +107,9 @@ fn write_batches(segments: &[Segment<'_, Source>], target: &Target, lossy: Lossy
 /// If the values are not a table, if the format cannot hold them and `lossy` is off, or if the target cannot be
 /// written.
 pub fn write_parquet(values: &mut Values<'_>, target: &Target, lossy: Lossy) -> Result<()> {
+    if let Some(rows) = values.as_rows()? {
+        return write_parquet(&mut Values::of(&rows, None)?, target, lossy);
+    }
     let options = Options::default().with_losses(lossy.0);
     let held;
     let segments: Vec<Segment<'_, Source>> = if let Some(segments) = values.segments() {

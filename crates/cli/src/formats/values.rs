@@ -2,6 +2,7 @@
 
 use tenarc::archive::Segment;
 use tenarc::inspect::{Event, Items};
+use tenarc_convert::json;
 
 use super::Format;
 use crate::document::{Document, Section};
@@ -34,6 +35,8 @@ pub struct Values<'s> {
     segments: Option<Vec<Segment<'s, Source>>>,
     /// Whether they are messages, the first of which looks like rows. Only such messages may be a table.
     are_rows: bool,
+    /// Whether each of them is a message that may be a row of a table.
+    are_lines: bool,
     /// The name by which several values were chosen.
     name: Option<String>,
 }
@@ -42,7 +45,14 @@ impl<'s> Values<'s> {
     /// Creates values from a function that passes each of them to its argument. `at_least` is the least number of
     /// values.
     pub fn new(at_least: u64, each: impl FnMut(&mut Put<'_>) -> Result<()> + 's) -> Self {
-        Self { each: Box::new(each), at_least, segments: None, are_rows: false, name: None }
+        Self {
+            each: Box::new(each),
+            at_least,
+            segments: None,
+            are_rows: false,
+            are_lines: false,
+            name: None,
+        }
     }
 
     /// Returns the chosen values of a document, or all its values.
@@ -71,7 +81,9 @@ impl<'s> Values<'s> {
             })
         });
         let are_rows = document.messages().is_some_and(starts_with_rows);
-        Ok(Self { segments, are_rows, ..values })
+        let are_lines = (at_least > 1 || json::is_lines(document.name.as_ref()))
+            && document.messages().is_some_and(starts_with_map);
+        Ok(Self { segments, are_rows, are_lines, ..values })
     }
 
     /// Calls `put` with each value.
@@ -90,6 +102,26 @@ impl<'s> Values<'s> {
     /// Returns whether the values are messages that may be a table.
     pub fn are_rows(&self) -> bool {
         self.are_rows
+    }
+
+    /// Returns a document of one value, the rows of a table, if each of the values may be a row, as in JSON lines.
+    ///
+    /// # Errors
+    /// If a value cannot be read.
+    pub fn as_rows(&mut self) -> Result<Option<Document>> {
+        if !std::mem::take(&mut self.are_lines) {
+            return Ok(None);
+        }
+        // An array without a stated length, and its end.
+        let mut rows = vec![0x9f];
+        self.each(&mut |value| {
+            value.with_section(&mut |section| {
+                rows.extend_from_slice(section.message().unwrap_or_default());
+                Ok(())
+            })
+        })?;
+        rows.push(0xff);
+        Document::of_messages(TEMPORARY.into(), Format::Message, rows).map(Some)
     }
 
     /// Calls `put` with the only value, for formats that hold just one.
@@ -137,6 +169,12 @@ impl Valued<'_> {
         let archive = temporary_archive(|out| save_temporary(out, name, value))?;
         put(&Document::of_archive(TEMPORARY.into(), Format::Archive, archive).section(0)?)
     }
+}
+
+/// Returns whether the first message is a map.
+fn starts_with_map(messages: &[u8]) -> bool {
+    let first = Items::new(messages).next().and_then(tenarc::Result::ok);
+    first.is_some_and(|item| item.event == Event::Map)
 }
 
 /// Returns whether the first message is an array whose first element is a map, or has a tag, such as that of columns.

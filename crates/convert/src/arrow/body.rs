@@ -25,9 +25,6 @@ const LEN_BYTES: u64 = 8;
 /// In place of the uncompressed length, this means that the buffer is not compressed.
 const NOT_COMPRESSED: i64 = -1;
 
-/// The window that every zstd decoder should support, by RFC 8878, section 3.1.1.1.2.
-const MIN_WINDOW: u64 = 8 << 20;
-
 /// The position of a buffer, and its codec.
 #[derive(Clone, Debug)]
 pub struct Buffer {
@@ -190,8 +187,7 @@ fn zstd<S: ReadAt + ?Sized>(
     step: usize,
     put: &mut dyn FnMut(&mut [u8]) -> Result<()>,
 ) -> Result<()> {
-    // The decoder allocates the window that a frame states, so the window is limited.
-    let window = MIN_WINDOW.max(packed.saturating_mul(16));
+    let window = crate::zstd::max_window(packed);
     let mut decoder = StreamingDecoder::new_with_max_window_size(part, window)
         .map_err(|_| Error::damaged("a buffer cannot be decompressed with zstd"))?;
     decoded(&mut decoder, need, stated, step, put)?;

@@ -1,5 +1,6 @@
 //! Attributes, which become metadata.
 
+use hdf5_reader::messages::attribute::AttributeMessage;
 use hdf5_reader::messages::dataspace::DataspaceType;
 use hdf5_reader::reference::read_object_references;
 use hdf5_reader::{Datatype, RawAttribute, ReferenceType, VarLenKind};
@@ -7,18 +8,17 @@ use tenarc::tensor::Order;
 use tenarc::{DType, DynTensor, Error, Result, Value};
 
 use super::budget::Budget;
-use super::datatype::{Kind, Resolve, Text};
+use super::datatype::{Field, Kind, Resolve, Text};
 use super::error::failed;
 
 /// Returns the value of an attribute, or what it is if no value can hold it.
 pub fn value(
-    attribute: RawAttribute,
+    (message, datatype): (AttributeMessage, Vec<u8>),
     resolve: &Resolve<'_>,
     budget: &mut Budget,
 ) -> Result<Result<Value, String>> {
-    let (message, datatype) = attribute.into_parts();
     let kind = Kind::of(&message.datatype, &datatype);
-    let of_attribute = |error: Error| error.in_field(&*message.name);
+    let width = datatype.get(4..).and_then(|size| size.first_chunk().copied());
     let shape = match message.dataspace.dataspace_type {
         DataspaceType::Null => return Ok(Ok(Value::Null)),
         DataspaceType::Scalar => Some(Vec::new()),
@@ -26,46 +26,75 @@ pub fn value(
             message.dataspace.dims.iter().map(|&dim| usize::try_from(dim).ok()).collect()
         }
     };
-    let too_large = || of_attribute(Error::limit("a dimension does not fit in memory"));
-    let shape: Vec<usize> = shape.ok_or_else(too_large)?;
-    let mut bytes = message.raw_data;
-    budget.take(bytes.len())?;
+    let shape: Vec<usize> = shape.ok_or_else(|| too_large().in_field(&*message.name))?;
+    budget.take(message.raw_data.len())?;
+    let width = u32::from_le_bytes(width.unwrap_or_default()) as usize;
+    of_kind(kind, message.raw_data, &shape, width, resolve, budget)
+        .map_err(|error| error.in_field(&*message.name))
+}
+
+/// Returns the value of elements that take `width` bytes each, or what they are if no value can hold them.
+fn of_kind(
+    kind: Kind,
+    mut bytes: Vec<u8>,
+    shape: &[usize],
+    width: usize,
+    resolve: &Resolve<'_>,
+    budget: &mut Budget,
+) -> Result<Result<Value, String>> {
     match kind {
         Kind::Numbers(numbers) => {
-            let array = numbers.array(&shape).map_err(of_attribute)?;
+            let array = numbers.array(shape)?;
             array.numbers.to_le(&mut bytes);
-            let dtype = array.numbers.dtype;
-            let tensor = DynTensor::new(dtype, &array.shape, Order::C, bytes);
-            let tensor = tensor.map_err(of_attribute)?;
+            let tensor = DynTensor::new(array.numbers.dtype, &array.shape, Order::C, bytes)?;
             Ok(Ok(if array.shape.is_empty() { scalar(tensor)? } else { Value::from(tensor) }))
         }
         Kind::Text(text) => {
             let count = shape.iter().try_fold(1usize, |count, &dim| count.checked_mul(dim));
             let count = count.ok_or_else(too_large)?;
             let mut values = Vec::new();
-            for element in elements(&bytes, count, text).map_err(of_attribute)? {
-                let text = text.read(element, resolve, budget).map_err(of_attribute)?;
+            for element in elements(&bytes, count, text)? {
+                let text = text.read(element, resolve, budget)?;
                 budget.take(size_of::<Value>())?;
                 values.push(match String::from_utf8(text) {
                     Ok(text) => Value::Text(text),
                     Err(error) => Value::Bytes(error.into_bytes()),
                 });
             }
-            Ok(nested(values, &shape).ok_or_else(|| crate::texts::NO_SHAPE.to_owned()))
+            Ok(nested(values, shape).ok_or_else(|| crate::texts::NO_SHAPE.to_owned()))
+        }
+        Kind::Struct(fields) => {
+            let mut values = Vec::new();
+            for Field { name, place, kind } in fields {
+                let bytes = place.of_each(&bytes, width);
+                budget.take(size_of::<(Value, Value)>() + name.len() + bytes.len())?;
+                match of_kind(kind, bytes, shape, place.len, resolve, budget)? {
+                    Ok(value) => values.push((Value::from(name), value)),
+                    Err(what) => {
+                        return Ok(Err(format!("the field `{}`: {what}", name.escape_debug())));
+                    }
+                }
+            }
+            Ok(Ok(Value::Map(values)))
         }
         Kind::Other(what) => Ok(Err(what)),
     }
 }
 
+#[cold]
+fn too_large() -> Error {
+    Error::limit("a dimension does not fit in memory")
+}
+
 /// Returns an attribute that is a short text.
 pub fn text(attribute: &RawAttribute, resolve: &Resolve<'_>) -> Option<String> {
-    let value = value(attribute.clone(), resolve, &mut Budget(1 << 10)).ok()?.ok()?;
+    let value = value(attribute.clone().into_parts(), resolve, &mut Budget(1 << 10)).ok()?.ok()?;
     value.as_str().map(str::to_owned)
 }
 
 /// Whether the values of an attribute are references, or structs that start with one.
-pub fn is_reference(attribute: &RawAttribute) -> bool {
-    match &attribute.message().datatype {
+pub fn is_reference(attribute: &AttributeMessage) -> bool {
+    match &attribute.datatype {
         Datatype::Reference { .. } => true,
         Datatype::Compound { fields, .. } => {
             fields.first().is_some_and(|field| matches!(field.datatype, Datatype::Reference { .. }))
@@ -77,11 +106,10 @@ pub fn is_reference(attribute: &RawAttribute) -> bool {
 /// Returns the addresses of the objects to which each element of an attribute refers. `None` if its elements are no lists
 /// of references to objects.
 pub fn references(
-    attribute: &RawAttribute,
+    message: &AttributeMessage,
     resolve: &Resolve<'_>,
     budget: &mut Budget,
 ) -> Result<Option<Vec<Vec<u64>>>> {
-    let message = attribute.message();
     let Datatype::VarLen { base, kind: VarLenKind::Sequence, .. } = &message.datatype else {
         return Ok(None);
     };

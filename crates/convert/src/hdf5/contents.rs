@@ -13,11 +13,13 @@ use tenarc::{DType, Error, Result, Value};
 
 use super::attribute;
 use super::budget::Budget;
-use super::datatype::{Array, Kind, Numbers, Resolve, Text};
+use super::datatype::{Array, Field, Kind, Numbers, Resolve, Text};
 use super::error::{failed, innermost, is_unsupported};
 use super::links::{self, Link};
-use super::{lzf, stored};
+use super::mend::{self, Unknown};
+use super::{Counted, filters, stored};
 use crate::Losses;
+use crate::place::Place;
 
 /// The most levels of groups. Each is a level of nesting in an archive.
 const MAX_DEPTH: usize = 64;
@@ -53,18 +55,21 @@ pub struct Contents {
 /// A member of a group. A dataset is its index in [`Contents::datasets`].
 #[derive(Debug)]
 pub enum Entry {
+    /// A group, or the fields of a dataset of structs.
     Group(Vec<(String, Entry)>),
     Dataset(usize),
 }
 
-/// A dataset that can be kept.
+/// A dataset that can be kept, or a field of a dataset of structs.
 pub struct Found {
-    /// The names of the groups around it and its own, with slashes between them.
+    /// The names of the groups around it and its own, with slashes between them. Those of a field follow.
     pub path: String,
     /// The same names with dots between them.
     pub dotted: String,
-    pub dataset: Dataset,
+    pub dataset: Arc<Dataset>,
     pub header: Arc<ObjectHeader>,
+    /// Where it is in the structs of the dataset, if it is one of their fields.
+    pub field: Option<Place>,
     /// The dimensions in the file, without those of elements that are arrays.
     pub outer: Vec<usize>,
     pub kind: Elements,
@@ -82,11 +87,18 @@ pub enum Elements {
 
 impl Contents {
     /// Reads everything but the elements of datasets. `outside` are the files to which links were found.
-    pub fn read(file: &Hdf5File, budget: Budget, outside: &Outside) -> Result<Self> {
+    pub fn read(
+        file: &Hdf5File,
+        storage: &Counted,
+        budget: Budget,
+        outside: &Outside,
+    ) -> Result<Self> {
         let root = file.root_group().map_err(failed)?;
         let mut walk = Walk {
             file,
+            storage,
             found: Self::default(),
+            unknown: HashMap::new(),
             groups: HashMap::new(),
             datasets: HashMap::new(),
             scales: Vec::new(),
@@ -101,6 +113,29 @@ impl Contents {
             found.losses.add("", what);
         }
         Ok(found)
+    }
+
+    fn push(
+        &mut self,
+        (dataset, header, outer): (&Arc<Dataset>, &Arc<ObjectHeader>, &[usize]),
+        path: String,
+        field: Option<Place>,
+        kind: Elements,
+        place: Option<u64>,
+    ) -> Entry {
+        let number = self.datasets.len();
+        self.numbers.insert(path.clone(), number);
+        self.datasets.push(Found {
+            dotted: path.replace('/', "."),
+            path,
+            dataset: dataset.clone(),
+            header: header.clone(),
+            field,
+            outer: outer.to_vec(),
+            kind,
+            place,
+        });
+        Entry::Dataset(number)
     }
 }
 
@@ -133,6 +168,9 @@ struct Scales {
 
 struct Walk<'a> {
     file: &'a Hdf5File,
+    storage: &'a Counted,
+    /// What the crate does not know, of each object that it failed to read, by the address of the object.
+    unknown: HashMap<u64, Unknown>,
     found: Contents,
     /// The groups that were read, by their addresses, with their paths.
     groups: HashMap<u64, String>,
@@ -153,24 +191,45 @@ impl Walk<'_> {
             return Err(Error::limit(what).in_field(shown));
         };
         self.groups.insert(group.address(), shown.to_owned());
-        let raw = group.raw_attributes().map_err(of_group)?;
+        let raw = match group.raw_attributes() {
+            Err(error) if is_unsupported(innermost(&error)) && self.mend(group.address()) => {
+                group.raw_attributes()
+            }
+            raw => raw,
+        };
         let resolve = |reference: &[u8], size| group.resolve_vlen_reference_bytes(reference, size);
-        self.attributes(shown, raw, &resolve)?;
+        self.attributes(shown, group.address(), raw.map_err(of_group)?, &resolve)?;
 
         let mut names = HashSet::new();
-        let (groups, datasets) = match group.members() {
+        let members = match group.members() {
+            Err(error) if is_unsupported(innermost(&error)) && self.mend_all(group) => {
+                group.members()
+            }
+            members => members,
+        };
+        let (mut groups, mut datasets) = match members {
             Err(error) if is_unsupported(innermost(&error)) => {
                 self.one_by_one(group, path, &mut names, error)?
             }
             members => members.map_err(of_group)?,
         };
+        if let Some(Unknown { links, .. }) = self.unknown.get_mut(&group.address()) {
+            let links = std::mem::take(links);
+            groups.retain(|inner| !links.contains_key(inner.name()));
+            datasets.retain(|dataset| !links.contains_key(dataset.name()));
+            for (name, kind) in links {
+                let path = self.join(path, &name, &mut names)?;
+                let what = format!("a link of the type {kind}, which a user has defined");
+                self.found.losses.add(&path, what);
+            }
+        }
         let mut entries = Vec::new();
         let mut inside = Vec::new();
         for dataset in datasets {
             let path = self.join(path, dataset.name(), &mut names)?;
             let name = dataset.name().to_owned();
-            if let Some(number) = self.dataset(dataset, path)? {
-                entries.push((name, Entry::Dataset(number)));
+            if let Some(entry) = self.dataset(dataset, path)? {
+                entries.push((name, entry));
             }
         }
         for inner in groups {
@@ -183,7 +242,7 @@ impl Walk<'_> {
             if !names.contains(name) {
                 let what = match link {
                     Link::ToNothing => "a link that leads to no group and no dataset",
-                    Link::Datatype => "a named datatype",
+                    Link::Object(_) => "a named datatype",
                 };
                 let slash = if path.is_empty() { "" } else { "/" };
                 let (path, name) = (path.escape_debug(), name.escape_debug());
@@ -203,6 +262,39 @@ impl Walk<'_> {
             entries.push((inner.name().to_owned(), Entry::Group(inside)));
         }
         Ok(entries)
+    }
+
+    /// Gives what the crate does not know in an object the form of what it knows. Returns whether there is such a thing.
+    fn mend(&mut self, address: u64) -> bool {
+        if self.unknown.contains_key(&address) {
+            return false;
+        }
+        // If that is not possible, the error of the crate stays.
+        let unknown = mend::mend(self.file, self.storage, address).unwrap_or_default();
+        let is_mended = !unknown.links.is_empty() || !unknown.types.is_empty();
+        self.unknown.insert(address, unknown);
+        is_mended
+    }
+
+    /// Like [`mend`](Self::mend), for a group and all objects to which its links lead.
+    fn mend_all(&mut self, group: &Group) -> bool {
+        let mut is_mended = self.mend(group.address());
+        let mut addresses = Vec::new();
+        if let Ok(header) = self.file.get_or_parse_header(group.address()) {
+            let found = links::each(group, &header.messages, |_, link| {
+                if let Link::Object(address) = link {
+                    addresses.push(address);
+                }
+            });
+            // If the links cannot be read, the error of the crate stays.
+            if found.is_err() {
+                return is_mended;
+            }
+        }
+        for address in addresses {
+            is_mended |= self.mend(address);
+        }
+        is_mended
     }
 
     /// Opens the members of a group by their names, because the crate lists none of them if it does not know a part of
@@ -255,14 +347,14 @@ impl Walk<'_> {
         // A dataset keeps its path in three forms. A name can be long, and stands once in the file.
         self.budget.take(3 * (group.len() + name.len())).map_err(of_group)?;
         if !names.insert(name.to_owned()) {
-            let what = format!("a group has two members named `{}`", name.escape_debug());
+            let what = format!("there are two members named `{}`", name.escape_debug());
             return Err(of_group(Error::damaged(what)));
         }
         Ok(if group.is_empty() { name.to_owned() } else { format!("{group}/{name}") })
     }
 
-    /// Returns the number of the dataset. `None` if it cannot be kept.
-    fn dataset(&mut self, dataset: Dataset, path: String) -> Result<Option<usize>> {
+    /// Finds the dataset. `None` if nothing of it can be kept.
+    fn dataset(&mut self, dataset: Dataset, path: String) -> Result<Option<Entry>> {
         let of_dataset = |error| failed(error).in_field(&*path);
         let is_bfloat16 = match self.datasets.get(&dataset.address()) {
             Some(&is_bfloat16) => {
@@ -279,7 +371,7 @@ impl Walk<'_> {
                         && attribute::text(attribute, &resolve).as_deref() == Some("bfloat16")
                 });
                 self.datasets.insert(dataset.address(), is_bfloat16);
-                self.attributes(&path, raw, &resolve)?;
+                self.attributes(&path, dataset.address(), raw, &resolve)?;
                 is_bfloat16
             }
         };
@@ -301,37 +393,73 @@ impl Walk<'_> {
             .collect::<Option<_>>()
             .ok_or_else(|| Error::limit("a dimension does not fit in memory").in_field(&*path))?;
         let is_null = outer.is_empty() && dataset.num_elements().map_err(of_dataset)? == 0;
-        let kind = match kind {
-            _ if is_null => Elements::Null,
+        let source = (&Arc::new(dataset), &header, &*outer);
+        if is_null {
+            return Ok(Some(self.found.push(source, path, None, Elements::Null, None)));
+        }
+        self.elements(source, path, None, kind)
+    }
+
+    /// Finds the elements of a dataset, or of a field of its structs.
+    fn elements(
+        &mut self,
+        source @ (dataset, header, outer): (&Arc<Dataset>, &Arc<ObjectHeader>, &[usize]),
+        path: String,
+        field: Option<Place>,
+        kind: Kind,
+    ) -> Result<Option<Entry>> {
+        let of_dataset = |error| failed(error).in_field(&*path);
+        let mut place = None;
+        let elements = match kind {
             Kind::Numbers(numbers) => {
                 if numbers.has_names {
                     self.found.losses.add(&path, "the names of the values of an enum");
                 }
-                Elements::Numbers(numbers.array(&outer).map_err(|error| error.in_field(&*path))?)
+                let array = numbers.array(outer).map_err(|error| error.in_field(&*path))?;
+                if field.is_none() {
+                    let layout = stored::layout(self.file, dataset, header, array.len);
+                    place = place_of(&*layout.map_err(of_dataset)?, &array, self.file);
+                }
+                Elements::Numbers(array)
             }
             Kind::Text(_) if outer.len() > 1 && outer.contains(&0) => {
                 self.found.losses.add(&path, crate::texts::NO_SHAPE);
                 return Ok(None);
             }
             Kind::Text(text) => Elements::Text(text),
+            Kind::Struct(fields) => return self.fields(source, &path, field, fields),
             Kind::Other(what) => {
                 self.found.losses.add_tensor(&path, what);
                 return Ok(None);
             }
         };
-        let place = match &kind {
-            Elements::Numbers(array) => {
-                let layout = stored::layout(self.file, &dataset, &header, array.len);
-                let layout = layout.map_err(of_dataset)?;
-                place(&layout, array, self.file)
+        Ok(Some(self.found.push(source, path, field, elements, place)))
+    }
+
+    /// Finds the fields of a dataset of structs, or of a field whose elements are structs.
+    fn fields(
+        &mut self,
+        source: (&Arc<Dataset>, &Arc<ObjectHeader>, &[usize]),
+        path: &str,
+        around: Option<Place>,
+        fields: Vec<Field>,
+    ) -> Result<Option<Entry>> {
+        let (mut entries, mut names) = (Vec::new(), HashSet::new());
+        let start = around.map_or(0, |around| around.offset);
+        for Field { name, place, kind } in fields {
+            // Many links can lead to a dataset of many fields.
+            self.budget.take(size_of::<Found>())?;
+            let path = self.join(path, &name, &mut names)?;
+            if self.found.numbers.contains_key(&path) {
+                self.found.losses.add_tensor(&path, "there is another field of this path");
+                continue;
             }
-            Elements::Text(_) | Elements::Null => None,
-        };
-        let dotted = path.replace('/', ".");
-        let number = self.found.datasets.len();
-        self.found.numbers.insert(path.clone(), number);
-        self.found.datasets.push(Found { path, dotted, dataset, header, outer, kind, place });
-        Ok(Some(number))
+            let place = Place { offset: start + place.offset, ..place };
+            if let Some(entry) = self.elements(source, path, Some(place), kind)? {
+                entries.push((name, entry));
+            }
+        }
+        Ok((!entries.is_empty()).then_some(Entry::Group(entries)))
     }
 
     /// Replaces the scales of dimensions by their paths. Some are found only after the datasets that refer to them.
@@ -380,19 +508,25 @@ impl Walk<'_> {
     fn attributes(
         &mut self,
         path: &str,
+        address: u64,
         attributes: Vec<RawAttribute>,
         resolve: &Resolve<'_>,
     ) -> Result<()> {
         let mut values = Vec::new();
         for attribute in attributes {
-            let name = attribute.name().to_owned();
-            if name == SCALED && attribute::is_reference(&attribute) {
+            let (mut message, mut datatype) = attribute.into_parts();
+            let name = message.name.clone();
+            let types = self.unknown.get_mut(&address).map(|unknown| &mut unknown.types);
+            if let Some(named) = types.and_then(|types| types.remove(&name)) {
+                (message.datatype, datatype) = named;
+            }
+            if name == SCALED && attribute::is_reference(&message) {
                 let what = "left out, because `DIMENSION_LIST` of other datasets says the same";
                 self.found.losses.note(format!("the attribute `{SCALED}` of scales is {what}"));
                 continue;
             }
             if name == SCALES {
-                let scales = attribute::references(&attribute, resolve, &mut self.budget);
+                let scales = attribute::references(&message, resolve, &mut self.budget);
                 if let Some(scales) = scales.map_err(|error| error.in_field(path))? {
                     let at = (self.found.attributes.len(), values.len());
                     self.scales.push(Scales { at, scales });
@@ -400,7 +534,7 @@ impl Walk<'_> {
                     continue;
                 }
             }
-            let value = attribute::value(attribute, resolve, &mut self.budget);
+            let value = attribute::value((message, datatype), resolve, &mut self.budget);
             match value.map_err(|error| error.in_field(path))? {
                 Ok(value) => values.push((Value::from(name), value)),
                 Err(what) => {
@@ -420,17 +554,10 @@ impl Walk<'_> {
 /// Returns why the elements of a dataset cannot be read.
 fn unreadable(messages: &[HdfMessage]) -> Option<String> {
     messages.iter().find_map(|message| match message {
-        HdfMessage::FilterPipeline(pipeline) => pipeline.filters.iter().find_map(|filter| {
-            // deflate, shuffle, Fletcher's checksum, SZIP, n-bit, scale and offset, and LZF.
-            if matches!(filter.id, 1..=6 | lzf::FILTER) {
-                return None;
-            }
-            let name = filter.name.as_deref().unwrap_or("without a name").trim_end_matches('\0');
-            Some(format!(
-                "its chunks are compressed by the filter {} ({name}), which is not read",
-                filter.id
-            ))
-        }),
+        HdfMessage::FilterPipeline(pipeline) => {
+            let filter = pipeline.filters.iter().find_map(filters::unread)?;
+            Some(format!("its chunks are compressed by the filter {filter}, which is not read"))
+        }
         HdfMessage::ExternalFiles(_) => {
             Some("its elements are in other files, which are not read".to_owned())
         }
@@ -439,7 +566,7 @@ fn unreadable(messages: &[HdfMessage]) -> Option<String> {
 }
 
 /// Returns the offset of the elements, if they lie one after the other in the file, and are little-endian.
-fn place(layout: &DataLayout, array: &Array, file: &Hdf5File) -> Option<u64> {
+fn place_of(layout: &DataLayout, array: &Array, file: &Hdf5File) -> Option<u64> {
     let Array { numbers, len, .. } = array;
     if numbers.is_big_endian && numbers.dtype.word() > 1 {
         return None;

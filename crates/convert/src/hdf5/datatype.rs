@@ -1,11 +1,17 @@
 //! Datatypes of HDF5 and the dtypes that correspond to them.
 
-use hdf5_reader::messages::datatype::{StringPadding, StringSize, VarLenKind};
+use std::collections::HashSet;
+
+use hdf5_reader::io::Cursor;
+use hdf5_reader::messages::datatype::{
+    StringPadding, StringSize, VarLenKind, parse_datatype_description,
+};
 use hdf5_reader::{CompoundField, Datatype, EnumMember};
 use tenarc::{DType, Error, Result};
 
 use super::budget::Budget;
 use super::error::failed;
+use crate::place::Place;
 use crate::support::swap_words;
 
 /// What the elements of a dataset or an attribute are.
@@ -13,8 +19,17 @@ use crate::support::swap_words;
 pub enum Kind {
     Numbers(Numbers),
     Text(Text),
+    Struct(Vec<Field>),
     /// Elements that no dtype describes, and what they are.
     Other(String),
+}
+
+/// A field of a struct.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    pub name: String,
+    pub place: Place,
+    pub kind: Kind,
 }
 
 /// Elements that are numbers.
@@ -46,6 +61,11 @@ impl Kind {
         if let Some(numbers) = Numbers::of(datatype, raw) {
             return Self::Numbers(numbers);
         }
+        if let Datatype::Compound { size, fields } = datatype
+            && let Some(fields) = fields_of(*size, fields, raw)
+        {
+            return Self::Struct(fields);
+        }
         Self::Other(match datatype {
             Datatype::String { size: StringSize::Fixed(0), .. } => "texts of no bytes".to_owned(),
             Datatype::String { size: StringSize::Fixed(len), padding, .. } => {
@@ -56,7 +76,9 @@ impl Kind {
                 return Self::Text(Text::Variable);
             }
             Datatype::VarLen { .. } => "lists of different lengths".to_owned(),
-            Datatype::Compound { .. } => "structs".to_owned(),
+            Datatype::Compound { .. } => {
+                "structs whose fields have no own names and places".to_owned()
+            }
             Datatype::Opaque { size, tag } => {
                 let tag = tag.trim_end_matches('\0');
                 let of = if tag.is_empty() { String::new() } else { format!(" ({tag:?})") };
@@ -220,29 +242,57 @@ fn complex(size: u32, fields: &[CompoundField], raw: &[u8]) -> Option<Numbers> {
     if (re.byte_offset, im.byte_offset, size) != (0, part, 2 * part) {
         return None;
     }
-    let mut rest = raw.get(HEAD..)?;
     let mut numbers = None;
-    for field in fields {
-        // The name with a zero byte, the offset, and the type. Before version 3, the name is filled up to a multiple of
-        // eight bytes. Version 1 has the dimensions of a field behind the offset.
-        let name = rest.iter().position(|&byte| byte == 0)? + 1;
-        let before = match version(raw)? {
-            1 => name.next_multiple_of(8) + 4 + 28,
-            2 => name.next_multiple_of(8) + 4,
-            // An offset below 256 takes a byte.
-            _ => name + 1,
-        };
-        rest = rest.get(before..)?;
-        let found = Numbers::of(&field.datatype, rest)?;
+    for raw in raw_fields(fields, raw)? {
+        let found = Numbers::of(&re.datatype, raw)?;
         if numbers.get_or_insert_with(|| found.clone()) != &found {
             return None;
         }
-        // The type of a float is its head and twelve bytes.
-        rest = rest.get(HEAD + 12..)?;
     }
     let numbers = numbers?;
     let dtype = if numbers.dtype == DType::F32 { DType::C64 } else { DType::C128 };
     Some(Numbers { dtype, ..numbers })
+}
+
+/// The fields of a struct of `size` bytes. `None` if it has none, some lie outside of it, or two have the same name.
+fn fields_of(size: u32, fields: &[CompoundField], raw: &[u8]) -> Option<Vec<Field>> {
+    let places = fields.iter().zip(raw_fields(fields, raw)?).map(|(field, raw)| {
+        let len = u32::from_le_bytes(*raw.get(4..)?.first_chunk()?);
+        field.byte_offset.checked_add(len).filter(|&end| len > 0 && end <= size)?;
+        let place = Place { offset: field.byte_offset as usize, len: len as usize };
+        let kind = Kind::of(&field.datatype, raw);
+        Some(Field { name: field.name.clone(), place, kind })
+    });
+    let names: HashSet<_> = fields.iter().map(|field| &*field.name).collect();
+    let are_different = names.len() == fields.len() && !names.is_empty();
+    places.collect::<Option<_>>().filter(|_| are_different)
+}
+
+/// Returns the bytes of the datatype of each field of a struct.
+fn raw_fields<'a>(fields: &[CompoundField], raw: &'a [u8]) -> Option<Vec<&'a [u8]>> {
+    // An offset takes as many bytes as the size of the struct needs.
+    let size = u32::from_le_bytes(*raw.get(4..)?.first_chunk()?);
+    let offset_len = (size.max(1).ilog2() / 8 + 1) as usize;
+    let version = version(raw)?;
+    let mut rest = raw.get(HEAD..)?;
+    let mut found = Vec::with_capacity(fields.len());
+    for _ in fields {
+        // The name with a zero byte, the offset, and the type. Before version 3, the name is filled up to a multiple of
+        // eight bytes. Version 1 has the dimensions of a field behind the offset.
+        let name = rest.iter().position(|&byte| byte == 0)? + 1;
+        let before = match version {
+            1 => name.next_multiple_of(8) + 4 + 28,
+            2 => name.next_multiple_of(8) + 4,
+            _ => name + offset_len,
+        };
+        let start = rest.get(before..)?;
+        let mut cursor = Cursor::new(start);
+        parse_datatype_description(&mut cursor).ok()?;
+        let (datatype, after) = start.split_at_checked(usize::try_from(cursor.position()).ok()?)?;
+        found.push(datatype);
+        rest = after;
+    }
+    Some(found)
 }
 
 /// Returns what an element of variable length refers to: the bytes of a text, or of a list of values of this size.

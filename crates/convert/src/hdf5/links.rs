@@ -14,13 +14,13 @@ use hdf5_reader::messages::link_info::LinkInfoMessage;
 use hdf5_reader::messages::symbol_table_msg::SymbolTableMessage;
 use hdf5_reader::symbol_table::SymbolTableNode;
 
-/// What a link is that is no member.
+/// What a link leads to.
 #[derive(Clone, Copy, Debug)]
 pub enum Link {
     /// A link by a path to which the file has no group and no dataset.
     ToNothing,
-    /// A named datatype.
-    Datatype,
+    /// An object at this address, which is a named datatype if it is no member.
+    Object(u64),
 }
 
 /// The cache type of a symbolic link in a symbol table.
@@ -34,7 +34,7 @@ pub fn each(
     mut each: impl FnMut(&str, Link),
 ) -> Result<()> {
     let mut of_message = |link: &LinkMessage| match link.target {
-        LinkTarget::Hard { .. } => each(&link.name, Link::Datatype),
+        LinkTarget::Hard { address } => each(&link.name, Link::Object(address)),
         LinkTarget::Soft { .. } => each(&link.name, Link::ToNothing),
         // These are losses, which the resolver of external links finds.
         LinkTarget::External { .. } => {}
@@ -126,7 +126,7 @@ fn symbols(
             let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
             let link = match entry.cache_type {
                 SYMBOLIC => Link::ToNothing,
-                _ => Link::Datatype,
+                _ => Link::Object(entry.object_header_address),
             };
             each(&String::from_utf8_lossy(name), link);
         }

@@ -19,12 +19,14 @@
 //! | dataset of h5py's bools | `bool` tensor |
 //! | elements that are arrays | more dimensions of the tensor |
 //! | dataset of texts | text, or array of texts |
+//! | dataset of structs (of a compound datatype) | map from the names of the fields to such arrays, as of an npz file |
 //! | dataset that is null | null |
 //! | attributes | maps in `__metadata__`, by the path of the object, for example `/` and `/run` |
 //! | scales of dimensions | their paths in the attribute `DIMENSION_LIST`, an entry for each dimension |
 //!
-//! Chunks may be compressed with gzip, LZF, SZIP, n-bit, or scale and offset, and may be shuffled. Elements that were
-//! never written have the fill value of the dataset. Losses are: structs, enums' names, lists of different lengths,
+//! Chunks may be compressed with gzip, LZF, LZ4, Zstandard, Blosc, bitshuffle, SZIP, n-bit, or scale and offset, and may be
+//! shuffled. Elements that were
+//! never written have the fill value of the dataset. Losses are: enums' names, lists of different lengths,
 //! references, raw elements, other filters, elements in other files, virtual datasets, and second links to a group. External links are not
 //! followed. Soft links that lead nowhere, and named datatypes, are left out. Keras' raw elements of the dtype bfloat16
 //! are read as such.
@@ -37,23 +39,23 @@ mod budget;
 mod contents;
 mod datatype;
 mod error;
+mod filters;
 mod header;
 mod index;
 mod keras;
 mod links;
-mod lzf;
+mod mend;
 mod stored;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hdf5_reader::error::Error as Hdf5Error;
-use hdf5_reader::{
-    BytesStorage, FileStorage, FilterRegistry, Hdf5File, OpenOptions, Storage, StorageBuffer,
-};
+use hdf5_reader::{BytesStorage, FileStorage, Hdf5File, OpenOptions, Storage, StorageBuffer};
 use tenarc::de::Limits;
 use tenarc::io::{ReadAt, open_file};
 use tenarc::tensor::{Deferred, FromTensor, Order, TensorInfo, TensorMeta};
@@ -83,6 +85,9 @@ pub struct Hdf5 {
     /// The HDF5 file in the zip file that `file` is. `None` if `file` is an HDF5 file.
     weights: Option<Weights>,
     source: Source,
+    /// The structs of the dataset of which a field was read last, and its address. Reading them again for each of many
+    /// fields would take long.
+    structs: Mutex<Option<(u64, Vec<u8>)>>,
     contents: Contents,
     /// For the texts of each dataset.
     budget: Budget,
@@ -127,12 +132,6 @@ impl Hdf5 {
         let most = limits.max_alloc().unwrap_or(len.saturating_mul(1100).saturating_add(64 << 20));
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let weights = Weights::find(&file)?;
-        let mut filters = FilterRegistry::new();
-        filters.register(
-            lzf::FILTER,
-            // The length that h5py stores is that of the chunk, to which a filter before this one may have added bytes.
-            Box::new(move |_, input, _| lzf::decompress(input, most)),
-        );
         let outside = Outside::default();
         let options = OpenOptions::default()
             .with_max_read_bytes(most)
@@ -151,19 +150,20 @@ impl Hdf5 {
             None => (Box::new(of_file_storage(&file)?), len, Some(0)),
         };
         let left = AtomicU64::new(of_file(len));
-        let counted = Arc::new(Counted { storage, start: start.unwrap_or(0), len, left });
+        let mended = Mutex::default();
+        let counted = Arc::new(Counted { storage, start: start.unwrap_or(0), len, left, mended });
         let opened =
             Hdf5File::from_storage_with_options(counted.clone(), options).map_err(failed)?;
         let budget = Budget::new(len, limits);
-        let mut contents = Contents::read(&opened, budget, &outside)?;
+        let mut contents = Contents::read(&opened, &counted, budget, &outside)?;
         if weights.as_ref().is_some_and(|found| found.has_others) {
             let what = "only the weights of a Keras file are read: the other members of the zip file are left out";
             contents.losses.note(what);
         }
         // The crate parses parts of the file again when elements are read.
         counted.left.store(u64::MAX, Ordering::Relaxed);
-        let source = Source { file: opened, filters, most };
-        Ok(Self { file, start, weights, source, contents, budget })
+        let source = Source { file: opened, filters: filters::all(most), most };
+        Ok(Self { file, start, weights, source, structs: Mutex::new(None), contents, budget })
     }
 
     /// The attributes of all objects that have some: maps from their names to values, by the path of the object.
@@ -271,7 +271,20 @@ impl Hdf5 {
     }
 
     fn raw(&self, found: &Found) -> Result<Vec<u8>> {
-        self.source.elements(&found.dataset, &found.header).map_err(failed)
+        let read = || self.source.elements(&found.dataset, &found.header).map_err(failed);
+        let mut structs = self.structs.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(field) = found.field else {
+            *structs = None;
+            drop(structs);
+            return read();
+        };
+        let address = found.dataset.address();
+        let structs = match &mut *structs {
+            Some((of, structs)) if *of == address => structs,
+            other => &mut other.insert((address, read()?)).1,
+        };
+        let width = found.dataset.raw_element_size().map_err(failed)?;
+        Ok(field.of_each(structs, width))
     }
 }
 
@@ -283,6 +296,32 @@ struct Counted {
     start: u64,
     len: u64,
     left: AtomicU64,
+    mended: Mutex<Mended>,
+}
+
+/// What replaces bytes of a file: see [`mend`].
+#[derive(Default)]
+struct Mended {
+    /// The new bytes at some offsets.
+    bytes: BTreeMap<u64, u8>,
+    /// The offset and the length of the last read.
+    last: (u64, usize),
+}
+
+impl Counted {
+    fn mended(&self) -> MutexGuard<'_, Mended> {
+        self.mended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on, the file seems to have these bytes at this offset.
+    fn mend(&self, offset: u64, bytes: &[u8]) {
+        self.mended().bytes.extend((offset..).zip(bytes.iter().copied()));
+    }
+
+    /// The offset and the length of the last read.
+    fn last(&self) -> (u64, usize) {
+        self.mended().last
+    }
 }
 
 impl Storage for Counted {
@@ -300,8 +339,18 @@ impl Storage for Counted {
             self.left.store(rest, Ordering::Relaxed);
         }
         let end = offset.checked_add(len as u64).filter(|end| *end <= self.len);
-        match end.and_then(|_| self.start.checked_add(offset)) {
-            Some(offset) => self.storage.read_range(offset, len),
+        let mut mended = self.mended();
+        mended.last = (offset, len);
+        match end.and_then(|end| Some((end, self.start.checked_add(offset)?))) {
+            Some((end, at)) if mended.bytes.range(offset..end).next().is_some() => {
+                let mut bytes = self.storage.read_range(at, len)?.as_ref().to_vec();
+                for (place, byte) in mended.bytes.range(offset..end) {
+                    let place = usize::try_from(place - offset).unwrap_or(usize::MAX);
+                    bytes.get_mut(place).into_iter().for_each(|old| *old = *byte);
+                }
+                Ok(StorageBuffer::from_vec(bytes))
+            }
+            Some((_, at)) => self.storage.read_range(at, len),
             None => Err(Hdf5Error::UnexpectedEof {
                 offset,
                 needed: len as u64,

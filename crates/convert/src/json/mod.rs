@@ -48,6 +48,7 @@ mod write;
 
 use std::fs::File;
 use std::io;
+use std::path::Path;
 
 pub use super::options::Options;
 
@@ -127,6 +128,9 @@ pub fn write<W: io::Write>(writer: W, value: &Value) -> Result<()> {
 /// # Errors
 /// The errors of [`write()`], except for losses that the options accept.
 pub fn write_with<W: io::Write>(writer: W, value: &Value, options: &Options) -> Result<Losses> {
+    if options.lines {
+        return values::write::<write::Lines>(writer, value, options);
+    }
     values::write::<write::Format>(writer, value, options)
 }
 
@@ -136,11 +140,20 @@ pub fn write_with<W: io::Write>(writer: W, value: &Value, options: &Options) -> 
 /// If the value is damaged, the writer fails, or something is lost and the options do not accept losses. Losses are
 /// found while the value is written, so a part of it may have been written already.
 pub fn export<W: io::Write>(value: &dyn Stored, writer: W, options: &Options) -> Result<Losses> {
+    if options.lines {
+        return values::export::<write::Lines>(value, writer, options);
+    }
     values::export::<write::Format>(value, writer, options)
 }
 
+/// Returns whether a file name is that of JSON lines: `.jsonl` or `.ndjson`.
+pub fn is_lines(path: &Path) -> bool {
+    let is = |end: &str| path.extension().is_some_and(|found| found.eq_ignore_ascii_case(end));
+    is("jsonl") || is("ndjson")
+}
+
 /// The conversions of JSON files to archives and back. A file holds any number of values. Each value is written on a
-/// line of its own.
+/// line of its own, and so is each row of a table in a file of JSON lines.
 pub(crate) struct Json;
 
 impl Codec for Json {
@@ -148,12 +161,12 @@ impl Codec for Json {
         true
     }
 
-    fn load(&self, file: &File, options: &Options, out: &mut Archived<'_>) -> Result<()> {
+    fn load(&self, file: &File, options: &Options, out: &mut Archived<'_>) -> Result<Losses> {
         let mut values = read::Reader::new(Positions::new(file)?, options.limits);
         while let Some(value) = values.next_value()? {
             out.save(&value)?;
         }
-        Ok(())
+        Ok(Losses::default())
     }
 
     fn write(
@@ -165,5 +178,9 @@ impl Codec for Json {
         let losses = export(value, &mut *out, options)?;
         out.write_all(b"\n").map_err(Error::io)?;
         Ok(losses)
+    }
+
+    fn of_name(&self, path: &Path, options: &Options) -> Options {
+        options.clone().with_lines(options.lines || is_lines(path))
     }
 }

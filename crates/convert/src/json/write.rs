@@ -22,11 +22,31 @@ impl WriteValue for Format {
         fetch: &Fetch<'_>,
         value: &T,
     ) -> Result<(Losses, usize)> {
-        let (path, losses) = (Path::default(), Losses::default());
-        let mut writer = Writer { out, fetch, depth: Limits::DEFAULT_DEPTH, path, losses };
+        let mut writer = Writer::new(out, fetch);
         writer.item(value)?;
         // JSON has a form for tensors of any dtype, so all are kept.
         Ok((writer.losses, usize::MAX))
+    }
+}
+
+/// Like [`Format`], but the rows of a table, which is an array of maps, are on lines of their own.
+pub struct Lines;
+
+impl WriteValue for Lines {
+    fn write<T: Tree>(
+        out: &mut dyn Write,
+        fetch: &Fetch<'_>,
+        value: &T,
+    ) -> Result<(Losses, usize)> {
+        let is_map = |row: &T| matches!(row.node(), Node::Map(_));
+        match value.node() {
+            Node::Array(rows) if !rows.is_empty() && rows.iter().all(is_map) => {
+                let mut writer = Writer::new(out, fetch);
+                writer.items(rows, "\n")?;
+                Ok((writer.losses, usize::MAX))
+            }
+            _ => Format::write(out, fetch, value),
+        }
     }
 }
 
@@ -39,7 +59,12 @@ struct Writer<'w> {
     losses: Losses,
 }
 
-impl Writer<'_> {
+impl<'w> Writer<'w> {
+    fn new(out: &'w mut dyn Write, fetch: &'w Fetch<'w>) -> Self {
+        let (path, losses) = (Path::default(), Losses::default());
+        Self { out, fetch, depth: Limits::DEFAULT_DEPTH, path, losses }
+    }
+
     fn put(&mut self, text: &str) -> Result<()> {
         self.out.write_all(text.as_bytes()).map_err(Error::io)
     }
@@ -64,12 +89,7 @@ impl Writer<'_> {
             Node::Array(items) => {
                 self.enter()?;
                 self.put("[")?;
-                for (index, item) in items.iter().enumerate() {
-                    self.put(if index > 0 { "," } else { "" })?;
-                    let before = self.path.enter(|| index.to_string());
-                    self.item(item).map_err(|error| error.in_index(index as u64))?;
-                    self.path.leave(before);
-                }
+                self.items(items, ",")?;
                 self.depth += 1;
                 self.put("]")
             }
@@ -82,6 +102,16 @@ impl Writer<'_> {
                 Ok(())
             }
         }
+    }
+
+    fn items<T: Tree>(&mut self, items: &[T], between: &str) -> Result<()> {
+        for (index, item) in items.iter().enumerate() {
+            self.put(if index > 0 { between } else { "" })?;
+            let before = self.path.enter(|| index.to_string());
+            self.item(item).map_err(|error| error.in_index(index as u64))?;
+            self.path.leave(before);
+        }
+        Ok(())
     }
 
     fn map<T: Tree>(&mut self, entries: &[(Value, T)]) -> Result<()> {

@@ -3,8 +3,11 @@
 use tenarc::tensor::TensorMeta;
 use tenarc::{DynTensor, Error, Result, Value};
 
+use crate::Losses;
 use crate::input::Stretch;
 use crate::numpy::Texts;
+use crate::place::Place;
+use crate::saved::Path;
 use crate::support::swap_words;
 
 /// The key of the type, in a map that represents an extension.
@@ -23,6 +26,8 @@ pub enum Item {
     Map(Vec<(Value, Item)>),
     Tensor(Box<Found>),
     Texts(Box<FoundTexts>),
+    /// An array that no value can hold, and why.
+    Lost(String),
 }
 
 /// An array, a scalar or a complex number that becomes a tensor.
@@ -30,8 +35,26 @@ pub struct Found {
     pub meta: TensorMeta,
     pub big_endian: bool,
     pub data: Stretch,
+    /// Which part of the bytes it is. All of them if there is none.
+    pub field: Option<Field>,
     /// The offset of the map or extension that describes it.
     pub at: u64,
+}
+
+/// A field of the records of a structured array.
+#[derive(Clone, Copy)]
+pub struct Field {
+    pub place: Place,
+    /// The number of bytes of a record.
+    pub record: usize,
+}
+
+/// Returns the bytes of a field of records, or all bytes if there is no field.
+pub fn of_records(field: Option<Field>, bytes: Vec<u8>) -> Vec<u8> {
+    match field {
+        Some(Field { place, record }) => place.of_each(&bytes, record),
+        None => bytes,
+    }
 }
 
 #[cold]
@@ -64,12 +87,47 @@ impl Item {
             }
             Self::Tensor(found) => Value::Tensor(Box::new(found.into_tensor()?)),
             Self::Texts(found) => match &found.data {
-                Stretch::Held(bytes) => found.value(bytes)?,
+                Stretch::Held(bytes) => found.value(&of_records(found.field, bytes.clone()))?,
                 Stretch::At { .. } => {
                     return Err(Error::data("the bytes of a string array were not read"));
                 }
             },
+            Self::Lost(why) => return Err(Error::data(why)),
         })
+    }
+
+    /// Replaces arrays that no value can hold by null, and adds them to the losses. Returns how many other leaves there are.
+    pub fn take_losses(&mut self, losses: &mut Losses) -> usize {
+        self.take_losses_at(&mut Path::default(), losses)
+    }
+
+    fn take_losses_at(&mut self, path: &mut Path, losses: &mut Losses) -> usize {
+        match self {
+            Self::Lost(why) => {
+                losses.add_tensor(path.as_str(), format!("{why}, so it becomes null"));
+                *self = Self::Plain(Value::Null);
+                0
+            }
+            Self::Array(items) => {
+                let mut kept = 0;
+                for (index, item) in items.iter_mut().enumerate() {
+                    let before = path.enter(|| index.to_string());
+                    kept += item.take_losses_at(path, losses);
+                    path.leave(before);
+                }
+                kept
+            }
+            Self::Map(entries) => {
+                let mut kept = 0;
+                for (key, item) in entries {
+                    let before = path.enter(|| key.to_step().into_owned());
+                    kept += item.take_losses_at(path, losses);
+                    path.leave(before);
+                }
+                kept
+            }
+            Self::Plain(_) | Self::Raw(..) | Self::Bytes(_) | Self::Tensor(_) | Self::Texts(_) => 1,
+        }
     }
 }
 
@@ -78,14 +136,26 @@ pub struct FoundTexts {
     pub texts: Texts,
     pub shape: Vec<usize>,
     pub data: Stretch,
+    /// Which part of the bytes they are. All of them if there is none.
+    pub field: Option<Field>,
 }
 
 impl FoundTexts {
-    pub fn count(&self) -> u64 {
-        self.data.len() / self.texts.byte_len().max(1) as u64
+    /// The number of bytes of all texts.
+    pub fn byte_len(&self) -> u64 {
+        match self.field {
+            Some(Field { place, record }) => {
+                self.data.len() / record.max(1) as u64 * place.len as u64
+            }
+            None => self.data.len(),
+        }
     }
 
-    /// Returns the texts as nested arrays. `bytes` are those of `data`. A text that is not UTF-8 becomes a byte string.
+    pub fn count(&self) -> u64 {
+        self.byte_len() / self.texts.byte_len().max(1) as u64
+    }
+
+    /// Returns the texts as nested arrays. `bytes` are theirs. A text that is not UTF-8 becomes a byte string.
     pub fn value(&self, bytes: &[u8]) -> Result<Value> {
         let mut texts = bytes.chunks_exact(self.texts.byte_len().max(1)).map(|text| {
             let text = String::from_utf8(self.texts.decode(text)?);
@@ -107,9 +177,10 @@ fn nested(shape: &[usize], texts: &mut dyn Iterator<Item = Result<Value>>) -> Re
 impl Found {
     /// Returns the tensor. Fails if its bytes remain in the source.
     pub fn into_tensor(self) -> Result<DynTensor> {
-        let Stretch::Held(mut bytes) = self.data else {
+        let Stretch::Held(bytes) = self.data else {
             return Err(Error::data("the bytes of a tensor were not read"));
         };
+        let mut bytes = of_records(self.field, bytes);
         if self.big_endian {
             swap_words(&mut bytes, self.meta.dtype.word());
         }

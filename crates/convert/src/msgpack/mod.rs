@@ -25,14 +25,15 @@
 //! | float 32, float 64 | [`F32`](Value::F32), [`F64`](Value::F64) |
 //! | an array of numpy, little-endian or big-endian; an array of flax | a tensor |
 //! | an array of strings of numpy | nested arrays of texts |
+//! | a structured array of numpy | a map from the names of its fields to such arrays |
 //! | a scalar of numpy or flax, a complex number of Python | a tensor without dimensions |
 //! | another extension | a map `{"msgpack_ext": type, "data": bytes}`, which is written as an extension |
 //!
 //! A scalar of numpy, such as a loss in a training log, is deserialized into a `Tensor<Array0<f32>>`, not into an
 //! `f32`.
 //!
-//! The following are errors: two equal keys in a map, a structured array, and an array of Python objects, because it
-//! is a pickle.
+//! Two equal keys in a map are an error. So is an array that no value can hold, such as one of Python objects, because it is a
+//! pickle; a conversion of a file reports it as a [`Loss`](super::Loss), and writes null in its place.
 //!
 //! A tensor without dimensions is written as a scalar of numpy. A packed sequence of numbers, as which archives store a
 //! `Vec<f32>`, is written as an array of numbers. An array that was read from the form of flax is written in the form
@@ -95,6 +96,28 @@ pub fn read_with<R: io::Read>(reader: R, limits: Limits) -> Result<Value> {
 /// ```
 pub fn values<R: io::Read>(reader: R, limits: Limits) -> Values<R> {
     Values { each: Each::new(read::Reader::new(Stream(reader), limits)) }
+}
+
+/// Like [`values`], but arrays that no value can hold, such as those of Python objects, become null and are added to
+/// `losses`.
+pub fn values_and_losses<R: io::Read>(
+    reader: R,
+    limits: Limits,
+    losses: &mut Losses,
+) -> impl Iterator<Item = Result<Value>> {
+    let mut items = Some(read::Reader::new(Stream(reader), limits));
+    std::iter::from_fn(move || {
+        let next = items.as_mut()?.next().and_then(|item| {
+            let value = |mut item: item::Item| {
+                item.take_losses(losses);
+                item.into_value()
+            };
+            item.map(value).transpose()
+        });
+        // After an error, it is not known where the next value starts.
+        items = items.take().filter(|_| matches!(next, Ok(Some(_))));
+        next.transpose()
+    })
 }
 
 /// An iterator over the values of an input: see [`values`].

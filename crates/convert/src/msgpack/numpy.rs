@@ -1,16 +1,24 @@
 //! Reads arrays and scalars in the form of msgpack-numpy: a map with the dtype, the shape and the bytes.
 
+use std::mem;
+
 use tenarc::de::Limits;
+use tenarc::error::Category;
 use tenarc::tensor::{Order, Shape, TensorMeta};
 use tenarc::{DType, Error, Result, Value};
 
-use super::item::{DATA, EXTENSION, Found, FoundTexts, Item};
+use super::item::{DATA, EXTENSION, Field, Found, FoundTexts, Item};
 use crate::input::Stretch;
-use crate::numpy::{self, Texts};
+use crate::nested::{self, Key, Node};
+use crate::numpy::ByteOrder;
+use crate::numpy::columns::{self, Column, Elements};
+use crate::numpy::literal::Literal;
+use crate::place::Place;
 use crate::texts::NO_SHAPE;
 
 /// The keys of a map that describes an array or a scalar.
 const FIELDS: [&str; 5] = ["nd", "type", "kind", "shape", "data"];
+const NULL: Item = Item::Plain(Value::Null);
 const COMPLEX: &str = "complex";
 
 fn named(key: &Value, name: &str) -> bool {
@@ -31,9 +39,18 @@ pub fn is_special<T>(entries: &[(Value, T)]) -> bool {
         || (3..=5).contains(&count) && data && has("nd") && has("type")
 }
 
+/// Takes memory from the budget.
+type Charge<'c> = dyn FnMut(u64) -> Result<()> + 'c;
+
 /// Returns the array, scalar or complex number that a map describes, or else the map. A map with further keys is an
 /// ordinary map.
-pub fn recognised(mut entries: Vec<(Value, Item)>, at: u64, limits: Limits) -> Result<Item> {
+/// `charge` takes the memory that texts need.
+pub fn recognised(
+    mut entries: Vec<(Value, Item)>,
+    at: u64,
+    limits: Limits,
+    charge: &mut Charge<'_>,
+) -> Result<Item> {
     let known = |name: &str| entries.iter().filter(|(key, _)| named(key, name)).count() == 1;
     let fields = FIELDS.iter().filter(|name| known(name)).count();
     let whole = fields == entries.len();
@@ -41,11 +58,11 @@ pub fn recognised(mut entries: Vec<(Value, Item)>, at: u64, limits: Limits) -> R
     let (data, dtype) = (known(DATA), known("type"));
     let mut take = |name: &str| {
         let (_, item) = entries.iter_mut().find(|(key, _)| named(key, name))?;
-        Some(std::mem::replace(item, Item::Plain(Value::Null)))
+        Some(mem::replace(item, NULL))
     };
     if whole && nd && data && dtype {
         return match take("nd") {
-            Some(Item::Plain(Value::Bool(array))) => found(array, &mut take, at, limits),
+            Some(Item::Plain(Value::Bool(array))) => found(array, &mut take, at, limits, charge),
             _ => Err(Error::syntax("expected a bool for `nd` of a numpy array")),
         };
     }
@@ -83,7 +100,7 @@ pub fn complex_number(re: f64, im: f64, at: u64) -> Item {
 
 fn tensor(dtype: DType, shape: &[usize], big_endian: bool, data: Stretch, at: u64) -> Item {
     let meta = TensorMeta { dtype, shape: Shape::from(shape), order: Order::C };
-    Item::Tensor(Box::new(Found { meta, big_endian, data, at }))
+    Item::Tensor(Box::new(Found { meta, big_endian, data, field: None, at }))
 }
 
 fn found(
@@ -91,38 +108,33 @@ fn found(
     take: &mut dyn FnMut(&str) -> Option<Item>,
     at: u64,
     limits: Limits,
+    charge: &mut Charge<'_>,
 ) -> Result<Item> {
     let kind = match take("kind") {
         None | Some(Item::Plain(Value::Null)) => Vec::new(),
         Some(item) => bytes_of(item).unwrap_or_else(|| b"?".to_vec()),
     };
     match kind.as_slice() {
-        b"" => {}
-        b"V" => {
-            let what = "a structured array (kind V) is not a tensor; save each field by itself";
-            return Err(Error::data(what));
-        }
+        b"" | b"V" => {}
         b"O" => {
             let what =
                 "an object array (kind O) consists of pickled Python objects, which are never read";
-            return Err(Error::data(what));
+            return Ok(Item::Lost(what.to_owned()));
         }
         other => {
             let other = String::from_utf8_lossy(other.get(..16).unwrap_or(other)).into_owned();
             let what = format!("the numpy array has the unknown kind `{}`", other.escape_debug());
-            return Err(Error::data(what));
+            return Ok(Item::Lost(what));
         }
     }
-    let descr = match take("type") {
-        Some(Item::Array(_)) => {
-            let what = "a structured array is not a tensor; save each field by itself";
-            return Err(Error::data(what));
+    let descr = take("type").ok_or_else(|| Error::syntax("expected a string for `type`"))?;
+    let (columns, record) = match columns_of(&descr) {
+        Ok(found) => found,
+        Err(error) if error.category() == Category::Data => {
+            return Ok(Item::Lost(error.message().clone()));
         }
-        Some(item) => bytes_of(item),
-        None => None,
+        Err(error) => return Err(error),
     };
-    let descr = descr.ok_or_else(|| Error::syntax("expected a string for `type`"))?;
-    let texts = Texts::of(&descr).filter(|texts| texts.byte_len() > 0);
     let shape = match take("shape") {
         Some(Item::Array(dims)) if array => dims_of(&dims, limits)?,
         None if !array => Vec::new(),
@@ -136,25 +148,144 @@ fn found(
         _ => return Err(Error::syntax("expected bytes for `data`")),
     };
     let count = Shape::from(&shape[..]).element_count();
-    let mismatch = |found: u64, what: &str| {
-        Error::syntax(format!("{found} bytes do not make {what} of shape {shape:?}"))
-    };
-    if let Some(texts) = texts {
-        let expected = count.and_then(|count| count.checked_mul(texts.byte_len()));
-        if expected.map(|len| len as u64) != Some(data.len()) {
-            return Err(mismatch(data.len(), "a string array"));
-        }
-        if shape.len() > 1 && shape.contains(&0) {
-            return Err(Error::data(NO_SHAPE));
-        }
-        return Ok(Item::Texts(Box::new(FoundTexts { texts, shape, data })));
-    }
-    let (dtype, big_endian) = numpy::parse(&descr)?;
-    let expected = count.and_then(|count| dtype.byte_len(count));
+    let expected = count.and_then(|count| count.checked_mul(record));
     if expected.map(|len| len as u64) != Some(data.len()) {
-        return Err(mismatch(data.len(), &format!("a {dtype} tensor")));
+        let what = match &*columns {
+            [Column { path, elements: Elements::Tensor(dtype, _), .. }] if path.is_empty() => {
+                format!("a {dtype} tensor")
+            }
+            [Column { path, .. }] if path.is_empty() => "a string array".to_owned(),
+            _ => "a structured array".to_owned(),
+        };
+        let found = data.len();
+        return Err(Error::syntax(format!("{found} bytes do not make {what} of shape {shape:?}")));
     }
-    Ok(tensor(dtype, &shape, big_endian, data, at))
+    if let [column] = &*columns
+        && column.path.is_empty()
+    {
+        return column_of(column, &shape, None, data, at, limits, charge);
+    }
+    let mut items = Vec::new();
+    for column in &columns {
+        let place = Place { offset: column.offset, len: column.len };
+        let field = Some(Field { place, record });
+        charge(size_of::<(Value, Item, Found)>() as u64)?;
+        // Short arrays are in memory, and each field has a part of them.
+        let (data, field) = match &data {
+            Stretch::Held(bytes) => (Stretch::Held(place.of_each(bytes, record)), None),
+            stretch @ Stretch::At { .. } => (stretch.clone(), field),
+        };
+        items.push(column_of(column, &shape, field, data, at, limits, charge)?);
+    }
+    match nested::tree(columns.iter().map(|column| &*column.path)) {
+        Ok(entries) => Ok(nested_items(Node::Map(entries), &mut items)),
+        Err(error) => Ok(Item::Lost(error.message().clone())),
+    }
+}
+
+/// Puts items into the maps in which their numbers are.
+fn nested_items(node: Node<'_>, items: &mut [Item]) -> Item {
+    match node {
+        Node::Leaf(number) => {
+            let item = items.get_mut(number).map(|item| mem::replace(item, NULL));
+            item.unwrap_or(NULL)
+        }
+        Node::List(nodes) => {
+            Item::Array(nodes.into_iter().map(|node| nested_items(node, items)).collect())
+        }
+        Node::Map(entries) => {
+            let entries = entries.into_iter().map(|(key, node)| {
+                let key = match key {
+                    Key::Text(text) => Value::from(text),
+                    #[cfg(feature = "torch")]
+                    Key::Integer(number) => Value::from(number),
+                };
+                (key, nested_items(node, items))
+            });
+            Item::Map(entries.collect())
+        }
+        #[cfg(feature = "torch")]
+        Node::Null => NULL,
+    }
+}
+
+/// Returns the columns of a `type`, and the number of bytes of a record, or of an element.
+fn columns_of(descr: &Item) -> Result<(Vec<Column>, usize)> {
+    let literal = literal(descr).ok_or_else(|| Error::syntax("expected a string for `type`"))?;
+    let decode = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+    columns::parse(&literal, decode)
+}
+
+/// Returns a `type` in the form that it has in an npy file: a text, or a list of fields.
+fn literal(descr: &Item) -> Option<Literal<'_>> {
+    fn text(item: &Item) -> Option<Literal<'_>> {
+        match item {
+            Item::Plain(Value::Text(text)) => Some(Literal::Text(text.as_bytes())),
+            Item::Bytes(Stretch::Held(bytes)) => Some(Literal::Text(bytes)),
+            _ => None,
+        }
+    }
+    fn dim(item: &Item) -> Option<Literal<'_>> {
+        let Item::Plain(Value::Integer(dim)) = item else { return None };
+        Some(Literal::Int { negative: *dim < 0, value: u64::try_from(*dim).ok() })
+    }
+    fn name(item: &Item) -> Option<Literal<'_>> {
+        match item {
+            // A title and the name.
+            Item::Array(names) => {
+                Some(Literal::Tuple(names.iter().map(text).collect::<Option<_>>()?))
+            }
+            name => text(name),
+        }
+    }
+    fn field(field: &Item) -> Option<Literal<'_>> {
+        let Item::Array(parts) = field else { return None };
+        let (first, parts) = parts.split_first()?;
+        let (descr, dims) = parts.split_first()?;
+        let mut tuple = vec![name(first)?, literal(descr)?];
+        if let [dims] = dims {
+            tuple.push(match dims {
+                Item::Array(dims) => Literal::Tuple(dims.iter().map(dim).collect::<Option<_>>()?),
+                only => dim(only)?,
+            });
+        }
+        Some(Literal::Tuple(tuple))
+    }
+    let Item::Array(fields) = descr else { return text(descr) };
+    Some(Literal::List(fields.iter().map(field).collect::<Option<_>>()?))
+}
+
+/// Returns a column of an array of this shape.
+fn column_of(
+    column: &Column,
+    shape: &[usize],
+    field: Option<Field>,
+    data: Stretch,
+    at: u64,
+    limits: Limits,
+    charge: &mut Charge<'_>,
+) -> Result<Item> {
+    let shape: Vec<usize> = shape.iter().chain(&column.shape).copied().collect();
+    check_rank(shape.len(), limits)?;
+    Ok(match &column.elements {
+        Elements::Tensor(dtype, order) => {
+            let (dtype, big_endian) = (dtype.clone(), *order == ByteOrder::Big);
+            let meta = TensorMeta { dtype, shape: Shape::from(&shape[..]), order: Order::C };
+            Item::Tensor(Box::new(Found { meta, big_endian, data, field, at }))
+        }
+        Elements::Texts(_) if shape.len() > 1 && shape.contains(&0) => {
+            Item::Lost(NO_SHAPE.to_owned())
+        }
+        Elements::Texts(texts) => {
+            let found = FoundTexts { texts: *texts, shape, data, field };
+            // The memory of the texts, and of a value for each of them.
+            let values = found.count().saturating_mul(size_of::<Value>() as u64);
+            charge(found.byte_len().saturating_add(values))?;
+            Item::Texts(Box::new(found))
+        }
+        Elements::Void(len, _) => Item::Lost(format!("its elements are {len} raw bytes each")),
+        Elements::Refused(why) => Item::Lost(why.clone()),
+    })
 }
 
 fn bytes_of(item: Item) -> Option<Vec<u8>> {
@@ -165,13 +296,17 @@ fn bytes_of(item: Item) -> Option<Vec<u8>> {
     }
 }
 
-fn dims_of(dims: &[Item], limits: Limits) -> Result<Vec<usize>> {
-    if dims.len() > limits.max_rank() {
-        let (found, most) = (dims.len(), limits.max_rank());
-        return Err(Error::limit(format!(
-            "the array has {found} dimensions, expected at most {most}"
-        )));
+fn check_rank(found: usize, limits: Limits) -> Result<()> {
+    let most = limits.max_rank();
+    if found > most {
+        let what = format!("the array has {found} dimensions, expected at most {most}");
+        return Err(Error::limit(what));
     }
+    Ok(())
+}
+
+fn dims_of(dims: &[Item], limits: Limits) -> Result<Vec<usize>> {
+    check_rank(dims.len(), limits)?;
     let dim = |item: &Item| match item {
         Item::Plain(Value::Integer(dim)) => usize::try_from(*dim).ok(),
         _ => None,

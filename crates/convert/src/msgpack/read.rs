@@ -128,7 +128,8 @@ impl<S: Source> Reader<S> {
         if let Some((meta, head)) = flax::head(kind, len, start, self.limits) {
             self.input.bytes(head, "an array of flax")?;
             let data = self.input.stretch(len - head, "an array of flax")?;
-            return Ok(Item::Tensor(Box::new(Found { meta, big_endian: false, data, at })));
+            let found = Found { meta, big_endian: false, data, field: None, at };
+            return Ok(Item::Tensor(Box::new(found)));
         }
         self.input.charge(2 * size_of::<(Value, Value)>() as u64)?;
         let data = self.input.bytes(len, "an extension")?;
@@ -176,12 +177,7 @@ impl<S: Source> Reader<S> {
             entries.push((key, value));
         }
         self.input.leave();
-        let item = numpy::recognised(entries, at, self.limits).map_err(|error| error.at(at))?;
-        if let Item::Texts(found) = &item {
-            // The memory of the texts, and of a value for each of them.
-            let values = found.count().saturating_mul(size_of::<Value>() as u64);
-            self.input.charge(found.data.len().saturating_add(values))?;
-        }
-        Ok(item)
+        let charge = &mut |bytes| self.input.charge(bytes);
+        numpy::recognised(entries, at, self.limits, charge).map_err(|error| error.at(at))
     }
 }

@@ -8,11 +8,12 @@ use tenarc::io::ReadAt;
 use tenarc::tensor::Deferred;
 use tenarc::{DType, Error, Result};
 
-use super::columns::{ByteOrder, Column, Elements};
 use super::header::{Array, WITHOUT_FIELDS};
 use super::input::{Input, Stream};
 use super::{check_len, part};
 use crate::nested::{Names, Node};
+use crate::numpy::ByteOrder;
+use crate::numpy::columns::{Column, Elements};
 use crate::part::Part;
 use crate::{AsValue, Losses, TensorFile, as_value};
 

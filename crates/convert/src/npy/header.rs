@@ -7,10 +7,11 @@ use tenarc::error::Category;
 use tenarc::tensor::{Order, Shape, TensorMeta};
 use tenarc::{DType, Error, Result};
 
-use super::columns::{self, ByteOrder, Column, Decode, Elements};
 use super::dtype;
 use super::input::{Bytes, Input};
-use super::literal::{self, Literal};
+use crate::numpy::ByteOrder;
+use crate::numpy::columns::{self, Column, Decode, Elements};
+use crate::numpy::literal::{self, Literal};
 use crate::shown::shown;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";

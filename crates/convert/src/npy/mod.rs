@@ -42,12 +42,10 @@
 //! same thing, overlapping members. Names of members are used as keys, never as paths of files.
 
 mod archive;
-mod columns;
 mod dtype;
 mod file;
 mod header;
 mod input;
-mod literal;
 mod npz;
 pub(crate) mod options;
 mod part;

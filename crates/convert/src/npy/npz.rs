@@ -12,12 +12,13 @@ use tenarc::io::{ReadAt, open_file};
 use tenarc::tensor::{Deferred, FromTensor, TensorInfo};
 use tenarc::{DType, DynTensor, Error, Result};
 
-use super::columns::{ByteOrder, Column, Elements};
 use super::header::{Array, WITHOUT_FIELDS};
 use super::input::Input;
 use super::{charge, check_len, part, payload};
 use crate::as_value::{AsValue, Part};
 use crate::nested::COMMENT;
+use crate::numpy::ByteOrder;
+use crate::numpy::columns::{Column, Elements};
 use crate::zip::{Contents, Directory, Member};
 use crate::{Losses, Names, TensorFile};
 

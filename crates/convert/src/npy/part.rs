@@ -4,11 +4,11 @@ use tenarc::de::Limits;
 use tenarc::tensor::{Deferred, Order};
 use tenarc::{Error, Result};
 
-use super::columns::{Column, Elements, unknown};
 use super::header::Array;
 use super::input::{Bytes, Input};
 use super::payload::Gather;
 use crate::as_value::Part;
+use crate::numpy::columns::{Column, Elements, unknown};
 use crate::texts::Texts;
 
 /// Returns a column of an array, which is read when it is written. `open` returns the input at the start of the

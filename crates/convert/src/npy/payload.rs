@@ -5,10 +5,11 @@ use num_complex::Complex;
 use tenarc::tensor::TensorMeta;
 use tenarc::{DType, DynTensor, Error, Result};
 
-use super::columns::{ByteOrder, Column, Texts};
 use super::header::Array;
 use super::input::{Bytes, Input};
 use crate::elements::Numeric;
+use crate::numpy::columns::Column;
+use crate::numpy::{ByteOrder, Texts};
 use crate::support::swap_words;
 use crate::texts::Next;
 

@@ -1,17 +1,13 @@
 //! Pages that are compressed with Zstandard. The library decompresses them with a library in C. Without the feature
 //! `parquet-zstd`, they are decompressed here.
 
-use std::io::Read as _;
-
 use bytes::Bytes;
 use parquet::basic::Compression;
 use parquet::column::page::Page;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::ColumnChunkMetaData;
-use ruzstd::decoding::StreamingDecoder;
 
-/// The window that every decoder should support, by RFC 8878, section 3.1.1.1.2.
-const MIN_WINDOW: u64 = 8 << 20;
+use crate::zstd;
 
 /// Pages of so many bytes are decompressed whatever the column states.
 const FREE: u64 = 64 << 20;
@@ -45,26 +41,11 @@ pub fn decompress(page: &mut Page, left: &mut u64) -> Result<()> {
         }
     };
     let levels = usize::try_from(levels).unwrap_or(usize::MAX);
-    let damaged = || ParquetError::General("a page cannot be decompressed with zstd".to_owned());
-    let (levels, mut packed) = buf.split_at_checked(levels).ok_or_else(damaged)?;
+    let failed = |what: &str| ParquetError::General(format!("a page {what}"));
+    let (levels, packed) = buf.split_at_checked(levels).ok_or_else(|| failed("is cut off"))?;
     let mut bytes = levels.to_vec();
-    // The decoder allocates the window that a frame states, so the window is limited.
-    let window = MIN_WINDOW.max((packed.len() as u64).saturating_mul(16));
-    while !packed.is_empty() {
-        let frame = StreamingDecoder::new_with_max_window_size(&mut packed, window);
-        let mut frame = frame.map_err(|_| damaged())?;
-        let most = left.saturating_sub(bytes.len() as u64).saturating_add(1);
-        (&mut frame).take(most).read_to_end(&mut bytes).map_err(|_| damaged())?;
-        if bytes.len() as u64 > *left {
-            let what = "the pages of a column have more bytes than it states".to_owned();
-            return Err(ParquetError::General(what));
-        }
-        let frame = frame.into_frame_decoder();
-        let stated = frame.get_checksum_from_data();
-        if stated.is_some() && stated != frame.get_calculated_checksum() {
-            return Err(ParquetError::General("the checksum of a page is wrong".to_owned()));
-        }
-    }
+    let most = usize::try_from(*left).unwrap_or(usize::MAX);
+    zstd::frames(packed, most, &mut bytes).map_err(failed)?;
     *left -= bytes.len() as u64;
     *buf = Bytes::from(bytes);
     Ok(())

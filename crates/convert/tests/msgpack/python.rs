@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use tenarc::de::Limits;
 use tenarc::error::Category;
 use tenarc::{DType, Value};
-use tenarc_convert::{Format, Options, msgpack};
+use tenarc_convert::{Format, Losses, Options, msgpack};
 use tenarc_test_support::hex;
 
 fn fixture(name: &str) -> PathBuf {
@@ -71,6 +71,60 @@ fn arrays_of_flax_are_tensors() {
         let bytes = fs::read(fixture("flax.msgpack")).unwrap();
         assert!(bytes.windows(again.len()).any(|part| part == again));
     }
+}
+
+#[test]
+fn structured_arrays_are_maps_of_their_fields() {
+    for value in values("structs.msgpack") {
+        for (name, shape) in [("large", &[200][..]), ("small", &[2, 2])] {
+            let rows = value.get(name).unwrap();
+            let tensor = |path: &[&str]| {
+                let found = path.iter().try_fold(rows, |value, step| value.get(step));
+                found.and_then(Value::as_tensor).unwrap_or_else(|| panic!("{path:?}"))
+            };
+            let count = shape.iter().product::<usize>();
+            let ids: Vec<i64> = tensor(&["id"]).as_slice::<i64>().unwrap().to_vec();
+            assert!(ids.iter().copied().eq(0..i64::try_from(count).unwrap()), "{name}");
+            let halves = tensor(&["in", "x"]).as_slice::<f32>().unwrap().to_vec();
+            assert_eq!((halves.len(), halves[3]), (count, 1.5));
+            let grid = tensor(&["grid"]);
+            assert_eq!(grid.shape(), [shape, &[2, 3]].concat());
+            assert_eq!(grid.as_slice::<i16>().unwrap()[6..9], [6, 7, 8]);
+        }
+        let texts = value.get("large").and_then(|rows| rows.get("text")).unwrap();
+        assert_eq!(texts.as_array().unwrap()[199], Value::from("ü19"));
+        let texts = value.get("small").and_then(|rows| rows.get("in")?.get("n")).unwrap();
+        let row = || Value::from(["", "ab"]);
+        assert_eq!(texts, &Value::Array(vec![row(), row()]));
+        let aligned = value.get("aligned").and_then(|rows| rows.get("f")?.as_tensor()).unwrap();
+        assert_eq!(*aligned.as_slice::<f64>().unwrap(), [1.0, 2.0]);
+    }
+}
+
+#[test]
+fn arrays_of_objects_are_losses() {
+    let dir = tempfile::tempdir().unwrap();
+    let to = dir.path().join("a");
+    let error = Format::Msgpack.to_archive(fixture("lost.msgpack"), &to, &Options::default());
+    let error = error.unwrap_err();
+    let lost = Losses::of(&error).unwrap();
+    assert_eq!((lost.count(), lost.listed()[0].path()), (1, "list.0"));
+    assert!(lost.listed()[0].what().contains("(kind O)"), "{lost}");
+    let options = Options::default().with_losses(true);
+    Format::Msgpack.to_archive(fixture("lost.msgpack"), &to, &options).unwrap();
+    let value: Value = tenarc::load(&to).unwrap();
+    assert_eq!(value.get("list"), Some(&Value::Array(vec![Value::Null])));
+    assert!(value.get("kept").and_then(Value::as_tensor).is_some());
+
+    // As values, they are an error, or added to a list.
+    let bytes = fs::read(fixture("lost.msgpack")).unwrap();
+    assert!(msgpack::read(&bytes[..]).unwrap_err().to_string().contains("(kind O)"));
+    let mut losses = Losses::default();
+    let twice = [&bytes[..], &bytes].concat();
+    let values: Vec<Value> = msgpack::values_and_losses(&twice[..], Limits::default(), &mut losses)
+        .collect::<Result<_, _>>()
+        .unwrap();
+    assert_eq!((values[1] == value, losses.count()), (true, 2));
 }
 
 fn extension(kind: u8, data: &[u8]) -> Vec<u8> {
@@ -148,7 +202,7 @@ fn broken_string_arrays_are_refused_by_name() {
         [vec![0x84], fields.concat(), text("data"), data].concat()
     };
     for (bytes, why) in [
-        (array("<U0", &[127], &[]), "a string array is not a tensor"),
+        (array("<U0", &[127], &[]), "texts without characters"),
         (array("<U-1", &[1], &[]), "a string array is not a tensor"),
         (array("<U1", &[2], &[0; 4]), "4 bytes do not make a string array of shape [2]"),
         (array("<U4294967295", &[127, 127], &[]), "0 bytes do not make"),

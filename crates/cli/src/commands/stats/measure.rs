@@ -67,10 +67,18 @@ pub struct Measure {
     high: f64,
     /// The bounds of integers. A double does not hold all integers exactly.
     exact: Option<(i128, i128)>,
+    /// What the mean and the differences are multiplied by: 1, or [`SMALL`] if there are numbers from [`LARGE`] on.
+    scale: f64,
     mean: f64,
     /// The sum of squared differences from the mean.
     squares: f64,
 }
+
+/// Two to the power of 400. The sum of the squares of larger numbers could exceed every double.
+const LARGE: f64 = f64::from_bits((1023 + 400) << 52);
+
+/// Two to the power of -600, which makes the largest doubles small enough. It changes no digits of large numbers.
+const SMALL: f64 = f64::from_bits((1023 - 600) << 52);
 
 impl Measure {
     pub fn new(dtype: &DType) -> Self {
@@ -83,6 +91,7 @@ impl Measure {
             low: f64::INFINITY,
             high: f64::NEG_INFINITY,
             exact: None,
+            scale: 1.0,
             mean: 0.0,
             squares: 0.0,
         }
@@ -116,7 +125,7 @@ impl Measure {
     /// Adds some numbers. It computes their mean and squared differences, and combines these with the totals
     /// (Chan and others, 1979). That is more accurate than one running sum, and needs no division per
     /// number.
-    #[allow(clippy::cast_precision_loss)]
+    #[allow(clippy::cast_precision_loss, clippy::float_cmp)]
     fn step(&mut self, values: &[f64]) {
         let (mut count, mut sum) = (0u64, 0.0);
         for &value in values {
@@ -135,8 +144,17 @@ impl Measure {
         if count == 0 {
             return;
         }
+        if self.scale == 1.0 && self.low.abs().max(self.high.abs()) >= LARGE {
+            self.scale = SMALL;
+            self.mean *= SMALL;
+            self.squares = self.squares * SMALL * SMALL;
+        }
+        let scale = self.scale;
+        let finite = values.iter().filter(|value| value.is_finite()).map(|value| value * scale);
+        if scale != 1.0 {
+            sum = finite.clone().sum();
+        }
         let mean = sum / count as f64;
-        let finite = values.iter().filter(|value| value.is_finite());
         let squares: f64 = finite.map(|value| (value - mean) * (value - mean)).sum();
         let total = self.count + count;
         let between = mean - self.mean;
@@ -156,13 +174,15 @@ impl Measure {
     }
 
     pub fn mean(&self) -> Option<f64> {
-        (self.count > 0).then_some(self.mean)
+        // Rounding must not lead out of the bounds, and to infinity.
+        (self.count > 0).then(|| (self.mean / self.scale).clamp(self.low, self.high))
     }
 
     /// Returns the population standard deviation of the finite elements, like numpy's `std`.
     #[allow(clippy::cast_precision_loss)]
     pub fn std(&self) -> Option<f64> {
-        (self.count > 0).then(|| (self.squares / self.count as f64).sqrt())
+        let scaled = (self.squares / self.count as f64).sqrt();
+        (self.count > 0).then(|| (scaled / self.scale).min(f64::MAX))
     }
 }
 
@@ -253,6 +273,23 @@ mod tests {
         assert_eq!((bins[0], bins[11]), (2, 1));
         let (measure, bins) = measured(&[f64::NAN], 8);
         assert_eq!((measure.mean(), measure.bounds(), bins.len()), (None, (None, None), 0));
+    }
+
+    #[test]
+    fn the_largest_doubles_have_a_mean_and_a_deviation() {
+        for step in [8, 1 << 20] {
+            let (measure, _) = measured(&[1e300; 1000], step);
+            assert_eq!(measure.mean(), Some(1e300));
+            assert!(measure.std().unwrap() < 1e287, "{:?}", measure.std());
+            // The small number is in a block of its own.
+            let (measure, _) = measured(&[3.0, 1e200, -1e200, 1e200, -1e200], step);
+            assert!(measure.mean().unwrap().abs() < 1e185, "{:?}", measure.mean());
+            let std = measure.std().unwrap() / 0.8f64.sqrt();
+            assert!((std / 1e200 - 1.0).abs() < 1e-12, "{std}");
+            let (measure, _) = measured(&[f64::MAX, f64::MAX, f64::MIN, f64::MIN], step);
+            assert!(measure.std().unwrap() >= 0.999 * f64::MAX);
+            assert!(measure.mean().unwrap().is_finite());
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use tenarc::{DType, Error, Result};
 
 use super::literal::Literal;
 use crate::numpy;
-pub use crate::numpy::{ByteOrder, Texts};
+use crate::numpy::{ByteOrder, Texts};
 
 /// The most levels of records inside of records.
 const MAX_DEPTH: usize = 8;

@@ -2,9 +2,6 @@
 
 use hdf5_reader::error::{Error, Result};
 
-/// The number of the filter that HDF5 registered for h5py.
-pub const FILTER: u16 = 32000;
-
 /// Decompresses a chunk to at most `most` bytes.
 ///
 /// Each piece starts with a control byte. Below 32, it is one less than the number of bytes that follow as they are.
