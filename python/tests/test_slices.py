@@ -20,6 +20,7 @@ ROWS = [
     slice(5, 5),
     slice(9, 3),
     slice(10**9, None),
+    slice(-(10**9), 90, -1),
     slice(None, 10**9, 499),
     0,
     499,

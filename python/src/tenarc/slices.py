@@ -162,4 +162,7 @@ def _key(axis: int | range) -> int | slice:
     """An axis as an index of numpy."""
     if not isinstance(axis, range):
         return axis
+    if not axis:
+        # The start of an empty range can be negative, which counts from the end in an index.
+        return slice(0, 0)
     return slice(axis.start, axis.stop if axis.stop >= 0 else None, axis.step)
