@@ -49,7 +49,7 @@ pub fn schema_back(schema: &Schema) -> Result<arrow_schema_60::SchemaRef, ArrowE
     // SAFETY: as in `schema`.
     let imported =
         unsafe { arrow_schema_60::ffi::FFI_ArrowSchema::from_raw((&raw mut exported).cast()) };
-    arrow_schema_60::Schema::try_from(&imported).map(Arc::new).map_err(back)
+    arrow_schema_60::Schema::try_from(&imported).map(Arc::new).map_err(|error| back(&error))
 }
 
 /// The same batch, for `tenarc-arrow`. The schema must be that of the batch.
@@ -68,12 +68,12 @@ pub fn batch_back(
         let data = unsafe { arrow_array_60::ffi::from_ffi_and_data_type(imported, of) };
         data.map(arrow_array_60::make_array)
     });
-    let columns = columns.collect::<Result<_, _>>().map_err(back)?;
+    let columns = columns.collect::<Result<_, _>>().map_err(|error| back(&error))?;
     let options = arrow_array_60::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     arrow_array_60::RecordBatch::try_new_with_options(schema.clone(), columns, &options)
-        .map_err(back)
+        .map_err(|error| back(&error))
 }
 
-fn back(error: arrow_schema_60::ArrowError) -> ArrowError {
+fn back(error: &arrow_schema_60::ArrowError) -> ArrowError {
     ArrowError::CDataInterface(error.to_string())
 }

@@ -1,6 +1,7 @@
 //! How a run ends: exit statuses and error messages. They are those of the command `tenarc`.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
 use datafusion::arrow::error::ArrowError;
@@ -107,7 +108,8 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
 pub fn escaped_json(json: &str) -> Cow<'_, str> {
     replaced(json, |char, safe| {
         for unit in char.encode_utf16(&mut [0; 2]) {
-            safe.push_str(&format!("\\u{unit:04x}"));
+            // Writing to a string cannot fail.
+            let _ = write!(safe, "\\u{unit:04x}");
         }
     })
 }

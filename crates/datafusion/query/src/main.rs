@@ -5,6 +5,7 @@ mod output;
 mod tables;
 
 use std::ffi::OsString;
+use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ Names in a query are compared as they are, so userId is not userid. Names such a
 
 A query can only read. SHOW TABLES lists the tables, and DESCRIBE log lists the columns of one.";
 
-/// Runs a query in SQL on tables of tenarc's files, by DataFusion
+/// Runs a query in SQL on tables of tenarc's files
 #[derive(Debug, Parser)]
 #[command(name = "tenarc-query", version, max_term_width = 100)]
 #[command(after_help = EXIT_STATUSES, after_long_help = format!("{AFTER}\n\n{EXIT_STATUSES}"))]
@@ -45,8 +46,16 @@ struct Arguments {
     output: Option<PathBuf>,
 }
 
+/// The bytes of the stacks of the thread that plans, and of each that runs the plan. They are used only by queries with
+/// thousands of operators in a row, such as `a = 1 OR b = 2 OR …`.
+const PLAN_STACK: usize = 512 << 20;
+const RUN_STACK: usize = 32 << 20;
+
 fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
+    let arguments = Arguments::parse();
+    let thread = std::thread::Builder::new().stack_size(PLAN_STACK).spawn(move || run(&arguments));
+    let run = thread.map_err(Failure::from);
+    match run.and_then(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             failure.print();
@@ -56,7 +65,8 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Runtime::new()?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().thread_stack_size(RUN_STACK).build()?;
     let schemas = Schemas::of(&arguments.tables)?;
     let context = context(&schemas);
     let only_reads =
