@@ -235,7 +235,10 @@ impl<'a, S: ReadAt + ?Sized> ArrowTable<'a, S> {
     pub fn candidates(&self) -> Result<Vec<Range<u64>>> {
         match &self.filter {
             Some((table, filter)) => table.filter(filter.clone()).candidates(),
-            None => Ok(vec![0..self.groups.last().copied().unwrap_or_default()]),
+            None => {
+                let rows = self.groups.last().copied().unwrap_or_default();
+                Ok(Vec::from_iter((rows > 0).then_some(0..rows)))
+            }
         }
     }
 
