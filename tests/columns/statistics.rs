@@ -282,7 +282,16 @@ proptest! {
         let [with, without] = [&with[..], &without].map(|bytes| Archive::new(bytes).unwrap());
         with.verify_decoded().unwrap();
         for condition in &conditions {
-            prop_assert_eq!(found(&with, condition), found(&without, condition), "{:?}", condition);
+            let rows = found(&with, condition);
+            prop_assert_eq!(&rows, &found(&without, condition), "{:?}", condition);
+            let table = with.table("rows").unwrap();
+            // A column that does not exist is an error of both.
+            let candidates = table.filter(condition.clone()).candidates();
+            prop_assert!(candidates.is_ok() || rows.is_err(), "{:?}", condition);
+            let candidates = candidates.unwrap_or_default();
+            prop_assert!(candidates.windows(2).all(|two| two[0].end < two[1].start));
+            let is_candidate = |row: &u64| candidates.iter().any(|rows| rows.contains(row));
+            prop_assert!(rows.iter().flatten().all(is_candidate), "{:?}", condition);
         }
     }
 }

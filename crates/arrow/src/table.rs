@@ -227,6 +227,26 @@ impl<'a, S: ReadAt + ?Sized> ArrowTable<'a, S> {
         Ok(self)
     }
 
+    /// The ranges of rows that can meet the [condition](Self::with_filter), as far as the statistics of the values say:
+    /// [`Filtered::candidates`](tenarc::archive::Filtered::candidates). Without a condition, these are all rows. No rows are read.
+    ///
+    /// # Errors
+    /// If a column of the condition does not exist, or the metadata are damaged.
+    pub fn candidates(&self) -> Result<Vec<Range<u64>>> {
+        match &self.filter {
+            Some((table, filter)) => table.filter(filter.clone()).candidates(),
+            None => {
+                let rows = self.groups.last().copied().unwrap_or_default();
+                Ok(Vec::from_iter((rows > 0).then_some(0..rows)))
+            }
+        }
+    }
+
+    /// Whether a value of the table has statistics, so that not all rows may be [candidates](Self::candidates).
+    pub fn has_statistics(&self) -> bool {
+        self.segments.iter().any(Segment::has_statistics)
+    }
+
     /// Reads the rows. A group of rows, which has at most 65,536, is one batch.
     pub fn reader(&self) -> TableReader<'_, 'a, S> {
         TableReader::new(self, 0..self.segments.len())

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::error::ArrowError;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result, Statistics, internal_datafusion_err};
@@ -27,8 +28,8 @@ use tenarc::Error;
 use tokio::sync::mpsc::Sender;
 
 use crate::bridge;
-use crate::files::{self, Watched};
-use crate::table::{Inner, Part};
+use crate::files::Watched;
+use crate::table::{Inner, Part, Partition};
 
 /// The number of batches of a partition that are read before they are wanted.
 const AHEAD: usize = 2;
@@ -39,7 +40,7 @@ pub struct TenarcExec {
     table: Arc<Inner>,
     filters: Vec<Expr>,
     limit: Option<usize>,
-    partitions: Arc<[Vec<Part>]>,
+    partitions: Arc<[Partition]>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -50,7 +51,7 @@ impl TenarcExec {
         projection: Option<Vec<usize>>,
         filters: Vec<Expr>,
         limit: Option<usize>,
-        partitions: Vec<Vec<Part>>,
+        partitions: Vec<Partition>,
     ) -> Result<Self> {
         let schema = match projection {
             Some(columns) => Arc::new(table.schema.project(&columns)?),
@@ -140,7 +141,7 @@ impl ExecutionPlan for TenarcExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let parts = self.partitions.get(partition).cloned().ok_or_else(|| {
+        let Partition { parts, .. } = self.partitions.get(partition).cloned().ok_or_else(|| {
             internal_datafusion_err!(
                 "there is no partition {partition} of {}",
                 self.partitions.len()
@@ -191,10 +192,7 @@ impl ExecutionPlan for TenarcExec {
             None => &self.partitions[..],
         };
         let limit = self.limit.map_or(u64::MAX, |limit| limit as u64);
-        let rows = wanted.iter().map(|parts| {
-            let rows = parts.iter().map(|(_, rows)| rows.end - rows.start);
-            rows.fold(0, u64::saturating_add).min(limit)
-        });
+        let rows = wanted.iter().map(|partition| partition.rows.min(limit));
         if let Ok(rows) = usize::try_from(rows.fold(0, u64::saturating_add)) {
             let is_exact = self.filters.is_empty();
             statistics.num_rows =
@@ -228,13 +226,11 @@ impl From<Error> for Failure {
     }
 }
 
-impl<E: Into<DataFusionError>> From<Wrapped<E>> for Failure {
-    fn from(Wrapped(error): Wrapped<E>) -> Self {
+impl From<ArrowError> for Failure {
+    fn from(error: ArrowError) -> Self {
         Self::Plan(error.into())
     }
 }
-
-struct Wrapped<E>(E);
 
 impl Scan {
     /// Sends the rows of a part.
@@ -248,17 +244,7 @@ impl Scan {
             bytes.add(read);
             !output.is_closed()
         })?;
-        let mut table = files::table(&archive, &self.table.name)?;
-        if self.table.types.clone().merged(table.types()) != self.table.types {
-            let what = "the columns have changed since the table was opened: open it again";
-            return Err(Error::data(what).into());
-        }
-        let own = bridge::schema(table.schema()).map_err(Wrapped)?;
-        for filter in &self.filters {
-            if let Some(condition) = self.table.columns(Some(&own)).condition(filter) {
-                table = table.with_filter(condition.filter)?;
-            }
-        }
+        let table = self.table.filtered(&archive, &self.filters)?;
         let columns: Vec<_> =
             self.schema.fields().iter().map(|field| field.name().as_str()).collect();
         let table = table.with_types(&self.table.types)?.with_columns(&columns)?;
@@ -267,7 +253,7 @@ impl Scan {
         while self.left > 0 {
             let timer = self.metrics.elapsed_compute().timer();
             let Some(batch) = reader.next_batch()? else { break };
-            let batch = bridge::batch(&batch, &self.schema).map_err(Wrapped)?;
+            let batch = bridge::batch(&batch, &self.schema)?;
             timer.done();
             if !self.send(&batch) {
                 break;

@@ -35,6 +35,7 @@ mod exec;
 mod factory;
 mod files;
 mod filter;
+mod save;
 mod table;
 
 #[cfg(doctest)]
@@ -43,4 +44,5 @@ struct Readme;
 
 pub use exec::TenarcExec;
 pub use factory::TenarcTableFactory;
+pub use save::save;
 pub use table::TenarcTable;

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::stats::Precision;
-use datafusion::common::{Result as PlanResult, Statistics};
+use datafusion::common::{DataFusionError, Result as PlanResult, Statistics};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use tenarc::io::ReadAt;
-use tenarc::{Error, Result};
+use tenarc::{Archive, Error, Result};
 use tenarc_arrow::{ArrowTable, Types};
 
 use crate::bridge;
@@ -46,10 +47,19 @@ pub(crate) struct FileRows {
     pub path: PathBuf,
     /// For each group, the number of the row after it.
     pub groups: Vec<u64>,
+    pub has_statistics: bool,
 }
 
 /// Rows of a file, given by its number.
 pub(crate) type Part = (usize, Range<u64>);
+
+/// What is read in one thread.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Partition {
+    pub parts: Vec<Part>,
+    /// The most rows that can meet the filters.
+    pub rows: u64,
+}
 
 impl FileRows {
     fn rows(&self) -> u64 {
@@ -89,6 +99,26 @@ impl TenarcTable {
         Self::of(files.into_iter().map(Into::into).collect(), name)
     }
 
+    /// The names of the values in a file, or in the first of the files that [`open`](Self::open) finds: each once, in their
+    /// order. `None` is for values without a name. Values that are no tables have names, too.
+    ///
+    /// # Errors
+    /// If there is no such file, it cannot be read, or it is damaged.
+    pub fn names(path: impl AsRef<Path>) -> Result<Vec<Option<String>>> {
+        let Some(first) = files::find(path.as_ref())?.into_iter().next() else {
+            return Ok(Vec::new());
+        };
+        let archive = Watched::open(&first, |_| true)?;
+        let (mut names, mut known) = (Vec::new(), HashSet::new());
+        for segment in archive.segments() {
+            let name = segment.map_err(|error| error.in_file(&first))?.name().map(str::to_owned);
+            if known.insert(name.clone()) {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
     fn of(paths: Vec<PathBuf>, mut name: Name) -> Result<Self> {
         let mut found: Option<Found> = None;
         let mut files = Vec::new();
@@ -96,7 +126,7 @@ impl TenarcTable {
             let archive = Watched::open(&path, |_| true)?;
             let read = || {
                 let table = files::table(&archive, &name)?;
-                let groups = table.groups().to_vec();
+                let groups = (table.groups().to_vec(), table.has_statistics());
                 let named = Name::Is(table.name().map(str::to_owned));
                 let own = Found::of(&table)?;
                 let all = match &found {
@@ -110,9 +140,10 @@ impl TenarcTable {
                 };
                 Ok((groups, named, all))
             };
-            let (groups, named, all) = read().map_err(|error: Error| error.in_file(&path))?;
+            let read = read().map_err(|error: Error| error.in_file(&path))?;
+            let ((groups, has_statistics), named, all) = read;
             (name, found) = (named, Some(all));
-            files.push(FileRows { path, groups });
+            files.push(FileRows { path, groups, has_statistics });
         }
         let Some(Found { schema, types, are_structs, .. }) = found else {
             return Err(Error::data("expected the files of a table, found none"));
@@ -204,33 +235,81 @@ impl Found {
 }
 
 impl Inner {
-    /// Cuts the rows of all files into at most this many partitions of about equal size. A group is not cut.
-    fn partitions(&self, most: usize) -> Vec<Vec<Part>> {
-        let groups = self.files.iter().map(|file| file.groups.len()).sum::<usize>();
+    /// Cuts the rows of all files into at most this many partitions of about equal numbers of candidates. A group is not cut.
+    fn partitions(&self, most: usize, candidates: &[Vec<u64>]) -> Vec<Partition> {
+        let groups = candidates.iter().flatten().filter(|rows| **rows > 0).count();
         let count = most.clamp(1, groups.max(1));
-        let all: u64 = self.files.iter().map(FileRows::rows).sum();
-        let mut partitions = vec![Vec::<Part>::new(); count];
+        let all: u64 = candidates.iter().flatten().sum();
+        let mut partitions = vec![Partition::default(); count];
         let mut before = 0u64;
-        for (number, file) in self.files.iter().enumerate() {
+        for (number, (file, candidates)) in self.files.iter().zip(candidates).enumerate() {
             let mut start = 0;
-            for &end in &file.groups {
+            for (&end, &rows) in file.groups.iter().zip(candidates) {
                 // By the middle of the group, so that each partition gets its share.
-                let middle = u128::from(before + start + (end - start) / 2);
+                let middle = u128::from(before + rows / 2);
                 let share = middle * count as u128 / u128::from(all.max(1));
-                let partition = usize::try_from(share).unwrap_or_default().min(count - 1);
-                match partitions[partition].last_mut() {
+                let share = usize::try_from(share).unwrap_or_default().min(count - 1);
+                let partition = &mut partitions[share];
+                match partition.parts.last_mut() {
                     Some((last, rows)) if *last == number => rows.end = end,
-                    _ => partitions[partition].push((number, start..end)),
+                    _ => partition.parts.push((number, start..end)),
                 }
+                partition.rows += rows;
+                before += rows;
                 start = end;
             }
-            before += start;
         }
-        partitions.retain(|parts| !parts.is_empty());
+        partitions.retain(|partition| !partition.parts.is_empty());
         if partitions.is_empty() {
-            partitions.push(Vec::new());
+            partitions.push(Partition::default());
         }
         partitions
+    }
+
+    /// For each group of each file, how many of its rows can meet these filters, as far as statistics say. They are not left
+    /// out of the plan: until it runs, the file can get other rows.
+    fn candidates(&self, filters: &[Expr]) -> Vec<Vec<u64>> {
+        let of_file = |file: &FileRows| {
+            let found = || {
+                let archive = Watched::open(&file.path, |_| true)?;
+                self.filtered(&archive, filters)?.candidates()
+            };
+            // If the file cannot be read, the query fails when it runs.
+            let is_asked = file.has_statistics && !filters.is_empty();
+            let ranges = is_asked.then(found).and_then(Result::ok);
+            let mut start = 0;
+            let rows = file.groups.iter().map(|&end| {
+                let group = std::mem::replace(&mut start, end)..end;
+                let can_be = ranges.as_ref().is_none_or(|ranges| {
+                    let next = ranges.partition_point(|rows| rows.end <= group.start);
+                    ranges.get(next).is_some_and(|rows| rows.start < group.end)
+                });
+                if can_be { group.end - group.start } else { 0 }
+            });
+            rows.collect()
+        };
+        self.files.iter().map(of_file).collect()
+    }
+
+    /// The table of a file, with those rows alone that can meet the filters.
+    pub fn filtered<'a, S: ReadAt>(
+        &self,
+        archive: &'a Archive<S>,
+        filters: &[Expr],
+    ) -> Result<ArrowTable<'a, S>> {
+        let mut table = files::table(archive, &self.name)?;
+        if self.types.clone().merged(table.types()) != self.types {
+            let what = "the columns have changed since the table was opened: open it again";
+            return Err(Error::data(what));
+        }
+        let own = bridge::schema(table.schema());
+        let own = own.map_err(|error| Error::data(error.to_string()))?;
+        for filter in filters {
+            if let Some(condition) = self.columns(Some(&own)).condition(filter) {
+                table = table.with_filter(condition.filter)?;
+            }
+        }
+        Ok(table)
     }
 
     pub fn columns<'s>(&'s self, file: Option<&'s Schema>) -> Columns<'s> {
@@ -255,7 +334,11 @@ impl TableProvider for TenarcTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> PlanResult<Arc<dyn ExecutionPlan>> {
-        let partitions = self.0.partitions(state.config().target_partitions());
+        let (table, asked) = (self.0.clone(), filters.to_vec());
+        let candidates = SpawnedTask::spawn_blocking(move || table.candidates(&asked));
+        let failed = |error| DataFusionError::ExecutionJoin(Box::new(error));
+        let candidates = candidates.join_unwind().await.map_err(failed)?;
+        let partitions = self.0.partitions(state.config().target_partitions(), &candidates);
         let projection = projection.cloned();
         let exec = TenarcExec::new(self.0.clone(), projection, filters.to_vec(), limit, partitions);
         Ok(Arc::new(exec?))

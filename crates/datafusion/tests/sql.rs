@@ -12,7 +12,9 @@ use std::sync::Arc;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::catalog::MemTable;
+use datafusion::common::stats::Precision;
 use datafusion::error::Result;
+use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::StreamExt as _;
@@ -369,6 +371,87 @@ async fn only_wanted_columns_and_groups_are_read() {
     let some = read("SELECT embedding FROM events WHERE id > 1990").await;
     let every = read("SELECT embedding FROM events").await;
     assert!(none < some && some * 2 < every, "{none}, {some} of {every}");
+}
+
+#[derive(Serialize)]
+struct Small {
+    id: u32,
+}
+
+/// With statistics, a plan knows which groups can have rows that meet a condition.
+#[tokio::test]
+async fn plans_expect_the_rows_of_groups_that_statistics_leave() {
+    let dir = tempfile::tempdir().unwrap();
+    let save = |name: &str, ids: std::ops::Range<u32>, step, has_statistics| {
+        let options = SaveOptions::default().with_statistics(has_statistics);
+        let mut out = OArchive::create(dir.path().join(name), options).unwrap();
+        for start in ids.step_by(step) {
+            let rows: Vec<_> = (start..start + step as u32).map(|id| Small { id }).collect();
+            out.save_as("rows", &rows).unwrap();
+        }
+        out.finish().unwrap();
+    };
+    save("large.tenarc", 0..16_384, 2048, true);
+    save("unknown.tenarc", 0..16_384, 2048, false);
+    save("small.tenarc", 0..6000, 2000, false);
+    let config = SessionConfig::new().with_target_partitions(4);
+    let context = SessionContext::new_with_config(config);
+    for name in ["large", "unknown", "small"] {
+        let table = TenarcTable::open(dir.path().join(format!("{name}.tenarc"))).unwrap();
+        context.register_table(name, Arc::new(table)).unwrap();
+    }
+    let expected = async |query: &str| {
+        let mut plan = plan(&context, query).await;
+        while let Some(inner) = plan.children().first().copied().cloned() {
+            plan = inner;
+        }
+        let partitions = plan.properties().output_partitioning().partition_count();
+        let args = StatisticsArgs::new();
+        (plan.statistics_from_inputs(&[], &args).unwrap().num_rows, partitions)
+    };
+    // Each part reads one of the groups with candidates, although these are neighbors.
+    assert_eq!(
+        expected("SELECT id FROM large WHERE id >= 8192").await,
+        (Precision::Inexact(8192), 4)
+    );
+    assert_eq!(expected("SELECT id FROM large WHERE id = 7").await, (Precision::Inexact(2048), 1));
+    assert_eq!(expected("SELECT id FROM large WHERE id < 0").await, (Precision::Inexact(0), 1));
+    assert_eq!(
+        expected("SELECT id FROM unknown WHERE id = 7").await,
+        (Precision::Inexact(16_384), 4)
+    );
+    // The table of fewer rows is the one that a join holds in memory: the first one.
+    for (name, first) in [("large", "large"), ("unknown", "small")] {
+        let query = format!(
+            "SELECT count(*) FROM small s JOIN {name} l ON s.id = l.id WHERE l.id IN (1, 2, 5)"
+        );
+        let plan = shown(&plan(&context, &query).await);
+        let scans: Vec<_> = plan.lines().filter(|line| line.contains("TenarcExec")).collect();
+        assert!(scans[0].contains(&format!("{first}.tenarc")), "{plan}");
+        let counted = rows(&context, &query).await.unwrap();
+        assert!(counted.iter().any(|line| line.contains("| 3 ")), "{counted:#?}");
+    }
+    // The file can be another by the time that the plan is made, or runs: no row is missed.
+    let table = TenarcTable::open(dir.path().join("large.tenarc")).unwrap();
+    context.register_table("changed", Arc::new(table)).unwrap();
+    let query = "SELECT id FROM changed WHERE id < 2048";
+    let before = plan(&context, query).await;
+    std::fs::remove_file(dir.path().join("large.tenarc")).unwrap();
+    let mut out = OArchive::create(
+        dir.path().join("large.tenarc"),
+        SaveOptions::default().with_statistics(true),
+    )
+    .unwrap();
+    for start in (0..16_384).step_by(2048).rev() {
+        out.save_as("rows", &(start..start + 2048).map(|id| Small { id }).collect::<Vec<_>>())
+            .unwrap();
+    }
+    out.finish().unwrap();
+    let after = plan(&context, query).await;
+    for plan in [before, after] {
+        let found = collect(plan, context.task_ctx()).await.unwrap();
+        assert_eq!(found.iter().map(RecordBatch::num_rows).sum::<usize>(), 2048);
+    }
 }
 
 #[tokio::test]

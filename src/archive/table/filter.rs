@@ -136,6 +136,45 @@ impl<S: ReadAt + ?Sized> Filtered<'_, '_, S> {
         T::deserialize(column).map_err(|error| error.in_field(path))
     }
 
+    /// The ranges of rows that can meet the condition, as far as the [statistics](crate::archive::SaveOptions::with_statistics) in
+    /// the headers say. Of a table without statistics, these are all rows. Ranges consist of whole groups, ascend, and do not
+    /// touch. No rows are read, so this is for programs that plan how to read a table.
+    ///
+    /// ```
+    /// # #[derive(serde::Serialize)]
+    /// # struct Event { id: u32 }
+    /// use tenarc::archive::{SaveOptions, col};
+    ///
+    /// let options = SaveOptions::default().with_statistics(true);
+    /// let mut out = tenarc::OArchive::with_options(Vec::new(), options)?;
+    /// let events = |ids: std::ops::Range<u32>| ids.map(|id| Event { id }).collect::<Vec<_>>();
+    /// out.save_as("events", &events(0..2000))?;
+    /// out.save_as("events", &events(2000..5000))?;
+    /// let archive = tenarc::Archive::new(out.finish()?)?;
+    ///
+    /// let table = archive.table("events")?;
+    /// assert_eq!(table.filter(col("id").gt(4990)).candidates()?, [2000..5000]);
+    /// assert_eq!(table.filter(col("id").lt(0)).candidates()?, []);
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If a column of the condition does not exist, or the metadata are damaged.
+    pub fn candidates(&self) -> Result<Vec<Range<u64>>> {
+        let columns = self.columns()?;
+        let mut found: Vec<Range<u64>> = Vec::new();
+        for part in self.table.parts.iter().filter(|part| part.rows > 0) {
+            for block in self.blocks(part.part()?, columns) {
+                let rows = block.first()..block.part.first.saturating_add(block.rows.end);
+                match found.last_mut() {
+                    Some(last) if last.end == rows.start => last.end = rows.end,
+                    _ => found.push(rows),
+                }
+            }
+        }
+        Ok(found)
+    }
+
     /// The columns of the condition are these, and need not be looked up.
     pub(super) fn knowing(self, columns: Vec<KnownColumn>) -> Self {
         Self { columns: columns.into(), ..self }
@@ -177,17 +216,8 @@ impl<S: ReadAt + ?Sized> Filtered<'_, '_, S> {
         for part in parts.take_while(|part| part.first < wanted.end) {
             let part = part.part()?;
             budget.start(0);
-            // Those of another form are ignored.
-            let statistics = part.statistics().ok().flatten();
-            let may_have_rows = |block: &Block<'_, S>| {
-                let Some(statistics) = &statistics else { return true };
-                self.filter.may_be_met(&|path| {
-                    let (_, names) = columns.iter().find(|(other, _)| *other == path)?;
-                    statistics.of_group(block.group, names)
-                }) != Some(false)
-            };
             part.read(budget, |buffers| {
-                let blocks = Block::of_part(part).into_iter().filter(may_have_rows);
+                let blocks = self.blocks(part, columns);
                 for block in blocks.filter_map(|block| block.with_rows_in(&wanted)) {
                     let held = buffers.left().held();
                     let mask = self.mask(&block, columns, buffers)?;
@@ -205,6 +235,24 @@ impl<S: ReadAt + ?Sized> Filtered<'_, '_, S> {
             })?;
         }
         Ok(())
+    }
+
+    /// The blocks of a part in which rows can meet the condition.
+    fn blocks<'s>(
+        &self,
+        part: &'s TablePart<'_, S>,
+        columns: &[KnownColumn],
+    ) -> impl Iterator<Item = Block<'s, S>> {
+        // Those of another form are ignored.
+        let statistics = part.statistics().ok().flatten();
+        let may_have_rows = move |block: &Block<'_, S>| {
+            let Some(statistics) = &statistics else { return true };
+            self.filter.may_be_met(&|path| {
+                let (_, names) = columns.iter().find(|(other, _)| *other == path)?;
+                statistics.of_group(block.group, names)
+            }) != Some(false)
+        };
+        Block::of_part(part).into_iter().filter(may_have_rows)
     }
 
     /// For each row of a block, whether it meets the condition.
