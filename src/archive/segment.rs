@@ -143,11 +143,6 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         self.header().ext.notes()
     }
 
-    /// Whether the header has [statistics](crate::archive::SaveOptions::with_statistics) of columns.
-    pub fn has_statistics(&self) -> bool {
-        self.header().ext.statistics().is_some()
-    }
-
     pub(super) fn header(&self) -> &Header {
         &self.loaded.header
     }

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use tenarc::DType;
 pub use tenarc::inspect::Form;
+use tenarc::inspect::TYPE;
 use tenarc::tensor::Order;
 
 pub use parse::{items, parse, parse_items};
@@ -105,12 +106,20 @@ impl Payload {
     }
 }
 
+/// Returns the node that a tag around `inner` stands for, with the same path: `inner`, or the item of a value of a named type.
+pub fn tagged(tag: u64, inner: &Node) -> &Node {
+    match &inner.kind {
+        Kind::Array(items) if tag == TYPE => items.get(2).unwrap_or(inner),
+        _ => inner,
+    }
+}
+
 impl Node {
     /// Returns the node inside the tags, which do not change the structure of the value.
     pub fn untagged(&self) -> &Node {
         let mut node = self;
-        while let Kind::Tag(_, inner) = &node.kind {
-            node = inner;
+        while let Kind::Tag(tag, inner) = &node.kind {
+            node = tagged(*tag, inner);
         }
         node
     }

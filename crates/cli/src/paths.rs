@@ -8,11 +8,11 @@ use std::cell::Cell;
 use std::collections::HashSet;
 
 use globset::{GlobBuilder, GlobMatcher};
-use tenarc::inspect::{self, Path, Paths};
+use tenarc::inspect::{self, Path, Paths, TYPE};
 
 use crate::failure::{Failure, Result};
 use crate::limits::limits;
-use crate::node::{Columns, Field, Key, Kind, Node, Payload};
+use crate::node::{Columns, Field, Key, Kind, Node, Payload, tagged};
 use crate::text::quoted;
 
 /// A payload and its path.
@@ -117,7 +117,16 @@ fn tell(node: &mut Node, steps: &mut Vec<String>, paths: &Paths) {
     match &mut node.kind {
         Kind::Leaf | Kind::Payload(_) => {}
         Kind::Columns(columns) => columns.path = paths.path(steps).text,
-        Kind::Tag(_, inner) => tell(inner, steps, paths),
+        Kind::Tag(tag, inner) => {
+            // As `tagged` does.
+            if *tag == TYPE
+                && let Kind::Array(items) = &mut inner.kind
+                && let Some(item) = items.get_mut(2)
+            {
+                return tell(item, steps, paths);
+            }
+            tell(inner, steps, paths);
+        }
         Kind::Array(items) => {
             for (at, item) in items.iter_mut().enumerate() {
                 steps.push(at.to_string());
@@ -152,7 +161,7 @@ pub fn walk<'a>(
     each(steps, node);
     match &node.kind {
         Kind::Leaf | Kind::Payload(_) | Kind::Columns(_) => {}
-        Kind::Tag(_, inner) => walk(inner, steps, each),
+        Kind::Tag(tag, inner) => walk(tagged(*tag, inner), steps, each),
         Kind::Array(items) => {
             for (at, item) in items.iter().enumerate() {
                 steps.push(Cow::Owned(at.to_string()));
@@ -191,7 +200,7 @@ fn measure(node: &Node, len: usize, left: &mut Option<usize>) {
     match &node.kind {
         Kind::Leaf => {}
         Kind::Payload(_) | Kind::Columns(_) => *left = left.and_then(|left| left.checked_sub(len)),
-        Kind::Tag(_, inner) => measure(inner, len, left),
+        Kind::Tag(tag, inner) => measure(tagged(*tag, inner), len, left),
         // A position has few digits, so 8 characters are assumed for it and the dot.
         Kind::Array(items) => items.iter().for_each(|item| measure(item, len + 8, left)),
         Kind::Map(entries) => {
@@ -212,7 +221,7 @@ pub fn find<'a>(root: &'a Node, encoded: &[u8], path: &str) -> Result<&'a Node> 
     while found.range.start < range.start {
         let inside = match &found.kind {
             Kind::Leaf | Kind::Payload(_) | Kind::Columns(_) => None,
-            Kind::Tag(_, inner) => Some(&**inner),
+            Kind::Tag(tag, inner) => Some(tagged(*tag, inner)),
             Kind::Array(items) => last(items, |item| item, range.start),
             Kind::Map(entries) => last(entries, |(_, value)| value, range.start),
         };
@@ -264,7 +273,7 @@ impl Members {
     /// Adds the members in `node`, to which `path` is relative.
     fn add(&mut self, node: &Node, path: &str) {
         match &node.kind {
-            Kind::Tag(_, inner) => self.add(inner, path),
+            Kind::Tag(tag, inner) => self.add(tagged(*tag, inner), path),
             Kind::Leaf | Kind::Payload(_) | Kind::Columns(_) => {}
             Kind::Array(items) => {
                 let (step, rest) = path.split_once('.').unwrap_or((path, ""));

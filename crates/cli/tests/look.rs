@@ -93,6 +93,36 @@ fn paths(dir: &Dir, args: &[&str]) -> Vec<String> {
     rows.as_array().unwrap().iter().map(path).collect()
 }
 
+/// A value of a named type has the path of its item.
+#[test]
+fn values_of_named_types() {
+    use tenarc::types::{TimeUnit, TypeName, Typed};
+    let dir = Dir::new();
+    let save = |name: &str, unit| {
+        let of = TypeName::timestamp(unit, "").unwrap();
+        let (times, date) = (Tensor(vec![1_767_225_600i64, 7]), TypeName::date());
+        let value = (("w", Typed::new(&of, &times)), Typed::new(&date, &20_455));
+        dir.save(name, &value);
+    };
+    save("a.tenarc", TimeUnit::Second);
+    save("b.tenarc", TimeUnit::Millisecond);
+    assert_eq!(paths(&dir, &["ls", "a.tenarc"]), ["0.1"]);
+    assert_eq!(run(&dir, &["get", "a.tenarc", "0.1[0]"]).good(), "1767225600\n");
+    assert_eq!(run(&dir, &["get", "a.tenarc", "1"]).good(), "20455\n");
+    let shown = run(&dir, &["show", "a.tenarc"]).good().to_owned();
+    let expected = "timestamp[\"s\", \"\"](i64 [2] [1767225600          7])";
+    assert!(shown.contains(expected) && shown.contains("date(20455)"), "{shown}");
+    let ran = run(&dir, &["diff", "a.tenarc", "b.tenarc"]);
+    assert!(ran.status == 1 && ran.out().contains("0.1"), "{ran:?}");
+    run(&dir, &["diff", "a.tenarc", "a.tenarc"]).good();
+    // What is copied keeps its type.
+    run(&dir, &["edit", "a.tenarc", "-o", "c.tenarc", "--set", "0.0=x"]).good();
+    assert_eq!(run(&dir, &["show", "c.tenarc", "0.1"]).good(), expected.to_owned() + "\n");
+    run(&dir, &["convert", "a.tenarc", "d.cbor"]).good();
+    run(&dir, &["convert", "d.cbor", "e.tenarc"]).good();
+    assert_eq!(run(&dir, &["diff", "a.tenarc", "e.tenarc"]).good(), "");
+}
+
 #[test]
 fn sorts_and_filters() {
     let dir = Dir::new();

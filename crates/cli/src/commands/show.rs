@@ -12,6 +12,7 @@ use std::ops::Range;
 use serde::ser::{Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
 use serde_json::Value as Json;
 use tenarc::Value;
+use tenarc::inspect::TYPE;
 
 use crate::args::Show;
 use crate::document::{Document, Section};
@@ -200,7 +201,18 @@ impl Printer<'_> {
                 write!(self.out, "{text}")?;
             }
             Kind::Tag(tag, inner) => {
-                write!(self.out, "{tag}(")?;
+                let mut inner = &**inner;
+                if let [name, parameters, item] = named(*tag, inner) {
+                    let name = tenarc::from_slice::<Value>(self.section.item(&name.range))?;
+                    write!(self.out, "{}", escaped(name.as_str().unwrap_or_default()))?;
+                    if !matches!(&parameters.kind, Kind::Array(all) if all.is_empty()) {
+                        self.node(parameters, depth)?;
+                    }
+                    inner = item;
+                } else {
+                    write!(self.out, "{tag}")?;
+                }
+                write!(self.out, "(")?;
                 self.node(inner, depth)?;
                 write!(self.out, ")")?;
             }
@@ -288,6 +300,14 @@ impl Printer<'_> {
 }
 
 /// Formats an item without tensors as text.
+/// The name, the parameters and the item of a value of a named type. Nothing for another tag.
+fn named(tag: u64, inner: &Node) -> &[Node] {
+    match &inner.kind {
+        Kind::Array(parts) if tag == TYPE => parts,
+        _ => &[],
+    }
+}
+
 fn leaf(item: &[u8], full: bool) -> Result<String> {
     scalar_text(tenarc::from_slice(item)?, item, full)
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 use tenarc::Value;
 use tenarc::archive::Table;
+use tenarc::inspect::TYPE;
 
 use super::values::{self, Values};
 use crate::document::Section;
@@ -109,7 +110,14 @@ impl Comparison<'_> {
             }
             (node::Kind::Map(from), node::Kind::Map(to)) => self.maps(from, to, path, found)?,
             (node::Kind::Tag(from, inner), node::Kind::Tag(to, other)) if from == to => {
-                return self.node(inner, other, path, found);
+                let (item, other_item) = (node::tagged(*from, inner), node::tagged(*to, other));
+                // What stands in front of an item is the name and the parameters of its type.
+                let head = self.a.item(&(a.range.start..item.range.start));
+                if *from != TYPE || head == self.b.item(&(b.range.start..other_item.range.start)) {
+                    return self.node(item, other_item, path, found);
+                }
+                let (from, to) = (words(self.a, a), words(self.b, b));
+                self.add(found, path, Kind::Type, Some(from), Some(to), None);
             }
             (node::Kind::Columns(_), _) | (_, node::Kind::Columns(_)) => {
                 return self.rows(a, b, path, found);

@@ -72,6 +72,7 @@ fn one(section: &Section<'_>, node: &Node, json: bool, writer: &mut dyn Write) -
     if json {
         AsJson::full(section, node).read(|json| Ok(serde_json::to_writer(&mut *writer, json)?))?;
     } else {
+        let node = node.untagged();
         let Kind::Leaf = node.kind else {
             let what = "a value that consists of others: use --json, or `tenarc show`";
             return Err(Failure::new(what));
