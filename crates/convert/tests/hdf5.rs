@@ -45,7 +45,7 @@ fn of_bytes_within(bytes: &[u8], most: u64) -> tenarc::Result<Hdf5> {
 #[test]
 fn files_of_h5py_and_keras_are_read() {
     let manifest = manifest();
-    assert_eq!(manifest.len(), 14);
+    assert_eq!(manifest.len(), 15);
     for (name, tensors) in &manifest {
         let file = hdf5::open(fixture(name)).unwrap();
         for (path, expected) in tensors {
@@ -185,14 +185,13 @@ fn losses_are_listed() {
         loss.unwrap_or_else(|| panic!("{path}: {losses:?}")).what().to_owned()
     };
     assert_eq!(text("enum"), "the names of the values of an enum");
-    assert_eq!(text("ragged"), "lists of different lengths");
     assert!(text("raw").starts_with("raw elements of 3 bytes"), "{}", text("raw"));
     assert_eq!(text("reference"), "references to other objects");
     assert_eq!(text("group"), "it is another link to the group `again`, which is kept");
     assert_eq!(text("again/up"), "it is another link to the group `/`, which is kept");
     assert_eq!(text("/"), "the attribute `reference`: references to other objects");
     assert_eq!(text(""), "a link to the file `other.h5`, which is not read");
-    assert_eq!((losses.count(), losses.tensors()), (8, 3));
+    assert_eq!((losses.count(), losses.tensors()), (7, 2));
     assert_eq!(
         losses.notes(),
         ["`nowhere`: a link that leads to no group and no dataset is left out"]
@@ -326,6 +325,25 @@ fn filters_that_are_not_read_are_losses() {
         ("lost_snappy/mixed", snappy),
     ];
     assert_eq!(lost, expected);
+}
+
+#[test]
+fn lists_of_different_lengths_are_arrays_of_sequences() {
+    let (_dir, archive, losses) = converted("lists.h5", &Options::default().with_losses(true));
+    let lost: Vec<_> = losses.listed().iter().map(ToString::to_string).collect();
+    assert_eq!(lost, ["`lost`: lists of different lengths, of what is no number"]);
+    let segment = archive.only().unwrap();
+    assert_eq!(segment.get::<Vec<Vec<i32>>>("i4").unwrap(), [&[1, 0, 1][..], &[], &[1]]);
+    assert_eq!(segment.get::<Vec<Vec<f64>>>("f8").unwrap(), [&[1.0, 0.0, 1.0][..], &[], &[1.0]]);
+    let bools = [&[true, false, true][..], &[], &[true]];
+    assert_eq!(segment.get::<Vec<Vec<bool>>>("bool").unwrap(), bools);
+    let half: Vec<Value> = segment.get("f2").unwrap();
+    assert!(matches!(&half[0], Value::Numbers(numbers) if numbers.dtype() == DType::F16));
+    let two = segment.get::<Vec<Vec<Vec<i32>>>>("two").unwrap();
+    assert_eq!(two, [[vec![], vec![5, 6]], [vec![], vec![]]]);
+    assert_eq!(segment.get::<Vec<Vec<f32>>>("rows.list").unwrap(), [vec![1.0, 2.0], vec![]]);
+    let attribute = segment.get::<Vec<Vec<i64>>>("/__metadata__/~1/lists").unwrap();
+    assert_eq!(attribute, [&[0, 1][..], &[0, 1, 2]]);
 }
 
 /// The tensors in structs are in the manifest.

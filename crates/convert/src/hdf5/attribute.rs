@@ -10,6 +10,7 @@ use tenarc::{DType, DynTensor, Error, Result, Value};
 use super::budget::Budget;
 use super::datatype::{Field, Kind, Resolve, Text};
 use super::error::failed;
+use crate::elements::packed;
 
 /// Returns the value of an attribute, or what it is if no value can hold it.
 pub fn value(
@@ -60,6 +61,18 @@ fn of_kind(
                     Ok(text) => Value::Text(text),
                     Err(error) => Value::Bytes(error.into_bytes()),
                 });
+            }
+            Ok(nested(values, shape).ok_or_else(|| crate::texts::NO_SHAPE.to_owned()))
+        }
+        Kind::List(numbers) => {
+            let count = shape.iter().try_fold(1usize, |count, &dim| count.checked_mul(dim));
+            let count = count.ok_or_else(too_large)?;
+            let mut values = Vec::new();
+            for element in elements(&bytes, count, Text::Variable)? {
+                let list = numbers.list(element, resolve, budget)?;
+                budget.take(size_of::<Value>())?;
+                let list = packed(&numbers.dtype, &list)?;
+                values.push(list.map_or(Value::Null, |list| Value::Numbers(Box::new(list))));
             }
             Ok(nested(values, shape).ok_or_else(|| crate::texts::NO_SHAPE.to_owned()))
         }

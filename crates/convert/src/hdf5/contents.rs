@@ -35,6 +35,9 @@ const VIRTUAL: u8 = 3;
 const SCALES: &str = "DIMENSION_LIST";
 const SCALED: &str = "REFERENCE_LIST";
 
+/// What is lost of an enum.
+const NAMES: &str = "the names of the values of an enum";
+
 /// The name of the root group.
 const ROOT: &str = "/";
 
@@ -81,6 +84,7 @@ pub struct Found {
 pub enum Elements {
     Numbers(Array),
     Text(Text),
+    List(Numbers),
     /// None at all, and no dimensions.
     Null,
 }
@@ -413,7 +417,7 @@ impl Walk<'_> {
         let elements = match kind {
             Kind::Numbers(numbers) => {
                 if numbers.has_names {
-                    self.found.losses.add(&path, "the names of the values of an enum");
+                    self.found.losses.add(&path, NAMES);
                 }
                 let array = numbers.array(outer).map_err(|error| error.in_field(&*path))?;
                 if field.is_none() {
@@ -422,11 +426,17 @@ impl Walk<'_> {
                 }
                 Elements::Numbers(array)
             }
-            Kind::Text(_) if outer.len() > 1 && outer.contains(&0) => {
+            Kind::Text(_) | Kind::List(_) if outer.len() > 1 && outer.contains(&0) => {
                 self.found.losses.add(&path, crate::texts::NO_SHAPE);
                 return Ok(None);
             }
             Kind::Text(text) => Elements::Text(text),
+            Kind::List(numbers) => {
+                if numbers.has_names {
+                    self.found.losses.add(&path, NAMES);
+                }
+                Elements::List(numbers)
+            }
             Kind::Struct(fields) => return self.fields(source, &path, field, fields),
             Kind::Other(what) => {
                 self.found.losses.add_tensor(&path, what);

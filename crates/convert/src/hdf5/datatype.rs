@@ -11,6 +11,7 @@ use tenarc::{DType, Error, Result};
 
 use super::budget::Budget;
 use super::error::failed;
+use crate::elements::is_typed;
 use crate::place::Place;
 use crate::support::swap_words;
 
@@ -19,6 +20,8 @@ use crate::support::swap_words;
 pub enum Kind {
     Numbers(Numbers),
     Text(Text),
+    /// Lists of any number of such numbers.
+    List(Numbers),
     Struct(Vec<Field>),
     /// Elements that no dtype describes, and what they are.
     Other(String),
@@ -74,6 +77,13 @@ impl Kind {
             Datatype::String { size: StringSize::Variable, .. }
             | Datatype::VarLen { kind: VarLenKind::String, .. } => {
                 return Self::Text(Text::Variable);
+            }
+            Datatype::VarLen { base, kind: VarLenKind::Sequence, .. } => {
+                let base = raw.get(HEAD..).and_then(|raw| Numbers::of(base, raw));
+                match base.filter(|base| base.inner.is_empty() && is_typed(&base.dtype)) {
+                    Some(numbers) => return Self::List(numbers),
+                    None => "lists of different lengths, of what is no number".to_owned(),
+                }
             }
             Datatype::VarLen { .. } => "lists of different lengths".to_owned(),
             Datatype::Compound { .. } => {
@@ -146,6 +156,20 @@ impl Numbers {
         if self.is_big_endian {
             swap_words(bytes, self.dtype.word());
         }
+    }
+
+    /// Reads a list of these numbers, to which an element refers. The bytes are little-endian.
+    pub fn list(
+        &self,
+        element: &[u8],
+        resolve: &Resolve<'_>,
+        budget: &mut Budget,
+    ) -> Result<Vec<u8>> {
+        let size = self.dtype.byte_len(1).unwrap_or(1);
+        let mut list = resolve(element, size).map_err(failed)?;
+        budget.take(list.len())?;
+        self.to_le(&mut list);
+        Ok(list)
     }
 
     /// Makes an array of these elements. `outer` are its dimensions without those of the elements.

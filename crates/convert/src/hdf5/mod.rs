@@ -19,6 +19,7 @@
 //! | dataset of h5py's bools | `bool` tensor |
 //! | elements that are arrays | more dimensions of the tensor |
 //! | dataset of texts | text, or array of texts |
+//! | dataset of lists of numbers, of different lengths | array of sequences of numbers |
 //! | dataset of structs (of a compound datatype) | map from the names of the fields to such arrays, as of an npz file |
 //! | dataset that is null | null |
 //! | attributes | maps in `__metadata__`, by the path of the object, for example `/` and `/run` |
@@ -26,7 +27,7 @@
 //!
 //! Chunks may be compressed with gzip, LZF, LZ4, Zstandard, Blosc, bitshuffle, SZIP, n-bit, or scale and offset, and may be
 //! shuffled. Elements that were
-//! never written have the fill value of the dataset. Losses are: enums' names, lists of different lengths,
+//! never written have the fill value of the dataset. Losses are: enums' names,
 //! references, raw elements, other filters, elements in other files, virtual datasets, and second links to a group. External links are not
 //! followed. Soft links that lead nowhere, and named datatypes, are left out. Keras' raw elements of the dtype bfloat16
 //! are read as such.
@@ -69,7 +70,7 @@ use crate::{Names, Options, TensorFile, source};
 
 use budget::{Budget, of_file};
 use contents::{Contents, Elements, Entry, Found, Outside};
-use datatype::{Array, Text};
+use datatype::{Array, Numbers, Resolve, Text};
 use error::failed;
 use keras::{Place, Weights};
 use stored::Source;
@@ -178,7 +179,7 @@ impl Hdf5 {
                 let meta = TensorMeta::new(numbers.dtype.clone(), &**shape, Order::C);
                 Some(TensorInfo::new(found.path.clone(), meta, *len as u64))
             }
-            Elements::Text(_) | Elements::Null => None,
+            Elements::Text(_) | Elements::List(_) | Elements::Null => None,
         };
         self.contents.datasets.iter().filter_map(info).collect()
     }
@@ -217,6 +218,11 @@ impl Hdf5 {
             Elements::Text(text) => {
                 Texts::new(&found.outer, || self.texts(found, *text)).map(Part::Texts)
             }
+            Elements::List(numbers) => {
+                let dtype = numbers.dtype.clone();
+                let lists = Texts::of_lists(&found.outer, dtype, || self.lists(found, numbers));
+                lists.map(Part::Texts)
+            }
             Elements::Null => Ok(Part::Null),
         }
     }
@@ -252,11 +258,33 @@ impl Hdf5 {
 
     /// Starts to read the texts of a dataset.
     fn texts<'a>(&'a self, found: &'a Found, text: Text) -> Result<Next<'a>> {
-        let bytes = self.raw(found)?;
         let width = match text {
             Text::Fixed(len, _) => len,
             Text::Variable => found.dataset.vlen_reference_size(),
         };
+        let read = move |element: &[u8], resolve: &Resolve<'_>, budget: &mut Budget| {
+            text.read(element, resolve, budget)
+        };
+        self.each(found, width, read)
+    }
+
+    /// Starts to read the lists of a dataset.
+    fn lists<'a>(&'a self, found: &'a Found, numbers: &'a Numbers) -> Result<Next<'a>> {
+        let width = found.dataset.vlen_reference_size();
+        let read = |element: &[u8], resolve: &Resolve<'_>, budget: &mut Budget| {
+            numbers.list(element, resolve, budget)
+        };
+        self.each(found, width, read)
+    }
+
+    /// Starts to read elements of `width` bytes one after the other.
+    fn each<'a>(
+        &'a self,
+        found: &'a Found,
+        width: usize,
+        read: impl Fn(&[u8], &Resolve<'_>, &mut Budget) -> Result<Vec<u8>> + 'a,
+    ) -> Result<Next<'a>> {
+        let bytes = self.raw(found)?;
         let mut budget = self.budget;
         let mut at = 0usize;
         Ok(Box::new(move || {
@@ -266,7 +294,7 @@ impl Hdf5 {
             let resolve = |reference: &[u8], size| {
                 found.dataset.resolve_vlen_reference_bytes(reference, size)
             };
-            text.read(element, &resolve, &mut budget)
+            read(element, &resolve, &mut budget)
         }))
     }
 
