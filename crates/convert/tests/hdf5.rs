@@ -186,12 +186,10 @@ fn losses_are_listed() {
     };
     assert_eq!(text("enum"), "the names of the values of an enum");
     assert!(text("raw").starts_with("raw elements of 3 bytes"), "{}", text("raw"));
-    assert_eq!(text("reference"), "references to other objects");
     assert_eq!(text("group"), "it is another link to the group `again`, which is kept");
     assert_eq!(text("again/up"), "it is another link to the group `/`, which is kept");
-    assert_eq!(text("/"), "the attribute `reference`: references to other objects");
     assert_eq!(text(""), "a link to the file `other.h5`, which is not read");
-    assert_eq!((losses.count(), losses.tensors()), (7, 2));
+    assert_eq!((losses.count(), losses.tensors()), (5, 1));
     assert_eq!(
         losses.notes(),
         ["`nowhere`: a link that leads to no group and no dataset is left out"]
@@ -344,6 +342,33 @@ fn lists_of_different_lengths_are_arrays_of_sequences() {
     assert_eq!(segment.get::<Vec<Vec<f32>>>("rows.list").unwrap(), [vec![1.0, 2.0], vec![]]);
     let attribute = segment.get::<Vec<Vec<i64>>>("/__metadata__/~1/lists").unwrap();
     assert_eq!(attribute, [&[0, 1][..], &[0, 1, 2]]);
+}
+
+#[test]
+fn references_are_the_paths_of_objects() {
+    let (_dir, archive, losses) = converted("references.h5", &Options::default().with_losses(true));
+    let mut lost: Vec<_> = losses.listed().iter().map(ToString::to_string).collect();
+    lost.sort();
+    let expected = [
+        "`lost`: 1 of its references lead to objects that are not kept",
+        "`raw`: raw elements of 3 bytes",
+        "`region`: references to parts of datasets",
+    ];
+    assert_eq!(lost, expected);
+    let value: Value = archive.load().unwrap();
+    let all = || {
+        let [a, b] = [["/cells/a", "/cells/b"], ["/group", "/"]].map(Value::from);
+        Some(Value::Array(vec![a, b]))
+    };
+    assert_eq!(value.get("all"), all().as_ref());
+    let some = [Value::Null, Value::from("/cells/a"), Value::Null];
+    assert_eq!(value.get("some"), Some(&Value::Array(some.into())));
+    assert_eq!(value.get("one"), Some(&Value::from("/group")));
+    let found = value.get("rows").and_then(|rows| rows.get("ref"));
+    assert_eq!(found, Some(&Value::from(["/group", "/cells/a"])));
+    let attribute = |path: &str, name: &str| value.get("__metadata__")?.get(path)?.get(name);
+    assert_eq!(attribute("/", "table"), Some(&Value::from("/rows")));
+    assert_eq!(attribute("/group", "all"), all().as_ref());
 }
 
 /// The tensors in structs are in the manifest.
@@ -513,7 +538,7 @@ fn every_truncation_is_an_error_or_reads_less() {
 
 #[test]
 fn damaged_structs_and_unknown_parts_never_panic() {
-    for name in ["structs_latest.h5", "unknown_compact.h5"] {
+    for name in ["structs_latest.h5", "unknown_compact.h5", "references.h5"] {
         let bytes = fs::read(fixture(name)).unwrap();
         for at in (0..bytes.len()).step_by(37) {
             let mut bytes = bytes.clone();

@@ -6,7 +6,7 @@ use hdf5_reader::io::Cursor;
 use hdf5_reader::messages::datatype::{
     StringPadding, StringSize, VarLenKind, parse_datatype_description,
 };
-use hdf5_reader::{CompoundField, Datatype, EnumMember};
+use hdf5_reader::{CompoundField, Datatype, EnumMember, ReferenceType};
 use tenarc::{DType, Error, Result};
 
 use super::budget::Budget;
@@ -22,6 +22,8 @@ pub enum Kind {
     Text(Text),
     /// Lists of any number of such numbers.
     List(Numbers),
+    /// References to objects, each of this many bytes.
+    Reference(u8),
     Struct(Vec<Field>),
     /// Elements that no dtype describes, and what they are.
     Other(String),
@@ -94,7 +96,10 @@ impl Kind {
                 let of = if tag.is_empty() { String::new() } else { format!(" ({tag:?})") };
                 format!("raw elements of {size} bytes{of}")
             }
-            Datatype::Reference { .. } => "references to other objects".to_owned(),
+            &Datatype::Reference { ref_type: ReferenceType::Object, size: size @ 1..=8 } => {
+                return Self::Reference(size);
+            }
+            Datatype::Reference { .. } => "references to parts of datasets".to_owned(),
             Datatype::FloatingPoint { size, .. } => {
                 format!("floats of {size} bytes that have no dtype")
             }

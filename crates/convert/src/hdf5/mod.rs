@@ -22,13 +22,14 @@
 //! | dataset of lists of numbers, of different lengths | array of sequences of numbers |
 //! | dataset of structs (of a compound datatype) | map from the names of the fields to such arrays, as of an npz file |
 //! | dataset that is null | null |
+//! | references to objects | their paths, for example `/run/pressure` |
 //! | attributes | maps in `__metadata__`, by the path of the object, for example `/` and `/run` |
 //! | scales of dimensions | their paths in the attribute `DIMENSION_LIST`, an entry for each dimension |
 //!
 //! Chunks may be compressed with gzip, LZF, LZ4, Zstandard, Blosc, bitshuffle, SZIP, n-bit, or scale and offset, and may be
 //! shuffled. Elements that were
 //! never written have the fill value of the dataset. Losses are: enums' names,
-//! references, raw elements, other filters, elements in other files, virtual datasets, and second links to a group. External links are not
+//! references to parts of datasets, raw elements, other filters, elements in other files, virtual datasets, and second links to a group. External links are not
 //! followed. Soft links that lead nowhere, and named datatypes, are left out. Keras' raw elements of the dtype bfloat16
 //! are read as such.
 //!
@@ -156,14 +157,14 @@ impl Hdf5 {
         let opened =
             Hdf5File::from_storage_with_options(counted.clone(), options).map_err(failed)?;
         let budget = Budget::new(len, limits);
-        let mut contents = Contents::read(&opened, &counted, budget, &outside)?;
+        let source = Source { file: opened, filters: filters::all(most), most };
+        let mut contents = Contents::read(&source.file, &counted, &source, budget, &outside)?;
         if weights.as_ref().is_some_and(|found| found.has_others) {
             let what = "only the weights of a Keras file are read: the other members of the zip file are left out";
             contents.losses.note(what);
         }
         // The crate parses parts of the file again when elements are read.
         counted.left.store(u64::MAX, Ordering::Relaxed);
-        let source = Source { file: opened, filters: filters::all(most), most };
         Ok(Self { file, start, weights, source, structs: Mutex::new(None), contents, budget })
     }
 
@@ -179,7 +180,7 @@ impl Hdf5 {
                 let meta = TensorMeta::new(numbers.dtype.clone(), &**shape, Order::C);
                 Some(TensorInfo::new(found.path.clone(), meta, *len as u64))
             }
-            Elements::Text(_) | Elements::List(_) | Elements::Null => None,
+            Elements::Text(_) | Elements::List(_) | Elements::Value(_) => None,
         };
         self.contents.datasets.iter().filter_map(info).collect()
     }
@@ -223,7 +224,7 @@ impl Hdf5 {
                 let lists = Texts::of_lists(&found.outer, dtype, || self.lists(found, numbers));
                 lists.map(Part::Texts)
             }
-            Elements::Null => Ok(Part::Null),
+            Elements::Value(value) => Ok(Part::Value(value)),
         }
     }
 
