@@ -392,6 +392,10 @@ fn structs_are_kept_field_by_field() {
         let fixed: Vec<_> = (0..4).map(|n| &"fixed"[..n.min(most)]).collect();
         assert_eq!(found(&["rows", "fixed"]), &Value::from(fixed), "{name}");
         assert_eq!(found(&["rows", "inner", "name"]), &Value::from(["", "ab", "aba", "aba"]));
+        let names = found(&["rows", "names"]).as_array().unwrap()[2].clone();
+        assert_eq!(names, Value::from(["xx", "yz"]), "{name}");
+        assert_eq!(found(&["empty"]), &Value::Array(Vec::new()), "{name}");
+        assert!(losses.notes()[0].contains("the shapes of empty arrays"), "{losses:?}");
         let one = Value::from(texts(3).remove(2));
         assert_eq!(found(&["one", "text"]), &one, "{name}");
         assert!(
@@ -400,6 +404,8 @@ fn structs_are_kept_field_by_field() {
         let root = found(&["__metadata__", "/"]);
         let row = Value::Map(vec![("id".into(), 0.into()), ("text".into(), "tëxt".into())]);
         assert_eq!(root.get("row"), Some(&row), "{name}");
+        let names = root.get("names").and_then(|row| row.get("names"));
+        assert_eq!(names, Some(&Value::from(["x", "yz"])), "{name}");
         let names = root.get("rows").and_then(|rows| rows.get("inner")?.get("name"));
         assert_eq!(names, Some(&Value::from(["", "ab"])), "{name}");
     }

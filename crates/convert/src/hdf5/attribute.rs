@@ -50,7 +50,8 @@ fn of_kind(
             let tensor = DynTensor::new(array.numbers.dtype, &array.shape, Order::C, bytes)?;
             Ok(Ok(if array.shape.is_empty() { scalar(tensor)? } else { Value::from(tensor) }))
         }
-        Kind::Text(text) => {
+        Kind::Text(text, inner) => {
+            let shape = &*[shape, &inner].concat();
             let count = shape.iter().try_fold(1usize, |count, &dim| count.checked_mul(dim));
             let count = count.ok_or_else(too_large)?;
             let mut values = Vec::new();

@@ -452,13 +452,23 @@ impl Walk<'_> {
                 }
                 Elements::Numbers(array)
             }
-            Kind::Text(_) | Kind::List(_) | Kind::Reference(_)
+            Kind::Text(..) | Kind::List(_) | Kind::Reference(_)
                 if outer.len() > 1 && outer.contains(&0) =>
             {
-                self.found.losses.add(&path, crate::texts::NO_SHAPE);
-                return Ok(None);
+                if outer.first() != Some(&0) {
+                    self.found.losses.add(&path, crate::texts::NO_SHAPE);
+                    return Ok(None);
+                }
+                // No value depends on the other dimensions.
+                self.found.losses.note("the shapes of empty arrays of texts or lists are left out");
+                Elements::Value(Value::Array(Vec::new()))
             }
-            Kind::Text(text) => Elements::Text(text),
+            Kind::Text(text, inner) if inner.is_empty() => Elements::Text(text),
+            Kind::Text(text, inner) => {
+                let outer = [outer, &inner].concat();
+                let kind = Kind::Text(text, Vec::new());
+                return self.elements((dataset, header, &outer), path, field, kind);
+            }
             Kind::List(numbers) => {
                 if numbers.has_names {
                     self.found.losses.add(&path, NAMES);
@@ -598,7 +608,7 @@ impl Walk<'_> {
 
     fn lose(&mut self, path: &str, kind: &Kind, what: String) {
         match kind {
-            Kind::Text(_) => self.found.losses.add(path, what),
+            Kind::Text(..) => self.found.losses.add(path, what),
             _ => self.found.losses.add_tensor(path, what),
         }
     }

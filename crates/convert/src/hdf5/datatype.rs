@@ -19,7 +19,8 @@ use crate::support::swap_words;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     Numbers(Numbers),
-    Text(Text),
+    /// Texts, and the dimensions of an element, if the elements are arrays.
+    Text(Text, Vec<usize>),
     /// Lists of any number of such numbers.
     List(Numbers),
     /// References to objects, each of this many bytes.
@@ -71,15 +72,17 @@ impl Kind {
         {
             return Self::Struct(fields);
         }
+        if let Some(text) = Text::of(datatype) {
+            return Self::Text(text, Vec::new());
+        }
+        if let Datatype::Array { base, dims } = datatype
+            && let Some(text) = Text::of(base)
+            && let Some(inner) = dims.iter().map(|&dim| usize::try_from(dim).ok()).collect()
+        {
+            return Self::Text(text, inner);
+        }
         Self::Other(match datatype {
-            Datatype::String { size: StringSize::Fixed(0), .. } => "texts of no bytes".to_owned(),
-            Datatype::String { size: StringSize::Fixed(len), padding, .. } => {
-                return Self::Text(Text::Fixed(*len as usize, *padding));
-            }
-            Datatype::String { size: StringSize::Variable, .. }
-            | Datatype::VarLen { kind: VarLenKind::String, .. } => {
-                return Self::Text(Text::Variable);
-            }
+            Datatype::String { .. } => "texts of no bytes".to_owned(),
             Datatype::VarLen { base, kind: VarLenKind::Sequence, .. } => {
                 let base = raw.get(HEAD..).and_then(|raw| Numbers::of(base, raw));
                 match base.filter(|base| base.inner.is_empty() && is_typed(&base.dtype)) {
@@ -106,7 +109,7 @@ impl Kind {
             Datatype::FixedPoint { size, .. } | Datatype::Bitfield { size, .. } => {
                 format!("integers that do not fill their {size} bytes, or have no dtype")
             }
-            Datatype::Array { .. } => "arrays of elements that are not numbers".to_owned(),
+            Datatype::Array { .. } => "arrays of what is neither numbers nor texts".to_owned(),
             Datatype::Enum { .. } => "enums of integers that have no dtype".to_owned(),
         })
     }
@@ -328,6 +331,19 @@ fn raw_fields<'a>(fields: &[CompoundField], raw: &'a [u8]) -> Option<Vec<&'a [u8
 pub type Resolve<'a> = dyn Fn(&[u8], usize) -> hdf5_reader::error::Result<Vec<u8>> + 'a;
 
 impl Text {
+    /// Returns `None` if the elements are no texts, or have no bytes.
+    fn of(datatype: &Datatype) -> Option<Self> {
+        match datatype {
+            Datatype::String { size: StringSize::Fixed(0), .. } => None,
+            Datatype::String { size: StringSize::Fixed(len), padding, .. } => {
+                Some(Self::Fixed(*len as usize, *padding))
+            }
+            Datatype::String { size: StringSize::Variable, .. }
+            | Datatype::VarLen { kind: VarLenKind::String, .. } => Some(Self::Variable),
+            _ => None,
+        }
+    }
+
     /// Reads the text of an element. `resolve` returns the text that an element of variable length refers to.
     pub fn read(
         self,
