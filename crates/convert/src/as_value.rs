@@ -42,7 +42,7 @@ pub enum Part<'a> {
     Strings(Strings<'a>),
     Texts(Texts<'a>),
     #[cfg(feature = "hdf5")]
-    Null,
+    Value(&'a Value),
     #[cfg(feature = "torch")]
     Plain(crate::torch::value::Plain<'a>),
 }
@@ -53,7 +53,7 @@ impl<'a> Part<'a> {
             Self::Tensor(tensor) | Self::Pair(_, tensor) => Some(tensor),
             Self::Strings(_) | Self::Texts(_) => None,
             #[cfg(feature = "hdf5")]
-            Self::Null => None,
+            Self::Value(_) => None,
             #[cfg(feature = "torch")]
             Self::Plain(_) => None,
         }
@@ -254,7 +254,7 @@ impl Serialize for Part<'_> {
             Self::Strings(strings) => strings.serialize(serializer),
             Self::Texts(texts) => texts.serialize(serializer),
             #[cfg(feature = "hdf5")]
-            Self::Null => serializer.serialize_none(),
+            Self::Value(value) => value.serialize(serializer),
             #[cfg(feature = "torch")]
             Self::Plain(plain) => plain.serialize(serializer),
         }

@@ -91,6 +91,19 @@ pub fn is_typed(dtype: &DType) -> bool {
     )
 }
 
+/// Returns a packed sequence of elements that are given as little-endian bytes. `None` if the dtype has no Rust type.
+pub fn packed(dtype: &DType, bytes: &[u8]) -> Result<Option<Numbers>> {
+    with_type!(
+        dtype,
+        A => {
+            let mut values: Vec<A> = Vec::new();
+            A::gather(&mut values, bytes)?;
+            Ok(Some(values.into()))
+        },
+        _ => Ok(None)
+    )
+}
+
 /// Passes the elements of a row-major tensor to `put` as numbers. If the dtype has no Rust type, it passes the bytes.
 pub fn each_number(tensor: &DynTensor, put: &mut dyn FnMut(Number) -> Result<()>) -> Result<()> {
     with_type!(

@@ -160,27 +160,35 @@ impl<S: Source> Input<S> {
 
     /// Fills `out`. `what` says in an error what was expected.
     pub fn fill(&mut self, out: &mut [u8], what: &str) -> Result<()> {
+        let mut done = self.take_held(out);
+        while let Some(rest) = out.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            // Few bytes are read with those that follow them.
+            let found = if rest.len() < self.buffer.len() {
+                self.fill_buffer()?;
+                self.take_held(rest)
+            } else {
+                let found = read(&mut self.source, rest, self.read)?;
+                self.read += found as u64;
+                found
+            };
+            if found == 0 {
+                let missing = out.len() - done;
+                return Err(Error::eof(&format!("{missing} more bytes of {what}")).at(self.read));
+            }
+            done += found;
+        }
+        Ok(())
+    }
+
+    /// Consumes as many bytes of the buffer as `out` can hold. Returns their number.
+    fn take_held(&mut self, out: &mut [u8]) -> usize {
         let held = self.buffer.get(self.next..self.filled).unwrap_or_default();
-        let mut done = held.len().min(out.len());
+        let count = held.len().min(out.len());
         for (to, from) in out.iter_mut().zip(held) {
             *to = *from;
         }
-        self.next += done;
-        while let Some(rest) = out.get_mut(done..).filter(|rest| !rest.is_empty()) {
-            match read(&mut self.source, rest, self.read)? {
-                0 => {
-                    let missing = rest.len();
-                    return Err(
-                        Error::eof(&format!("{missing} more bytes of {what}")).at(self.read)
-                    );
-                }
-                found => {
-                    done += found;
-                    self.read += found as u64;
-                }
-            }
-        }
-        Ok(())
+        self.next += count;
+        count
     }
 
     /// Reads `len` bytes. Memory grows with the bytes received, because `len` may be wrong.

@@ -1,18 +1,23 @@
-//! Arrays of texts that are read when they are written.
+//! Arrays of texts, or of lists of numbers, that are read when they are written.
 
 use std::cell::RefCell;
 use std::fmt;
 
 use serde::ser::{Error as _, Serialize, SerializeSeq as _, Serializer};
-use tenarc::{Error, Result};
+use tenarc::{DType, Error, Result};
 
-/// Texts of a file as nested arrays, one level for each dimension. A text that is not UTF-8 becomes a byte string.
+use crate::elements;
+
+/// Texts of a file as nested arrays, one level for each dimension. A text that is not UTF-8 becomes a byte string. Lists of
+/// numbers are read in the same way.
 pub struct Texts<'a> {
     shape: Vec<usize>,
+    /// The dtype of numbers, if there are lists of numbers in place of texts.
+    dtype: Option<DType>,
     open: Box<dyn Fn() -> Result<Next<'a>> + 'a>,
 }
 
-/// Reads the next text.
+/// Reads the next text, or the little-endian bytes of the next list.
 pub type Next<'a> = Box<dyn FnMut() -> Result<Vec<u8>> + 'a>;
 
 impl<'a> Texts<'a> {
@@ -24,12 +29,21 @@ impl<'a> Texts<'a> {
         if shape.len() > 1 && shape.contains(&0) {
             return Err(Error::data(NO_SHAPE));
         }
-        Ok(Self { shape: shape.to_vec(), open: Box::new(open) })
+        Ok(Self { shape: shape.to_vec(), dtype: None, open: Box::new(open) })
+    }
+
+    /// Makes an array of lists of numbers: see [`new`](Self::new).
+    pub fn of_lists(
+        shape: &[usize],
+        dtype: DType,
+        open: impl Fn() -> Result<Next<'a>> + 'a,
+    ) -> Result<Self> {
+        Ok(Self { dtype: Some(dtype), ..Self::new(shape, open)? })
     }
 }
 
 /// The reason why an empty array of several dimensions cannot be kept.
-pub const NO_SHAPE: &str = "it has no elements, and an empty array of texts has no shape";
+pub const NO_SHAPE: &str = "it has no elements, and an empty array of texts or lists has no shape";
 
 impl fmt::Debug for Texts<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -41,7 +55,8 @@ impl Serialize for Texts<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let reader =
             RefCell::new(Reader { open: &self.open, next: None, read: 0, last: Vec::new() });
-        Level { shape: &self.shape, number: 0, reader: &reader }.serialize(serializer)
+        let dtype = self.dtype.as_ref();
+        Level { shape: &self.shape, dtype, number: 0, reader: &reader }.serialize(serializer)
     }
 }
 
@@ -76,6 +91,7 @@ impl Reader<'_, '_> {
 /// An array inside of the nested arrays, or a single text if `shape` is empty.
 struct Level<'r, 't, 'a> {
     shape: &'t [usize],
+    dtype: Option<&'t DType>,
     /// The number of its first text.
     number: usize,
     reader: &'r RefCell<Reader<'t, 'a>>,
@@ -86,6 +102,10 @@ impl Serialize for Level<'_, '_, '_> {
         let Some((&len, shape)) = self.shape.split_first() else {
             let mut reader = self.reader.borrow_mut();
             let text = reader.get(self.number).map_err(S::Error::custom)?;
+            if let Some(dtype) = self.dtype {
+                let numbers = elements::packed(dtype, text).map_err(S::Error::custom)?;
+                return numbers.serialize(serializer);
+            }
             return match std::str::from_utf8(text) {
                 Ok(text) => serializer.serialize_str(text),
                 Err(_) => serializer.serialize_bytes(text),
@@ -95,7 +115,12 @@ impl Serialize for Level<'_, '_, '_> {
         let mut array = serializer.serialize_seq(Some(len))?;
         for at in 0..len {
             let number = self.number + at * each;
-            array.serialize_element(&Level { shape, number, reader: self.reader })?;
+            array.serialize_element(&Level {
+                shape,
+                dtype: self.dtype,
+                number,
+                reader: self.reader,
+            })?;
         }
         array.end()
     }

@@ -1,10 +1,12 @@
 //! GGUF files: those of the Python package gguf, our own, and damaged ones.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{fs, io};
 
 use ndarray::{Array2, ArrayD};
 use sha2::{Digest as _, Sha256};
+use tenarc::io::ReadAt;
 use tenarc::tensor::{Order, ToTensor};
 use tenarc::{Archive, DType, DynTensor, Value};
 use tenarc_convert::TensorFile as _;
@@ -30,6 +32,38 @@ fn small() -> Vec<u8> {
 
 fn error_of(bytes: Vec<u8>) -> String {
     Gguf::new(bytes).unwrap_err().to_string()
+}
+
+/// Bytes in a file, which counts how often it is read.
+struct Counted {
+    bytes: Vec<u8>,
+    reads: AtomicUsize,
+}
+
+impl ReadAt for Counted {
+    fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.bytes.read_at(out, offset)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        self.bytes.size()
+    }
+}
+
+/// A vocabulary has hundreds of thousands of short texts.
+#[test]
+fn short_texts_are_read_many_at_once() {
+    let tokens: Vec<String> = (0..5000).map(|number| format!("token {number}")).collect();
+    let metadata = [("tokens", Value::from(tokens.clone())), ("last", Value::from("x"))];
+    let mut bytes = Vec::new();
+    gguf::to_writer(&mut bytes, &metadata, &[("a", Array2::<f32>::eye(3))]).unwrap();
+    let most = bytes.len() / 8192 + 8;
+    let file = Gguf::new(Counted { bytes, reads: AtomicUsize::new(0) }).unwrap();
+    assert_eq!(file.metadata()[0].1, Value::from(tokens));
+    assert_eq!(file.tensor::<Array2<f32>>("a").unwrap(), Array2::<f32>::eye(3));
+    let reads = file.source().reads.load(Ordering::Relaxed);
+    assert!(reads <= most, "{reads} reads");
 }
 
 #[test]

@@ -45,7 +45,7 @@ fn of_bytes_within(bytes: &[u8], most: u64) -> tenarc::Result<Hdf5> {
 #[test]
 fn files_of_h5py_and_keras_are_read() {
     let manifest = manifest();
-    assert_eq!(manifest.len(), 14);
+    assert_eq!(manifest.len(), 15);
     for (name, tensors) in &manifest {
         let file = hdf5::open(fixture(name)).unwrap();
         for (path, expected) in tensors {
@@ -185,14 +185,11 @@ fn losses_are_listed() {
         loss.unwrap_or_else(|| panic!("{path}: {losses:?}")).what().to_owned()
     };
     assert_eq!(text("enum"), "the names of the values of an enum");
-    assert_eq!(text("ragged"), "lists of different lengths");
     assert!(text("raw").starts_with("raw elements of 3 bytes"), "{}", text("raw"));
-    assert_eq!(text("reference"), "references to other objects");
     assert_eq!(text("group"), "it is another link to the group `again`, which is kept");
     assert_eq!(text("again/up"), "it is another link to the group `/`, which is kept");
-    assert_eq!(text("/"), "the attribute `reference`: references to other objects");
     assert_eq!(text(""), "a link to the file `other.h5`, which is not read");
-    assert_eq!((losses.count(), losses.tensors()), (8, 3));
+    assert_eq!((losses.count(), losses.tensors()), (5, 1));
     assert_eq!(
         losses.notes(),
         ["`nowhere`: a link that leads to no group and no dataset is left out"]
@@ -328,6 +325,52 @@ fn filters_that_are_not_read_are_losses() {
     assert_eq!(lost, expected);
 }
 
+#[test]
+fn lists_of_different_lengths_are_arrays_of_sequences() {
+    let (_dir, archive, losses) = converted("lists.h5", &Options::default().with_losses(true));
+    let lost: Vec<_> = losses.listed().iter().map(ToString::to_string).collect();
+    assert_eq!(lost, ["`lost`: lists of different lengths, of what is no number"]);
+    let segment = archive.only().unwrap();
+    assert_eq!(segment.get::<Vec<Vec<i32>>>("i4").unwrap(), [&[1, 0, 1][..], &[], &[1]]);
+    assert_eq!(segment.get::<Vec<Vec<f64>>>("f8").unwrap(), [&[1.0, 0.0, 1.0][..], &[], &[1.0]]);
+    let bools = [&[true, false, true][..], &[], &[true]];
+    assert_eq!(segment.get::<Vec<Vec<bool>>>("bool").unwrap(), bools);
+    let half: Vec<Value> = segment.get("f2").unwrap();
+    assert!(matches!(&half[0], Value::Numbers(numbers) if numbers.dtype() == DType::F16));
+    let two = segment.get::<Vec<Vec<Vec<i32>>>>("two").unwrap();
+    assert_eq!(two, [[vec![], vec![5, 6]], [vec![], vec![]]]);
+    assert_eq!(segment.get::<Vec<Vec<f32>>>("rows.list").unwrap(), [vec![1.0, 2.0], vec![]]);
+    let attribute = segment.get::<Vec<Vec<i64>>>("/__metadata__/~1/lists").unwrap();
+    assert_eq!(attribute, [&[0, 1][..], &[0, 1, 2]]);
+}
+
+#[test]
+fn references_are_the_paths_of_objects() {
+    let (_dir, archive, losses) = converted("references.h5", &Options::default().with_losses(true));
+    let mut lost: Vec<_> = losses.listed().iter().map(ToString::to_string).collect();
+    lost.sort();
+    let expected = [
+        "`lost`: 1 of its references lead to objects that are not kept",
+        "`raw`: raw elements of 3 bytes",
+        "`region`: references to parts of datasets",
+    ];
+    assert_eq!(lost, expected);
+    let value: Value = archive.load().unwrap();
+    let all = || {
+        let [a, b] = [["/cells/a", "/cells/b"], ["/group", "/"]].map(Value::from);
+        Some(Value::Array(vec![a, b]))
+    };
+    assert_eq!(value.get("all"), all().as_ref());
+    let some = [Value::Null, Value::from("/cells/a"), Value::Null];
+    assert_eq!(value.get("some"), Some(&Value::Array(some.into())));
+    assert_eq!(value.get("one"), Some(&Value::from("/group")));
+    let found = value.get("rows").and_then(|rows| rows.get("ref"));
+    assert_eq!(found, Some(&Value::from(["/group", "/cells/a"])));
+    let attribute = |path: &str, name: &str| value.get("__metadata__")?.get(path)?.get(name);
+    assert_eq!(attribute("/", "table"), Some(&Value::from("/rows")));
+    assert_eq!(attribute("/group", "all"), all().as_ref());
+}
+
 /// The tensors in structs are in the manifest.
 #[test]
 fn structs_are_kept_field_by_field() {
@@ -349,6 +392,10 @@ fn structs_are_kept_field_by_field() {
         let fixed: Vec<_> = (0..4).map(|n| &"fixed"[..n.min(most)]).collect();
         assert_eq!(found(&["rows", "fixed"]), &Value::from(fixed), "{name}");
         assert_eq!(found(&["rows", "inner", "name"]), &Value::from(["", "ab", "aba", "aba"]));
+        let names = found(&["rows", "names"]).as_array().unwrap()[2].clone();
+        assert_eq!(names, Value::from(["xx", "yz"]), "{name}");
+        assert_eq!(found(&["empty"]), &Value::Array(Vec::new()), "{name}");
+        assert!(losses.notes()[0].contains("the shapes of empty arrays"), "{losses:?}");
         let one = Value::from(texts(3).remove(2));
         assert_eq!(found(&["one", "text"]), &one, "{name}");
         assert!(
@@ -357,6 +404,8 @@ fn structs_are_kept_field_by_field() {
         let root = found(&["__metadata__", "/"]);
         let row = Value::Map(vec![("id".into(), 0.into()), ("text".into(), "tëxt".into())]);
         assert_eq!(root.get("row"), Some(&row), "{name}");
+        let names = root.get("names").and_then(|row| row.get("names"));
+        assert_eq!(names, Some(&Value::from(["x", "yz"])), "{name}");
         let names = root.get("rows").and_then(|rows| rows.get("inner")?.get("name"));
         assert_eq!(names, Some(&Value::from(["", "ab"])), "{name}");
     }
@@ -495,7 +544,7 @@ fn every_truncation_is_an_error_or_reads_less() {
 
 #[test]
 fn damaged_structs_and_unknown_parts_never_panic() {
-    for name in ["structs_latest.h5", "unknown_compact.h5"] {
+    for name in ["structs_latest.h5", "unknown_compact.h5", "references.h5"] {
         let bytes = fs::read(fixture(name)).unwrap();
         for at in (0..bytes.len()).step_by(37) {
             let mut bytes = bytes.clone();

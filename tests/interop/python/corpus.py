@@ -121,6 +121,9 @@ def of_hdf5(path):
         if isinstance(item, h5py.Dataset) and item.shape is not None:
             array = np.asarray(item[()])
             if array.dtype == object:
+                if not h5py.check_string_dtype(item.dtype):
+                    # Lists of different lengths.
+                    raise NotCompared
                 array = np.asarray(item.asstr("utf-8", "surrogateescape")[()])
             found.update(columns(name.replace("/", "."), array))
 

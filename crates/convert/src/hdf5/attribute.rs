@@ -10,6 +10,7 @@ use tenarc::{DType, DynTensor, Error, Result, Value};
 use super::budget::Budget;
 use super::datatype::{Field, Kind, Resolve, Text};
 use super::error::failed;
+use crate::elements::packed;
 
 /// Returns the value of an attribute, or what it is if no value can hold it.
 pub fn value(
@@ -49,7 +50,8 @@ fn of_kind(
             let tensor = DynTensor::new(array.numbers.dtype, &array.shape, Order::C, bytes)?;
             Ok(Ok(if array.shape.is_empty() { scalar(tensor)? } else { Value::from(tensor) }))
         }
-        Kind::Text(text) => {
+        Kind::Text(text, inner) => {
+            let shape = &*[shape, &inner].concat();
             let count = shape.iter().try_fold(1usize, |count, &dim| count.checked_mul(dim));
             let count = count.ok_or_else(too_large)?;
             let mut values = Vec::new();
@@ -63,6 +65,19 @@ fn of_kind(
             }
             Ok(nested(values, shape).ok_or_else(|| crate::texts::NO_SHAPE.to_owned()))
         }
+        Kind::List(numbers) => {
+            let count = shape.iter().try_fold(1usize, |count, &dim| count.checked_mul(dim));
+            let count = count.ok_or_else(too_large)?;
+            let mut values = Vec::new();
+            for element in elements(&bytes, count, Text::Variable)? {
+                let list = numbers.list(element, resolve, budget)?;
+                budget.take(size_of::<Value>())?;
+                let list = packed(&numbers.dtype, &list)?;
+                values.push(list.map_or(Value::Null, |list| Value::Numbers(Box::new(list))));
+            }
+            Ok(nested(values, shape).ok_or_else(|| crate::texts::NO_SHAPE.to_owned()))
+        }
+        Kind::Reference(_) => Ok(Err("references to other objects".to_owned())),
         Kind::Struct(fields) => {
             let mut values = Vec::new();
             for Field { name, place, kind } in fields {
@@ -101,6 +116,23 @@ pub fn is_reference(attribute: &AttributeMessage) -> bool {
         }
         _ => false,
     }
+}
+
+/// Returns the addresses of the objects to which an attribute refers, and its dimensions. `None` if its elements are no
+/// references to objects.
+pub fn plain_references(message: &AttributeMessage) -> Result<Option<(Vec<u64>, Vec<usize>)>> {
+    let &Datatype::Reference { ref_type: ReferenceType::Object, size: size @ 1..=8 } =
+        &message.datatype
+    else {
+        return Ok(None);
+    };
+    if message.dataspace.dataspace_type == DataspaceType::Null {
+        return Ok(None);
+    }
+    let dims = message.dataspace.dims.iter().map(|&dim| usize::try_from(dim).ok());
+    let shape = dims.collect::<Option<_>>().ok_or_else(too_large)?;
+    let found = read_object_references(&message.raw_data, size).map_err(failed)?;
+    Ok(Some((found, shape)))
 }
 
 /// Returns the addresses of the objects to which each element of an attribute refers. `None` if its elements are no lists
@@ -144,7 +176,7 @@ fn elements(bytes: &[u8], count: usize, text: Text) -> Result<Vec<&[u8]>> {
 }
 
 /// Groups values by the dimensions of an array. `None` if there are none, and several dimensions, which would be lost.
-fn nested(mut values: Vec<Value>, shape: &[usize]) -> Option<Value> {
+pub fn nested(mut values: Vec<Value>, shape: &[usize]) -> Option<Value> {
     let Some((_, inner)) = shape.split_first() else { return values.pop() };
     if !inner.is_empty() && shape.contains(&0) {
         return None;

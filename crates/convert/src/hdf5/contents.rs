@@ -8,6 +8,7 @@ use hdf5_reader::group::Group;
 use hdf5_reader::messages::HdfMessage;
 use hdf5_reader::messages::layout::DataLayout;
 use hdf5_reader::object_header::ObjectHeader;
+use hdf5_reader::reference::read_object_references;
 use hdf5_reader::{Dataset, ExternalLinkResolver, Hdf5File, RawAttribute};
 use tenarc::{DType, Error, Result, Value};
 
@@ -17,6 +18,7 @@ use super::datatype::{Array, Field, Kind, Numbers, Resolve, Text};
 use super::error::{failed, innermost, is_unsupported};
 use super::links::{self, Link};
 use super::mend::{self, Unknown};
+use super::stored::Source;
 use super::{Counted, filters, stored};
 use crate::Losses;
 use crate::place::Place;
@@ -34,6 +36,9 @@ const VIRTUAL: u8 = 3;
 /// The attribute of a dataset that refers to the scales of its dimensions, and the one of a scale that refers back.
 const SCALES: &str = "DIMENSION_LIST";
 const SCALED: &str = "REFERENCE_LIST";
+
+/// What is lost of an enum.
+const NAMES: &str = "the names of the values of an enum";
 
 /// The name of the root group.
 const ROOT: &str = "/";
@@ -81,8 +86,9 @@ pub struct Found {
 pub enum Elements {
     Numbers(Array),
     Text(Text),
-    /// None at all, and no dimensions.
-    Null,
+    List(Numbers),
+    /// A value that is in memory: null, or the paths of the objects to which references lead.
+    Value(Value),
 }
 
 impl Contents {
@@ -90,6 +96,7 @@ impl Contents {
     pub fn read(
         file: &Hdf5File,
         storage: &Counted,
+        elements: &Source,
         budget: Budget,
         outside: &Outside,
     ) -> Result<Self> {
@@ -102,11 +109,14 @@ impl Contents {
             groups: HashMap::new(),
             datasets: HashMap::new(),
             scales: Vec::new(),
+            references: Vec::new(),
+            paths: HashMap::new(),
             budget,
             searched: MAX_SEARCHED,
         };
         let entries = walk.group(&root, "", MAX_DEPTH)?;
         walk.name_scales()?;
+        walk.name_references(elements)?;
         let mut found = Self { root: entries, ..walk.found };
         for file in outside.files() {
             let what = format!("a link to the file `{}`, which is not read", file.escape_debug());
@@ -158,6 +168,15 @@ impl ExternalLinkResolver for Outside {
     }
 }
 
+/// References whose objects are found only after them.
+enum References {
+    /// Those of a dataset, by its number. Each takes this many bytes.
+    Dataset(usize, u8),
+    /// Those of an attribute: the indices of the object's attributes and of the one whose value is still missing, the
+    /// addresses of the objects, and the dimensions.
+    Attribute((usize, usize), Vec<u64>, Vec<usize>),
+}
+
 /// The scales of the dimensions of a dataset.
 struct Scales {
     /// The indices of the attributes of the dataset and of the one whose value is still missing.
@@ -177,6 +196,9 @@ struct Walk<'a> {
     /// The addresses of the datasets that were read, and whether Keras marked their elements as bfloat16.
     datasets: HashMap<u64, bool>,
     scales: Vec<Scales>,
+    references: Vec<References>,
+    /// The path of each dataset of which something is kept, by its address.
+    paths: HashMap<u64, String>,
     budget: Budget,
     /// The number of messages that may still be searched for names.
     searched: usize,
@@ -228,8 +250,10 @@ impl Walk<'_> {
         for dataset in datasets {
             let path = self.join(path, dataset.name(), &mut names)?;
             let name = dataset.name().to_owned();
-            if let Some(entry) = self.dataset(dataset, path)? {
+            let address = dataset.address();
+            if let Some(entry) = self.dataset(dataset, path.clone())? {
                 entries.push((name, entry));
+                self.paths.entry(address).or_insert(path);
             }
         }
         for inner in groups {
@@ -344,8 +368,8 @@ impl Walk<'_> {
     /// Returns the path of a member of a group. `names` are those of the members before it.
     fn join(&mut self, group: &str, name: &str, names: &mut HashSet<String>) -> Result<String> {
         let of_group = |error: Error| error.in_field(if group.is_empty() { ROOT } else { group });
-        // A dataset keeps its path in three forms. A name can be long, and stands once in the file.
-        self.budget.take(3 * (group.len() + name.len())).map_err(of_group)?;
+        // A dataset keeps its path in four forms. A name can be long, and stands once in the file.
+        self.budget.take(4 * (group.len() + name.len())).map_err(of_group)?;
         if !names.insert(name.to_owned()) {
             let what = format!("there are two members named `{}`", name.escape_debug());
             return Err(of_group(Error::damaged(what)));
@@ -395,7 +419,13 @@ impl Walk<'_> {
         let is_null = outer.is_empty() && dataset.num_elements().map_err(of_dataset)? == 0;
         let source = (&Arc::new(dataset), &header, &*outer);
         if is_null {
-            return Ok(Some(self.found.push(source, path, None, Elements::Null, None)));
+            return Ok(Some(self.found.push(
+                source,
+                path,
+                None,
+                Elements::Value(Value::Null),
+                None,
+            )));
         }
         self.elements(source, path, None, kind)
     }
@@ -413,7 +443,7 @@ impl Walk<'_> {
         let elements = match kind {
             Kind::Numbers(numbers) => {
                 if numbers.has_names {
-                    self.found.losses.add(&path, "the names of the values of an enum");
+                    self.found.losses.add(&path, NAMES);
                 }
                 let array = numbers.array(outer).map_err(|error| error.in_field(&*path))?;
                 if field.is_none() {
@@ -422,11 +452,33 @@ impl Walk<'_> {
                 }
                 Elements::Numbers(array)
             }
-            Kind::Text(_) if outer.len() > 1 && outer.contains(&0) => {
-                self.found.losses.add(&path, crate::texts::NO_SHAPE);
-                return Ok(None);
+            Kind::Text(..) | Kind::List(_) | Kind::Reference(_)
+                if outer.len() > 1 && outer.contains(&0) =>
+            {
+                if outer.first() != Some(&0) {
+                    self.found.losses.add(&path, crate::texts::NO_SHAPE);
+                    return Ok(None);
+                }
+                // No value depends on the other dimensions.
+                self.found.losses.note("the shapes of empty arrays of texts or lists are left out");
+                Elements::Value(Value::Array(Vec::new()))
             }
-            Kind::Text(text) => Elements::Text(text),
+            Kind::Text(text, inner) if inner.is_empty() => Elements::Text(text),
+            Kind::Text(text, inner) => {
+                let outer = [outer, &inner].concat();
+                let kind = Kind::Text(text, Vec::new());
+                return self.elements((dataset, header, &outer), path, field, kind);
+            }
+            Kind::List(numbers) => {
+                if numbers.has_names {
+                    self.found.losses.add(&path, NAMES);
+                }
+                Elements::List(numbers)
+            }
+            Kind::Reference(size) => {
+                self.references.push(References::Dataset(self.found.datasets.len(), size));
+                Elements::Value(Value::Null)
+            }
             Kind::Struct(fields) => return self.fields(source, &path, field, fields),
             Kind::Other(what) => {
                 self.found.losses.add_tensor(&path, what);
@@ -464,12 +516,6 @@ impl Walk<'_> {
 
     /// Replaces the scales of dimensions by their paths. Some are found only after the datasets that refer to them.
     fn name_scales(&mut self) -> Result<()> {
-        let mut paths = HashMap::new();
-        if !self.scales.is_empty() {
-            for found in &self.found.datasets {
-                paths.entry(found.dataset.address()).or_insert(&*found.path);
-            }
-        }
         for Scales { at: (object, attribute), scales } in &self.scales {
             let Some((path, Value::Map(values))) = self.found.attributes.get_mut(*object) else {
                 continue;
@@ -479,7 +525,7 @@ impl Walk<'_> {
             for scales in scales {
                 let mut names = Vec::new();
                 for address in scales {
-                    let Some(name) = paths.get(address) else {
+                    let Some(name) = self.paths.get(address) else {
                         let what = "it refers to an object that is not kept";
                         let what = format!("the attribute `{SCALES}`: {what}");
                         self.found.losses.add(path.trim_start_matches(ROOT), what);
@@ -498,9 +544,71 @@ impl Walk<'_> {
         Ok(())
     }
 
+    /// Replaces references by the paths of the objects to which they lead.
+    fn name_references(&mut self, source: &Source) -> Result<()> {
+        for reference in std::mem::take(&mut self.references) {
+            match reference {
+                References::Dataset(number, size) => {
+                    let Some(found) = self.found.datasets.get(number) else { continue };
+                    let (path, outer) = (found.path.clone(), found.outer.clone());
+                    let addresses = addresses(source, found, size);
+                    let addresses = addresses.map_err(|error| failed(error).in_field(&*path))?;
+                    let value = self.named(&addresses, &outer, &path, "")?;
+                    if let Some(found) = self.found.datasets.get_mut(number) {
+                        found.kind = Elements::Value(value);
+                    }
+                }
+                References::Attribute((object, attribute), addresses, shape) => {
+                    let Some((path, values)) = self.found.attributes.get(object) else { continue };
+                    let name = values.as_map().and_then(|values| values.get(attribute)?.0.as_str());
+                    let what = format!("the attribute `{}`: ", name.unwrap_or("").escape_debug());
+                    let path = path.trim_start_matches(ROOT).to_owned();
+                    let value = self.named(&addresses, &shape, &path, &what)?;
+                    let values = self.found.attributes.get_mut(object).map(|(_, values)| values);
+                    if let Some(Value::Map(values)) = values
+                        && let Some((_, place)) = values.get_mut(attribute)
+                    {
+                        *place = value;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The paths of objects, in an array of these dimensions. A reference to nothing is null.
+    fn named(
+        &mut self,
+        addresses: &[u64],
+        shape: &[usize],
+        path: &str,
+        what: &str,
+    ) -> Result<Value> {
+        let (mut names, mut lost) = (Vec::new(), 0u64);
+        for address in addresses {
+            let name = match (self.paths.get(address), self.groups.get(address)) {
+                (Some(name), _) => format!("{ROOT}{name}"),
+                (None, Some(name)) if name == ROOT => ROOT.to_owned(),
+                (None, Some(name)) => format!("{ROOT}{name}"),
+                (None, None) => {
+                    lost += u64::from(!matches!(address, 0 | &u64::MAX));
+                    names.push(Value::Null);
+                    continue;
+                }
+            };
+            self.budget.take(name.len() + size_of::<Value>())?;
+            names.push(Value::from(name));
+        }
+        if lost > 0 {
+            let what = format!("{what}{lost} of its references lead to objects that are not kept");
+            self.found.losses.add(path, what);
+        }
+        Ok(attribute::nested(names, shape).unwrap_or(Value::Null))
+    }
+
     fn lose(&mut self, path: &str, kind: &Kind, what: String) {
         match kind {
-            Kind::Text(_) => self.found.losses.add(path, what),
+            Kind::Text(..) => self.found.losses.add(path, what),
             _ => self.found.losses.add_tensor(path, what),
         }
     }
@@ -534,6 +642,14 @@ impl Walk<'_> {
                     continue;
                 }
             }
+            let found = attribute::plain_references(&message);
+            if let Some((addresses, shape)) = found.map_err(|error| error.in_field(path))? {
+                self.budget.take(addresses.len() * 8)?;
+                let at = (self.found.attributes.len(), values.len());
+                self.references.push(References::Attribute(at, addresses, shape));
+                values.push((Value::from(name), Value::Null));
+                continue;
+            }
             let value = attribute::value((message, datatype), resolve, &mut self.budget);
             match value.map_err(|error| error.in_field(path))? {
                 Ok(value) => values.push((Value::from(name), value)),
@@ -549,6 +665,15 @@ impl Walk<'_> {
         }
         Ok(())
     }
+}
+
+/// The addresses to which the references of a dataset lead.
+fn addresses(source: &Source, found: &Found, size: u8) -> hdf5_reader::error::Result<Vec<u64>> {
+    let mut bytes = source.elements(&found.dataset, &found.header)?;
+    if let Some(field) = found.field {
+        bytes = field.of_each(&bytes, found.dataset.raw_element_size()?);
+    }
+    read_object_references(&bytes, size)
 }
 
 /// Returns why the elements of a dataset cannot be read.

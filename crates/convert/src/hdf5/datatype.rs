@@ -6,11 +6,12 @@ use hdf5_reader::io::Cursor;
 use hdf5_reader::messages::datatype::{
     StringPadding, StringSize, VarLenKind, parse_datatype_description,
 };
-use hdf5_reader::{CompoundField, Datatype, EnumMember};
+use hdf5_reader::{CompoundField, Datatype, EnumMember, ReferenceType};
 use tenarc::{DType, Error, Result};
 
 use super::budget::Budget;
 use super::error::failed;
+use crate::elements::is_typed;
 use crate::place::Place;
 use crate::support::swap_words;
 
@@ -18,7 +19,12 @@ use crate::support::swap_words;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     Numbers(Numbers),
-    Text(Text),
+    /// Texts, and the dimensions of an element, if the elements are arrays.
+    Text(Text, Vec<usize>),
+    /// Lists of any number of such numbers.
+    List(Numbers),
+    /// References to objects, each of this many bytes.
+    Reference(u8),
     Struct(Vec<Field>),
     /// Elements that no dtype describes, and what they are.
     Other(String),
@@ -66,14 +72,23 @@ impl Kind {
         {
             return Self::Struct(fields);
         }
+        if let Some(text) = Text::of(datatype) {
+            return Self::Text(text, Vec::new());
+        }
+        if let Datatype::Array { base, dims } = datatype
+            && let Some(text) = Text::of(base)
+            && let Some(inner) = dims.iter().map(|&dim| usize::try_from(dim).ok()).collect()
+        {
+            return Self::Text(text, inner);
+        }
         Self::Other(match datatype {
-            Datatype::String { size: StringSize::Fixed(0), .. } => "texts of no bytes".to_owned(),
-            Datatype::String { size: StringSize::Fixed(len), padding, .. } => {
-                return Self::Text(Text::Fixed(*len as usize, *padding));
-            }
-            Datatype::String { size: StringSize::Variable, .. }
-            | Datatype::VarLen { kind: VarLenKind::String, .. } => {
-                return Self::Text(Text::Variable);
+            Datatype::String { .. } => "texts of no bytes".to_owned(),
+            Datatype::VarLen { base, kind: VarLenKind::Sequence, .. } => {
+                let base = raw.get(HEAD..).and_then(|raw| Numbers::of(base, raw));
+                match base.filter(|base| base.inner.is_empty() && is_typed(&base.dtype)) {
+                    Some(numbers) => return Self::List(numbers),
+                    None => "lists of different lengths, of what is no number".to_owned(),
+                }
             }
             Datatype::VarLen { .. } => "lists of different lengths".to_owned(),
             Datatype::Compound { .. } => {
@@ -84,14 +99,17 @@ impl Kind {
                 let of = if tag.is_empty() { String::new() } else { format!(" ({tag:?})") };
                 format!("raw elements of {size} bytes{of}")
             }
-            Datatype::Reference { .. } => "references to other objects".to_owned(),
+            &Datatype::Reference { ref_type: ReferenceType::Object, size: size @ 1..=8 } => {
+                return Self::Reference(size);
+            }
+            Datatype::Reference { .. } => "references to parts of datasets".to_owned(),
             Datatype::FloatingPoint { size, .. } => {
                 format!("floats of {size} bytes that have no dtype")
             }
             Datatype::FixedPoint { size, .. } | Datatype::Bitfield { size, .. } => {
                 format!("integers that do not fill their {size} bytes, or have no dtype")
             }
-            Datatype::Array { .. } => "arrays of elements that are not numbers".to_owned(),
+            Datatype::Array { .. } => "arrays of what is neither numbers nor texts".to_owned(),
             Datatype::Enum { .. } => "enums of integers that have no dtype".to_owned(),
         })
     }
@@ -146,6 +164,20 @@ impl Numbers {
         if self.is_big_endian {
             swap_words(bytes, self.dtype.word());
         }
+    }
+
+    /// Reads a list of these numbers, to which an element refers. The bytes are little-endian.
+    pub fn list(
+        &self,
+        element: &[u8],
+        resolve: &Resolve<'_>,
+        budget: &mut Budget,
+    ) -> Result<Vec<u8>> {
+        let size = self.dtype.byte_len(1).unwrap_or(1);
+        let mut list = resolve(element, size).map_err(failed)?;
+        budget.take(list.len())?;
+        self.to_le(&mut list);
+        Ok(list)
     }
 
     /// Makes an array of these elements. `outer` are its dimensions without those of the elements.
@@ -299,6 +331,19 @@ fn raw_fields<'a>(fields: &[CompoundField], raw: &'a [u8]) -> Option<Vec<&'a [u8
 pub type Resolve<'a> = dyn Fn(&[u8], usize) -> hdf5_reader::error::Result<Vec<u8>> + 'a;
 
 impl Text {
+    /// Returns `None` if the elements are no texts, or have no bytes.
+    fn of(datatype: &Datatype) -> Option<Self> {
+        match datatype {
+            Datatype::String { size: StringSize::Fixed(0), .. } => None,
+            Datatype::String { size: StringSize::Fixed(len), padding, .. } => {
+                Some(Self::Fixed(*len as usize, *padding))
+            }
+            Datatype::String { size: StringSize::Variable, .. }
+            | Datatype::VarLen { kind: VarLenKind::String, .. } => Some(Self::Variable),
+            _ => None,
+        }
+    }
+
     /// Reads the text of an element. `resolve` returns the text that an element of variable length refers to.
     pub fn read(
         self,

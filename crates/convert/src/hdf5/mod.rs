@@ -19,15 +19,17 @@
 //! | dataset of h5py's bools | `bool` tensor |
 //! | elements that are arrays | more dimensions of the tensor |
 //! | dataset of texts | text, or array of texts |
+//! | dataset of lists of numbers, of different lengths | array of sequences of numbers |
 //! | dataset of structs (of a compound datatype) | map from the names of the fields to such arrays, as of an npz file |
 //! | dataset that is null | null |
+//! | references to objects | their paths, for example `/run/pressure` |
 //! | attributes | maps in `__metadata__`, by the path of the object, for example `/` and `/run` |
 //! | scales of dimensions | their paths in the attribute `DIMENSION_LIST`, an entry for each dimension |
 //!
 //! Chunks may be compressed with gzip, LZF, LZ4, Zstandard, Blosc, bitshuffle, SZIP, n-bit, or scale and offset, and may be
 //! shuffled. Elements that were
-//! never written have the fill value of the dataset. Losses are: enums' names, lists of different lengths,
-//! references, raw elements, other filters, elements in other files, virtual datasets, and second links to a group. External links are not
+//! never written have the fill value of the dataset. Losses are: enums' names,
+//! references to parts of datasets, raw elements, other filters, elements in other files, virtual datasets, and second links to a group. External links are not
 //! followed. Soft links that lead nowhere, and named datatypes, are left out. Keras' raw elements of the dtype bfloat16
 //! are read as such.
 //!
@@ -69,7 +71,7 @@ use crate::{Names, Options, TensorFile, source};
 
 use budget::{Budget, of_file};
 use contents::{Contents, Elements, Entry, Found, Outside};
-use datatype::{Array, Text};
+use datatype::{Array, Numbers, Resolve, Text};
 use error::failed;
 use keras::{Place, Weights};
 use stored::Source;
@@ -155,14 +157,14 @@ impl Hdf5 {
         let opened =
             Hdf5File::from_storage_with_options(counted.clone(), options).map_err(failed)?;
         let budget = Budget::new(len, limits);
-        let mut contents = Contents::read(&opened, &counted, budget, &outside)?;
+        let source = Source { file: opened, filters: filters::all(most), most };
+        let mut contents = Contents::read(&source.file, &counted, &source, budget, &outside)?;
         if weights.as_ref().is_some_and(|found| found.has_others) {
             let what = "only the weights of a Keras file are read: the other members of the zip file are left out";
             contents.losses.note(what);
         }
         // The crate parses parts of the file again when elements are read.
         counted.left.store(u64::MAX, Ordering::Relaxed);
-        let source = Source { file: opened, filters: filters::all(most), most };
         Ok(Self { file, start, weights, source, structs: Mutex::new(None), contents, budget })
     }
 
@@ -178,7 +180,7 @@ impl Hdf5 {
                 let meta = TensorMeta::new(numbers.dtype.clone(), &**shape, Order::C);
                 Some(TensorInfo::new(found.path.clone(), meta, *len as u64))
             }
-            Elements::Text(_) | Elements::Null => None,
+            Elements::Text(_) | Elements::List(_) | Elements::Value(_) => None,
         };
         self.contents.datasets.iter().filter_map(info).collect()
     }
@@ -217,7 +219,12 @@ impl Hdf5 {
             Elements::Text(text) => {
                 Texts::new(&found.outer, || self.texts(found, *text)).map(Part::Texts)
             }
-            Elements::Null => Ok(Part::Null),
+            Elements::List(numbers) => {
+                let dtype = numbers.dtype.clone();
+                let lists = Texts::of_lists(&found.outer, dtype, || self.lists(found, numbers));
+                lists.map(Part::Texts)
+            }
+            Elements::Value(value) => Ok(Part::Value(value)),
         }
     }
 
@@ -252,11 +259,33 @@ impl Hdf5 {
 
     /// Starts to read the texts of a dataset.
     fn texts<'a>(&'a self, found: &'a Found, text: Text) -> Result<Next<'a>> {
-        let bytes = self.raw(found)?;
         let width = match text {
             Text::Fixed(len, _) => len,
             Text::Variable => found.dataset.vlen_reference_size(),
         };
+        let read = move |element: &[u8], resolve: &Resolve<'_>, budget: &mut Budget| {
+            text.read(element, resolve, budget)
+        };
+        self.each(found, width, read)
+    }
+
+    /// Starts to read the lists of a dataset.
+    fn lists<'a>(&'a self, found: &'a Found, numbers: &'a Numbers) -> Result<Next<'a>> {
+        let width = found.dataset.vlen_reference_size();
+        let read = |element: &[u8], resolve: &Resolve<'_>, budget: &mut Budget| {
+            numbers.list(element, resolve, budget)
+        };
+        self.each(found, width, read)
+    }
+
+    /// Starts to read elements of `width` bytes one after the other.
+    fn each<'a>(
+        &'a self,
+        found: &'a Found,
+        width: usize,
+        read: impl Fn(&[u8], &Resolve<'_>, &mut Budget) -> Result<Vec<u8>> + 'a,
+    ) -> Result<Next<'a>> {
+        let bytes = self.raw(found)?;
         let mut budget = self.budget;
         let mut at = 0usize;
         Ok(Box::new(move || {
@@ -266,7 +295,7 @@ impl Hdf5 {
             let resolve = |reference: &[u8], size| {
                 found.dataset.resolve_vlen_reference_bytes(reference, size)
             };
-            text.read(element, &resolve, &mut budget)
+            read(element, &resolve, &mut budget)
         }))
     }
 

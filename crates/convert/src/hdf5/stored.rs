@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use hdf5_reader::chunk_index::ChunkEntry;
 use hdf5_reader::error::{Error, Result};
-use hdf5_reader::filters::apply_pipeline_with_limit;
+use hdf5_reader::filters::{FILTER_SHUFFLE, apply_pipeline_with_limit};
 use hdf5_reader::io::Cursor;
 use hdf5_reader::messages::HdfMessage;
 use hdf5_reader::messages::filter_pipeline::FilterDescription;
@@ -141,6 +141,10 @@ impl Source {
         let found = if is_filtered {
             let (bytes, filters, mask) = (bytes.as_ref(), filters.filters, entry.filter_mask);
             let registry = Some(&self.filters);
+            // What is shuffled has the length that the filter states, which is another one for lists of a machine of 32 bits.
+            let shuffle = filters.iter().find(|filter| filter.id == FILTER_SHUFFLE);
+            let stated = shuffle.and_then(|filter| filter.client_data.first().copied());
+            let element = stated.filter(|&len| len > 0).map_or(element, |len| len as usize);
             apply_pipeline_with_limit(bytes, filters, mask, element, registry, Some(len + 1))?
         } else {
             bytes.as_ref().to_vec()
