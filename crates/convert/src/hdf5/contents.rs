@@ -14,12 +14,13 @@ use tenarc::{DType, Error, Result, Value};
 
 use super::attribute;
 use super::budget::Budget;
+use super::counted::Counted;
 use super::datatype::{Array, Field, Kind, Numbers, Resolve, Text};
 use super::error::{failed, innermost, is_unsupported};
 use super::links::{self, Link};
 use super::mend::{self, Unknown};
 use super::stored::Source;
-use super::{Counted, filters, stored};
+use super::{filters, stored};
 use crate::Losses;
 use crate::place::Place;
 

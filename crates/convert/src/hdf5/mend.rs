@@ -18,7 +18,8 @@ use hdf5_reader::messages::{
 };
 use hdf5_reader::{Datatype, Hdf5File, Storage as _};
 
-use super::{Counted, header};
+use super::counted::Counted;
+use super::header;
 
 /// What an object has that the crate does not know.
 #[derive(Default)]

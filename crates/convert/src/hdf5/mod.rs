@@ -39,6 +39,7 @@
 mod attribute;
 mod budget;
 mod contents;
+mod counted;
 mod datatype;
 mod error;
 mod filters;
@@ -49,15 +50,12 @@ mod links;
 mod mend;
 mod stored;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use hdf5_reader::error::Error as Hdf5Error;
-use hdf5_reader::{BytesStorage, FileStorage, Hdf5File, OpenOptions, Storage, StorageBuffer};
+use hdf5_reader::{BytesStorage, FileStorage, Hdf5File, OpenOptions, Storage};
 use tenarc::de::Limits;
 use tenarc::io::{ReadAt, open_file};
 use tenarc::tensor::{Deferred, FromTensor, Order, TensorInfo, TensorMeta};
@@ -71,6 +69,7 @@ use crate::{Names, Options, TensorFile, source};
 
 use budget::{Budget, of_file};
 use contents::{Contents, Elements, Entry, Found, Outside};
+use counted::Counted;
 use datatype::{Array, Numbers, Resolve, Text};
 use error::failed;
 use keras::{Place, Weights};
@@ -151,9 +150,8 @@ impl Hdf5 {
             },
             None => (Box::new(of_file_storage(&file)?), len, Some(0)),
         };
-        let left = AtomicU64::new(of_file(len));
-        let mended = Mutex::default();
-        let counted = Arc::new(Counted { storage, start: start.unwrap_or(0), len, left, mended });
+        let counted = Counted::new(storage, start.unwrap_or(0), len, of_file(len));
+        let counted = Arc::new(counted);
         let opened =
             Hdf5File::from_storage_with_options(counted.clone(), options).map_err(failed)?;
         let budget = Budget::new(len, limits);
@@ -164,7 +162,7 @@ impl Hdf5 {
             contents.losses.note(what);
         }
         // The crate parses parts of the file again when elements are read.
-        counted.left.store(u64::MAX, Ordering::Relaxed);
+        counted.count_no_more();
         Ok(Self { file, start, weights, source, structs: Mutex::new(None), contents, budget })
     }
 
@@ -314,78 +312,6 @@ impl Hdf5 {
         };
         let width = found.dataset.raw_element_size().map_err(failed)?;
         Ok(field.of_each(structs, width))
-    }
-}
-
-/// A file of which a limited number of bytes is read. The parts of a hostile file may lie over each other, and would be
-/// read again and again.
-struct Counted {
-    storage: Box<dyn Storage>,
-    /// The offset of the HDF5 file in the storage, and its length.
-    start: u64,
-    len: u64,
-    left: AtomicU64,
-    mended: Mutex<Mended>,
-}
-
-/// What replaces bytes of a file: see [`mend`].
-#[derive(Default)]
-struct Mended {
-    /// The new bytes at some offsets.
-    bytes: BTreeMap<u64, u8>,
-    /// The offset and the length of the last read.
-    last: (u64, usize),
-}
-
-impl Counted {
-    fn mended(&self) -> MutexGuard<'_, Mended> {
-        self.mended.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// From now on, the file seems to have these bytes at this offset.
-    fn mend(&self, offset: u64, bytes: &[u8]) {
-        self.mended().bytes.extend((offset..).zip(bytes.iter().copied()));
-    }
-
-    /// The offset and the length of the last read.
-    fn last(&self) -> (u64, usize) {
-        self.mended().last
-    }
-}
-
-impl Storage for Counted {
-    fn len(&self) -> u64 {
-        self.len
-    }
-
-    fn read_range(&self, offset: u64, len: usize) -> hdf5_reader::error::Result<StorageBuffer> {
-        let left = self.left.load(Ordering::Relaxed);
-        let Some(rest) = left.checked_sub(len as u64) else {
-            let what = "opening the file would read more than 64 MiB plus 64 times its length, because groups and datasets share parts of it";
-            return Err(Hdf5Error::ResourceLimit(what.to_owned()));
-        };
-        if left < u64::MAX {
-            self.left.store(rest, Ordering::Relaxed);
-        }
-        let end = offset.checked_add(len as u64).filter(|end| *end <= self.len);
-        let mut mended = self.mended();
-        mended.last = (offset, len);
-        match end.and_then(|end| Some((end, self.start.checked_add(offset)?))) {
-            Some((end, at)) if mended.bytes.range(offset..end).next().is_some() => {
-                let mut bytes = self.storage.read_range(at, len)?.as_ref().to_vec();
-                for (place, byte) in mended.bytes.range(offset..end) {
-                    let place = usize::try_from(place - offset).unwrap_or(usize::MAX);
-                    bytes.get_mut(place).into_iter().for_each(|old| *old = *byte);
-                }
-                Ok(StorageBuffer::from_vec(bytes))
-            }
-            Some((_, at)) => self.storage.read_range(at, len),
-            None => Err(Hdf5Error::UnexpectedEof {
-                offset,
-                needed: len as u64,
-                available: self.len.saturating_sub(offset),
-            }),
-        }
     }
 }
 

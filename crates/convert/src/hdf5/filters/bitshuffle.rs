@@ -2,7 +2,7 @@
 
 use hdf5_reader::error::Result;
 
-use super::{blocks, cut_off, damaged, lz4, take, unshuffle_bits, zeros, zstd_into};
+use super::blocks::{blocks, cut_off, damaged, lz4, take, unshuffle_bits, zeros, zstd_into};
 
 /// The options of the filter: its version, the size of an element, the number of elements in a block, or 0, and how blocks
 /// are compressed.

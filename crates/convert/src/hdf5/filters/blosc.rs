@@ -2,7 +2,7 @@
 
 use hdf5_reader::error::Result;
 
-use super::{
+use super::blocks::{
     cut_off, damaged, deflate, lz4, plain_or, take, unshuffle, unshuffle_bits, zeros, zstd_into,
 };
 
