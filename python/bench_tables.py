@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas
 import polars
@@ -74,6 +75,27 @@ def main(directory: Path) -> None:
     ):
         mine, theirs = fastest(read(method), other)
         print(f"{method:10} {mine:8.1f} ms    Parquet {theirs:8.1f} ms    {mine / theirs:.2f} times")
+
+    connection = duckdb.connect()
+
+    def to_duckdb(source: str) -> Callable[[], Any]:
+        def run() -> Any:
+            with tenarc.open(ours) as archive:
+                connection.register("log", archive.table("log"))
+                connection.execute(f"CREATE OR REPLACE TEMP TABLE copy AS SELECT * FROM {source}")
+
+        return run
+
+    mine, theirs = fastest(to_duckdb("log"), to_duckdb(f"read_parquet('{parquet}')"))
+    print(f"{'to duckdb':10} {mine:8.1f} ms    Parquet {theirs:8.1f} ms    {mine / theirs:.2f} times")
+
+    chosen = np.random.default_rng(1).integers(0, ROWS, 1000)
+    with tenarc.open(ours) as archive:
+        log = archive.table("log")
+        one_by_one, together = fastest(
+            lambda: [log[row] for row in chosen[:50].tolist()], lambda: log.take(np.sort(chosen)).rows()
+        )
+    print(f"random rows: {one_by_one / 50:.2f} ms each; 1,000 sorted, by `take`, {together / 1000:.2f} ms each")
 
 
 if __name__ == "__main__":
