@@ -8,21 +8,21 @@ use std::path::Path as FilePath;
 
 use tenarc::inspect::{Event, Form, Item, Items, Payload};
 use tenarc::tensor::{Order, TensorMeta, ToTensor as _};
-use tenarc::{DType, Error, Result, Value};
+use tenarc::{DType, DynTensor, Error, Result, Value};
 
 use super::TorchFile;
 use super::pickle::dtype_names;
-use crate::elements::{Number, each_number};
-use crate::saved::{Path, Saved, unpacked};
+use crate::elements::{Number, each_number, is_typed};
+use crate::saved::{Path, Saved};
 use crate::zip::write::ZipWriter;
-use crate::{Losses, Options, Stored, TensorFile as _};
+use crate::{Losses, Options, Stored};
 
 /// The directory in the zip file. torch takes any name.
 const DIRECTORY: &str = "archive";
 /// torch maps storages that start at a multiple of this.
 const ALIGNMENT: u64 = 64;
 /// A longer sequence of numbers is a tensor, because Python takes too much memory for it.
-const MAX_LIST: u64 = 1 << 16;
+const MAX_LIST: usize = 1 << 16;
 
 /// Operations of protocol 2, which torch's `weights_only=True` knows.
 mod op {
@@ -85,15 +85,9 @@ pub fn write(
     }
     zip.member(format!("{DIRECTORY}/version"), false, |put| put(b"3\n"))?;
     let written = zip.finish("");
-    written.and_then(|_| verify(file)).map_err(|error| error.in_file(path))?;
+    let verified = written.and_then(|_| TorchFile::new(file)?.verify());
+    verified.map_err(|error| error.in_file(path))?;
     Ok(losses)
-}
-
-/// Reads a file back: the checksums of all storages.
-fn verify(file: &File) -> Result<()> {
-    let file = TorchFile::new(file)?;
-    file.verify_unread()?;
-    tenarc::to_writer(std::io::sink(), &file.flat()?)
 }
 
 /// The bytes of a storage.
@@ -124,7 +118,7 @@ impl Pickler<'_> {
     fn item(&mut self, item: &Saved) -> Result<()> {
         match item {
             Saved::Leaf(range) => self.stored(range),
-            Saved::Known(value) => self.plain(value),
+            Saved::Known(value) => self.leaf(value),
             Saved::Array(items) => {
                 self.out.extend([op::EMPTY_LIST, op::MARK]);
                 for (index, item) in items.iter().enumerate() {
@@ -133,10 +127,7 @@ impl Pickler<'_> {
                 self.out.push(op::APPENDS);
                 Ok(())
             }
-            Saved::Map(entries) => self
-                .map(entries.iter().map(|(key, item)| (key, item)), |pickler, item| {
-                    pickler.item(item)
-                }),
+            Saved::Map(entries) => self.map(entries),
             Saved::Tag(tag, inner) => {
                 self.lose(format!("tag {tag} around it is left out"));
                 self.item(inner)
@@ -144,74 +135,56 @@ impl Pickler<'_> {
         }
     }
 
-    fn inside<T>(
+    fn inside(
         &mut self,
         step: impl FnOnce() -> String,
-        write: impl FnOnce(&mut Self) -> Result<T>,
-    ) -> Result<T> {
+        write: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
         let before = self.path.enter(step);
         let written = write(self);
         self.path.leave(before);
         written
     }
 
-    fn map<'i, T: 'i>(
-        &mut self,
-        entries: impl Iterator<Item = (&'i Value, &'i T)>,
-        item: impl Fn(&mut Self, &T) -> Result<()>,
-    ) -> Result<()> {
+    fn map(&mut self, entries: &[(Value, Saved)]) -> Result<()> {
         self.out.extend([op::EMPTY_DICT, op::MARK]);
         let mut keys = HashSet::new();
-        for (key, value) in entries {
-            self.inside(
-                || key.to_step().into_owned(),
-                |pickler| {
-                    let Some(meant) = in_python(key) else {
-                        pickler.lose("an entry whose key no dict of Python takes is left out");
-                        return Ok(());
-                    };
-                    if !keys.insert(meant) {
-                        pickler.lose(
-                            "an entry with a key that Python takes for an earlier one is left out",
-                        );
-                        return Ok(());
+        for (key, item) in entries {
+            let write = |pickler: &mut Self| {
+                let what = match in_python(key).map(|meant| keys.insert(meant)) {
+                    Some(true) => {
+                        pickler.leaf(key)?;
+                        return pickler.item(item);
                     }
-                    pickler.plain(key)?;
-                    item(pickler, value)
-                },
-            )?;
+                    Some(false) => {
+                        "an entry with a key that Python takes for an earlier one is left out"
+                    }
+                    None => "an entry whose key no dict of Python takes is left out",
+                };
+                pickler.lose(what);
+                Ok(())
+            };
+            self.inside(|| key.to_step().into_owned(), write)?;
         }
         self.out.push(op::SET_ITEMS);
         Ok(())
     }
 
-    /// Writes the value at a range of the metadata.
+    /// Writes the leaf at a range of the metadata.
     fn stored(&mut self, range: &Range<usize>) -> Result<()> {
         let metadata = self.value.metadata()?.get(range.clone()).unwrap_or_default();
         let mut items = Items::new(metadata).with_buffers(self.value.buffers());
         let Some(Item { event: Event::Payload(payload), .. }) = items.next().transpose()? else {
-            return self.plain(&self.value.decode(range.clone())?);
+            return self.leaf(&self.value.decode(range.clone())?);
         };
-        let count = payload.meta.shape.first().copied().unwrap_or_default() as u64;
-        if payload.form == Form::Numbers && count <= MAX_LIST && !payload.meta.dtype.is_complex() {
-            return match self.value.decode(range.clone())? {
-                Value::Tensor(tensor) => {
-                    self.out.extend([op::EMPTY_LIST, op::MARK]);
-                    each_number(&tensor, &mut |number| {
-                        self.number(number);
-                        Ok(())
-                    })?;
-                    self.out.push(op::APPENDS);
-                    Ok(())
-                }
-                value => self.plain(&value),
-            };
-        }
         match payload.form {
             Form::Bytes => match self.value.decode(range.clone())? {
                 Value::Tensor(tensor) => self.bytes(&tensor.le_bytes()),
-                value => self.plain(&value),
+                value => self.leaf(&value),
             },
+            Form::Numbers if is_list(&payload.meta) => {
+                self.numbers(&self.value.tensor(range.clone())?)
+            }
             Form::Tensor | Form::Numbers => {
                 if payload.form == Form::Numbers {
                     self.losses.note("sequences of many numbers are written as tensors");
@@ -223,8 +196,8 @@ impl Pickler<'_> {
         }
     }
 
-    /// Writes a value in memory.
-    fn plain(&mut self, value: &Value) -> Result<()> {
+    /// Writes a value in memory that is neither an array nor a map: a leaf, or the key of a map.
+    fn leaf(&mut self, value: &Value) -> Result<()> {
         match value {
             Value::Null => self.out.push(op::NONE),
             Value::Bool(value) => self.bool(*value),
@@ -237,48 +210,45 @@ impl Pickler<'_> {
                 self.lose(format!("simple value {number}, which is written as None"));
                 self.out.push(op::NONE);
             }
-            Value::Numbers(numbers) => match unpacked(numbers) {
-                Some(plain) => self.plain(&Value::Array(plain))?,
-                None => {
-                    let tensor = tenarc::DynTensor::from((**numbers).clone());
-                    self.plain(&Value::Tensor(Box::new(tensor)))?;
+            Value::Numbers(numbers) => {
+                let tensor = DynTensor::from((**numbers).clone());
+                if is_list(&tensor.meta()) {
+                    self.numbers(&tensor)?;
+                } else {
+                    self.held(&tensor)?;
                 }
-            },
-            Value::Tensor(tensor) => {
-                let source = Source::Bytes(tensor.le_bytes().into_owned());
-                self.tensor(&tensor.meta(), None, source)?;
             }
-            Value::Array(items) => {
-                self.out.extend([op::EMPTY_LIST, op::MARK]);
-                for (index, item) in items.iter().enumerate() {
-                    self.inside(|| index.to_string(), |pickler| pickler.plain(item))?;
-                }
-                self.out.push(op::APPENDS);
+            Value::Tensor(tensor) => self.held(tensor)?,
+            // The only tags that are leaves are those of integers beyond `i128`.
+            Value::Tag(tag, inner) => {
+                let magnitude = inner.as_bytes().ok_or_else(no_leaf)?;
+                self.wide(*tag == 3, magnitude);
             }
-            Value::Map(entries) => {
-                let entries = entries.iter().map(|(key, value)| (key, value));
-                self.map(entries, Self::plain)?;
-            }
-            Value::Tag(tag, inner) => match (tag, &**inner) {
-                (2 | 3, Value::Bytes(magnitude)) => self.wide(*tag == 3, magnitude),
-                _ => {
-                    self.lose(format!("tag {tag} around it is left out"));
-                    self.plain(inner)?;
-                }
-            },
+            Value::Array(_) | Value::Map(_) => return Err(no_leaf()),
         }
         Ok(())
     }
 
-    fn number(&mut self, number: Number) {
-        match number {
-            Number::Bool(value) => self.bool(value),
-            Number::Unsigned(value) => self.integer(value.into()),
-            Number::Signed(value) => self.integer(value.into()),
-            Number::Float(value) => self.float(value),
-            // They are written as tensors.
-            Number::Complex(..) => self.out.push(op::NONE),
-        }
+    fn numbers(&mut self, numbers: &DynTensor) -> Result<()> {
+        self.out.extend([op::EMPTY_LIST, op::MARK]);
+        each_number(numbers, &mut |number| {
+            match number {
+                Number::Bool(value) => self.bool(value),
+                Number::Unsigned(value) => self.integer(value.into()),
+                Number::Signed(value) => self.integer(value.into()),
+                Number::Float(value) => self.float(value),
+                // `is_list` says that there are none.
+                Number::Complex(..) => self.out.push(op::NONE),
+            }
+            Ok(())
+        })?;
+        self.out.push(op::APPENDS);
+        Ok(())
+    }
+
+    /// Writes a tensor in memory.
+    fn held(&mut self, tensor: &DynTensor) -> Result<()> {
+        self.tensor(&tensor.meta(), None, Source::Bytes(tensor.le_bytes().into_owned()))
     }
 
     fn bool(&mut self, value: bool) {
@@ -401,6 +371,17 @@ impl Pickler<'_> {
         numbers.into_iter().for_each(|number| self.integer(number));
         self.out.push(op::TUPLE);
     }
+}
+
+#[cold]
+fn no_leaf() -> Error {
+    Error::data("expected a value without items, found one with items")
+}
+
+/// Whether a sequence of numbers is a list: not too long, and of numbers that a pickle has.
+fn is_list(meta: &TensorMeta) -> bool {
+    let count = meta.shape.iter().product::<usize>();
+    count <= MAX_LIST && is_typed(&meta.dtype) && !meta.dtype.is_complex()
 }
 
 /// The stride along each axis, in elements.
