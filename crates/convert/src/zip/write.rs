@@ -58,7 +58,7 @@ impl<W: Write + Seek> ZipWriter<W> {
         Ok(Self { writer: Honest::new(writer), base, at: 0, alignment: 1, written: Vec::new() })
     }
 
-    /// Makes the contents of members start at a multiple of so many bytes, at most 65,536, counted from the start of the
+    /// Makes the contents of members start at a multiple of so many bytes, at most 32,768, counted from the start of the
     /// zip file.
     pub fn with_alignment(mut self, alignment: u64) -> Self {
         self.alignment = alignment.max(1);
@@ -77,10 +77,16 @@ impl<W: Write + Seek> ZipWriter<W> {
         })?;
         let offset = self.at;
         let method = if deflated { DEFLATED } else { STORED };
-        let head = local_head(&name, name_len, method, |len| {
-            let padding = self.alignment - (offset + len) % self.alignment;
-            if padding == self.alignment { 0 } else { padding }
-        });
+        let plain = offset + (LOCAL_LEN + name.len() + SIZES_LEN) as u64;
+        // A field of padding has a head itself.
+        let padding = match plain % self.alignment {
+            0 => None,
+            _ => {
+                let head = plain + u64::from(PADDING_HEAD);
+                u16::try_from(head.next_multiple_of(self.alignment) - head).ok()
+            }
+        };
+        let head = local_head(&name, name_len, method, padding);
         self.writer.write_all(&head).map_err(Error::io)?;
 
         let (mut crc, mut inflated) = (Crc::new(), 0u64);
@@ -143,14 +149,9 @@ impl<W: Write + Seek> ZipWriter<W> {
 }
 
 /// Returns a local header, with zeros for the checksum and the sizes, which are written later. As in numpy's files, the
-/// sizes are always in the zip64 field. `padding` says how many bytes must follow a header of some length.
-fn local_head(name: &str, name_len: u16, method: u16, padding: impl Fn(u64) -> u64) -> Vec<u8> {
-    let plain_len = (LOCAL_LEN + name.len() + SIZES_LEN) as u64;
-    // A field of padding has a head itself.
-    let filler = (padding(plain_len) > 0)
-        .then(|| padding(plain_len + u64::from(PADDING_HEAD)))
-        .and_then(|padding| u16::try_from(padding).ok());
-    let filler_len = filler.map_or(0, |padding| padding + PADDING_HEAD);
+/// sizes are always in the zip64 field. In front of it is a field of so many bytes of `padding`, if there must be one.
+fn local_head(name: &str, name_len: u16, method: u16, padding: Option<u16>) -> Vec<u8> {
+    let padding_len = padding.map_or(0, |padding| padding + PADDING_HEAD);
     let mut head = Vec::with_capacity(LOCAL_LEN + name.len() + SIZES_LEN);
     head.extend(signature::LOCAL);
     for field in [VERSION, flags(name), method, 0, DATE] {
@@ -160,9 +161,9 @@ fn local_head(name: &str, name_len: u16, method: u16, padding: impl Fn(u64) -> u
         head.extend(field.to_le_bytes());
     }
     head.extend(name_len.to_le_bytes());
-    head.extend(u16::to_le_bytes(20 + filler_len));
+    head.extend(u16::to_le_bytes(20 + padding_len));
     head.extend(name.as_bytes());
-    if let Some(padding) = filler {
+    if let Some(padding) = padding {
         head.extend(PADDING_FIELD);
         head.extend(padding.to_le_bytes());
         head.extend(vec![b'Z'; padding.into()]);
