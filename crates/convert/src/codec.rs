@@ -14,6 +14,14 @@ use crate::{Losses, Options, Stored, TensorFile, made};
 /// An archive that is being written.
 pub type Archived<'a> = OArchive<&'a mut AtomicFile>;
 
+/// Why a file cannot be written to any writer.
+#[cold]
+pub fn must_seek() -> Error {
+    Error::data(
+        "files of this format are only written to files, because their writer seeks: save to a path",
+    )
+}
+
 /// How files of a format are read and written.
 pub trait Codec: Sync {
     /// Returns whether a file holds values one after the other, rather than named tensors.

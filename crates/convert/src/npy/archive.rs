@@ -12,7 +12,7 @@ use super::file::NpyFile;
 use super::npz::Npz;
 use super::texts;
 use super::write::{NpzWriter, verify};
-use crate::codec::Codec;
+use crate::codec::{Codec, must_seek};
 use crate::exported::{Exported, Keep, METADATA};
 use crate::{Losses, Options, Stored, TensorFile};
 
@@ -23,6 +23,10 @@ impl Codec for NpzFiles {
     fn open(&self, file: File, _: Option<&Path>, options: &Options) -> Result<Box<dyn TensorFile>> {
         let npz = Npz::new(file)?.with_limits(options.limits);
         Ok(Box::new(options.void.iter().cloned().fold(npz, Npz::with_void)))
+    }
+
+    fn write(&self, _: &dyn Stored, _: &mut dyn Write, _: &Options) -> Result<Losses> {
+        Err(must_seek())
     }
 
     // In a zip file, the size of a member is in front of its data, but it is known only after them. So the writer must

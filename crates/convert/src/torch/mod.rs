@@ -58,6 +58,7 @@ mod write;
 
 use std::borrow::Cow;
 use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 
 pub use distributed::{Distributed, distributed_metadata, open_distributed};
@@ -65,7 +66,7 @@ pub use file::TorchFile;
 pub use legacy::is_legacy;
 pub use sharded::{Sharded, open_sharded};
 
-use super::codec::Codec;
+use super::codec::{Codec, must_seek};
 use super::{Losses, Options, Stored, TensorFile};
 use crate::{shards, source};
 use tenarc::Result;
@@ -101,6 +102,10 @@ impl Codec for Torch {
             return Ok(Box::new(Sharded::open(shards::path_of(path)?, limits)?));
         }
         Ok(Box::new(TorchFile::new(file)?.with_limits(limits)))
+    }
+
+    fn write(&self, _: &dyn Stored, _: &mut dyn Write, _: &Options) -> Result<Losses> {
+        Err(must_seek())
     }
 
     // As in npz files, the size of a member is in front of its data.
