@@ -122,8 +122,8 @@ impl Format {
             // MATLAB and others write text in front: 512 bytes, or twice as many, and so on.
             Self::Hdf5 => {
                 let after = iter::successors(Some(512), |at| Some(at * 2));
-                let starts = iter::once(0).chain(after).map_while(|at| start.get(at..));
-                { starts }.any(|start| start.starts_with(b"\x89HDF\r\n\x1a\n"))
+                let mut starts = iter::once(0).chain(after).map_while(|at| start.get(at..));
+                starts.any(|start| start.starts_with(b"\x89HDF\r\n\x1a\n"))
             }
             // Newer PyTorch files are zip files, which only the names of their entries identify.
             Self::Torch => tenarc_convert::torch::is_legacy(start),

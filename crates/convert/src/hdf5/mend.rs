@@ -51,20 +51,18 @@ pub fn mend(file: &Hdf5File, storage: &Counted, address: u64) -> Result<Unknown>
         let change = match kind {
             MSG_LINK => mender.link(&bytes)?,
             MSG_ATTRIBUTE => mender.attribute(&bytes)?,
-            MSG_LINK_INFO => {
+            MSG_LINK_INFO | MSG_ATTRIBUTE_INFO => {
                 let (offsets, lengths) = mender.sizes();
-                let mut cursor = Cursor::new(&bytes);
-                let info = link_info::parse(&mut cursor, offsets, lengths, bytes.len())?;
-                let places = (info.fractal_heap_address, info.btree_name_index_address);
-                mender.heap(places, Mender::link)?;
-                continue;
-            }
-            MSG_ATTRIBUTE_INFO => {
-                let (offsets, lengths) = mender.sizes();
-                let mut cursor = Cursor::new(&bytes);
-                let info = attribute_info::parse(&mut cursor, offsets, lengths, bytes.len())?;
-                let places = (info.fractal_heap_address, info.btree_name_index_address);
-                mender.heap(places, Mender::attribute)?;
+                let (cursor, len) = (&mut Cursor::new(&bytes), bytes.len());
+                if kind == MSG_LINK_INFO {
+                    let info = link_info::parse(cursor, offsets, lengths, len)?;
+                    let places = (info.fractal_heap_address, info.btree_name_index_address);
+                    mender.heap(places, Mender::link)?;
+                } else {
+                    let info = attribute_info::parse(cursor, offsets, lengths, len)?;
+                    let places = (info.fractal_heap_address, info.btree_name_index_address);
+                    mender.heap(places, Mender::attribute)?;
+                }
                 continue;
             }
             _ => continue,

@@ -27,11 +27,12 @@
 //! | scales of dimensions | their paths in the attribute `DIMENSION_LIST`, an entry for each dimension |
 //!
 //! Chunks may be compressed with gzip, LZF, LZ4, Zstandard, Blosc, bitshuffle, SZIP, n-bit, or scale and offset, and may be
-//! shuffled. Elements that were
-//! never written have the fill value of the dataset. Losses are: enums' names,
-//! references to parts of datasets, raw elements, other filters, elements in other files, virtual datasets, and second links to a group. External links are not
-//! followed. Soft links that lead nowhere, and named datatypes, are left out. Keras' raw elements of the dtype bfloat16
+//! shuffled. Elements that were never written have the fill value of the dataset. Keras' raw elements of the dtype bfloat16
 //! are read as such.
+//!
+//! Losses are: enums' names, references to parts of datasets, raw elements, other filters, elements in other files, virtual
+//! datasets, and second links to a group. External links are not followed. Soft links that lead nowhere, and named datatypes,
+//! are left out.
 //!
 //! With [`Names::Flat`], the name of a tensor is the path of its dataset, for example `layers/dense/vars/0`.
 //! With [`Names::Nested`], maps with the keys 0, 1, … become arrays.

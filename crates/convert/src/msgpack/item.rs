@@ -86,8 +86,11 @@ impl Item {
                 Value::Map(entries.collect::<Result<_>>()?)
             }
             Self::Tensor(found) => Value::Tensor(Box::new(found.into_tensor()?)),
-            Self::Texts(found) => match &found.data {
-                Stretch::Held(bytes) => found.value(&of_records(found.field, bytes.clone()))?,
+            Self::Texts(mut found) => match &mut found.data {
+                Stretch::Held(bytes) => {
+                    let bytes = of_records(found.field, std::mem::take(bytes));
+                    found.value(&bytes)?
+                }
                 Stretch::At { .. } => {
                     return Err(Error::data("the bytes of a string array were not read"));
                 }
