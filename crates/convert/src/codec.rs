@@ -18,7 +18,7 @@ pub type Archived<'a> = OArchive<&'a mut AtomicFile>;
 #[cold]
 pub fn must_seek() -> Error {
     Error::data(
-        "files of this format are only written to files, because their writer seeks: save to a path",
+        "this format is only written to a path, because its writer goes back to earlier bytes",
     )
 }
 
