@@ -1,6 +1,9 @@
 //! [`ColumnBuilder`]: the values of one column that are collected until their group ends.
 
+use std::cell::OnceCell;
+
 use super::bytes::Bytes;
+use super::dict::Dict;
 use crate::meta::TensorMeta;
 use crate::ser::kind::Kind;
 use crate::type_name::TypeName;
@@ -49,6 +52,8 @@ pub struct StringsBuilder {
     pub is_text: bool,
     pub lengths: LengthsBuilder,
     pub bytes: Bytes,
+    /// Found when the group ends: see [`StringsBuilder::dict`].
+    pub dict: OnceCell<Option<Box<Dict>>>,
 }
 
 /// Tensors of one dtype and shape, in row-major order.
@@ -287,6 +292,7 @@ impl ColumnBuilder {
             Self::Halves(bytes) => bytes.truncate(rows * 2),
             Self::Numbers(numbers) => numbers.bytes.truncate(rows * numbers.kind.size()),
             Self::Strings(strings) => {
+                strings.dict.take();
                 strings.lengths.truncate(rows);
                 strings.bytes.truncate(strings.lengths.sum());
             }

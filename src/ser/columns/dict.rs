@@ -25,6 +25,13 @@ pub struct Dict {
     pub strings: StringsBuilder,
 }
 
+impl StringsBuilder {
+    /// The dict as which a group is written that has no more rows than now. `None` if it would not save enough.
+    pub fn dict(&self) -> Option<&Dict> {
+        self.dict.get_or_init(|| Dict::of(self).map(Box::new)).as_deref()
+    }
+}
+
 impl Dict {
     /// `None` if a dict does not save enough.
     pub fn of(strings: &StringsBuilder) -> Option<Self> {

@@ -44,7 +44,11 @@ pub fn column(writer: &mut Writer<'_>, node: &ColumnBuilder, rows: usize) -> Res
             }
         }
         ColumnBuilder::Bools(found) => return column_of_bools(writer, found),
-        ColumnBuilder::Strings(strings) => return column_of_strings(writer, strings),
+        ColumnBuilder::Strings(strings) => {
+            // A column that is in the output was found not to be a dict.
+            let dict = strings.dict().filter(|_| !strings.bytes.is_placed());
+            return column_of_dict(writer, strings, dict);
+        }
         ColumnBuilder::Optional(optional) => {
             kind(writer, "option", 2)?;
             bits(writer, &optional.bits)?;
@@ -80,7 +84,7 @@ pub fn column(writer: &mut Writer<'_>, node: &ColumnBuilder, rows: usize) -> Res
                     let dict = Dict::of_category(strings);
                     let names = dict.as_ref().map_or(strings, |dict| &dict.strings);
                     writer.type_name(&typed.name(names))?;
-                    column_of_dict(writer, strings, dict)?;
+                    column_of_dict(writer, strings, dict.as_ref())?;
                     return writer.leave(1);
                 }
                 _ => writer.type_name(&typed.of)?,
@@ -178,24 +182,18 @@ fn column_of_tensors(writer: &mut Writer<'_>, tensors: &TensorsBuilder) -> Resul
     put(writer, bytes)
 }
 
-fn column_of_strings(writer: &mut Writer<'_>, strings: &StringsBuilder) -> Result<()> {
-    // A column that is in the output was found not to be a dict.
-    let dict = if strings.bytes.is_placed() { None } else { Dict::of(strings) };
-    column_of_dict(writer, strings, dict)
-}
-
 /// Writes a dict, or the strings as they are if there is none.
 fn column_of_dict(
     writer: &mut Writer<'_>,
     strings: &StringsBuilder,
-    dict: Option<Dict>,
+    dict: Option<&Dict>,
 ) -> Result<()> {
     let Some(Dict { codes, strings }) = dict else { return plain_strings(writer, strings) };
     let count = strings.lengths.rows();
     kind(writer, "dict", 3)?;
-    column_of_codes(writer, &codes, count)?;
+    column_of_codes(writer, codes, count)?;
     writer.head(head::UNSIGNED, count as u64)?;
-    plain_strings(writer, &strings)?;
+    plain_strings(writer, strings)?;
     writer.leave(1)
 }
 

@@ -53,7 +53,7 @@ impl ColumnBuilder {
         };
         self.any(&|node| match node {
             Self::Strings(strings) => {
-                std::ptr::eq(largest, &raw const strings.bytes) && Dict::of(strings).is_some()
+                std::ptr::eq(largest, &raw const strings.bytes) && strings.dict().is_some()
             }
             _ => false,
         })

@@ -49,7 +49,10 @@ impl<'n> Group<'n> {
             ColumnBuilder::Halves(bytes) => {
                 floats(bytes, |half| f16::from_le_bytes(half).to_f32(), f32::INFINITY)
             }
-            ColumnBuilder::Strings(strings) => of_strings(strings),
+            // A dict has each string that occurs once.
+            ColumnBuilder::Strings(strings) => {
+                of_strings(strings.dict().map_or(strings, |dict| &dict.strings))
+            }
             ColumnBuilder::Enum(columns) => {
                 for variant in &columns.variants {
                     if variant.form != VariantForm::Unit {
