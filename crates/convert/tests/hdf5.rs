@@ -531,15 +531,46 @@ fn every_truncation_is_an_error_or_reads_less() {
     for name in ["texts.h5", "lost.h5", "keras.weights.h5"] {
         let bytes = fs::read(fixture(name)).unwrap();
         let whole = read(&of_bytes(&bytes).unwrap()).unwrap();
-        let mut refused = 0;
+        let mut noticed = 0;
         for len in (0..bytes.len()).step_by(31) {
             match of_bytes(&bytes[..len]).and_then(|file| read(&file)) {
-                Ok(found) => assert!(found <= whole, "{name} {len}"),
-                Err(_) => refused += 1,
+                Ok(found) => {
+                    assert!(found <= whole, "{name} {len}");
+                    noticed += usize::from(found < whole);
+                }
+                Err(_) => noticed += 1,
             }
         }
-        assert!(refused > bytes.len() / 31 / 2, "{name}: {refused} of {}", bytes.len() / 31);
+        assert!(noticed > bytes.len() / 31 / 2, "{name}: {noticed} of {}", bytes.len() / 31);
     }
+}
+
+/// An object that cannot be read is a loss, and the others are kept.
+#[test]
+fn a_damaged_object_costs_only_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let (from, to) = (dir.path().join("x.h5"), dir.path().join("x.tenarc"));
+    let whole = fs::read(fixture("layouts.h5")).unwrap();
+    let all = of_bytes(&whole).unwrap().tensors().len();
+    let mut unread = 0;
+    // The version of the header of an object is behind a multiple of eight bytes.
+    for at in (8..whole.len()).step_by(8) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x40;
+        let left = of_bytes(&bytes).map_or(0, |file| file.tensors().len());
+        if left == 0 || left == all {
+            continue;
+        }
+        fs::write(&from, &bytes).unwrap();
+        let lossy = Options::default().with_losses(true);
+        let Ok(losses) = Format::Hdf5.to_archive(&from, &to, &lossy) else { continue };
+        if losses.listed().iter().any(|loss| loss.to_string().contains("it cannot be read: ")) {
+            unread += 1;
+            let error = Format::Hdf5.to_archive(&from, &to, &Options::default()).unwrap_err();
+            assert!(error.to_string().contains("it cannot be read: "), "{at}: {error}");
+        }
+    }
+    assert!(unread > 0);
 }
 
 #[test]

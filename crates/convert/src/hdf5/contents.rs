@@ -16,7 +16,7 @@ use super::attribute;
 use super::budget::Budget;
 use super::counted::Counted;
 use super::datatype::{Array, Field, Kind, Numbers, Resolve, Text};
-use super::error::{failed, innermost, is_unsupported};
+use super::error::{failed, innermost, is_of_object, is_unsupported, unread};
 use super::links::{self, Link};
 use super::mend::{self, Unknown};
 use super::stored::Source;
@@ -231,10 +231,8 @@ impl Walk<'_> {
             members => members,
         };
         let (mut groups, mut datasets) = match members {
-            Err(error) if is_unsupported(innermost(&error)) => {
-                self.one_by_one(group, path, &mut names, error)?
-            }
-            members => members.map_err(of_group)?,
+            Ok(members) => members,
+            Err(error) => self.one_by_one(group, path, &mut names, of_group(error))?,
         };
         if let Some(Unknown { links, .. }) = self.unknown.get_mut(&group.address()) {
             let links = std::mem::take(links);
@@ -252,9 +250,16 @@ impl Walk<'_> {
             let path = self.join(path, dataset.name(), &mut names)?;
             let name = dataset.name().to_owned();
             let address = dataset.address();
-            if let Some(entry) = self.dataset(dataset, path.clone())? {
-                entries.push((name, entry));
-                self.paths.entry(address).or_insert(path);
+            match self.dataset(dataset, path.clone()) {
+                Ok(Some(entry)) => {
+                    entries.push((name, entry));
+                    self.paths.entry(address).or_insert(path);
+                }
+                Ok(None) => {}
+                Err(error) if is_of_object(&error) => {
+                    self.found.losses.add_tensor(&path, unread(&error));
+                }
+                Err(error) => return Err(error),
             }
         }
         for inner in groups {
@@ -283,8 +288,13 @@ impl Walk<'_> {
                 self.found.losses.add(&path, what);
                 continue;
             }
-            let inside = self.group(&inner, &path, depth)?;
-            entries.push((inner.name().to_owned(), Entry::Group(inside)));
+            match self.group(&inner, &path, depth) {
+                Ok(inside) => entries.push((inner.name().to_owned(), Entry::Group(inside))),
+                Err(error) if is_of_object(&error) => {
+                    self.found.losses.add(&path, unread(&error));
+                }
+                Err(error) => return Err(error),
+            }
         }
         Ok(entries)
     }
@@ -322,22 +332,25 @@ impl Walk<'_> {
         is_mended
     }
 
-    /// Opens the members of a group by their names, because the crate lists none of them if it does not know a part of
-    /// the header of one, such as the layout of a virtual dataset. This one is a loss. `error` is the error of the crate.
+    /// Opens the members of a group by their names, because the crate lists none of them if it cannot read the header of
+    /// one, such as that of a virtual dataset. This one is a loss. `error` is the error of the crate.
     fn one_by_one(
         &mut self,
         group: &Group,
         path: &str,
         names: &mut HashSet<String>,
-        error: Hdf5Error,
+        error: Error,
     ) -> Result<(Vec<Group>, Vec<Dataset>)> {
+        if !is_of_object(&error) {
+            return Err(error);
+        }
         let of_group = |error| failed(error).in_field(if path.is_empty() { ROOT } else { path });
         let header = self.file.get_or_parse_header(group.address()).map_err(of_group)?;
         let mut links = Vec::new();
         links::each(group, &header.messages, |name, _| links.push(name.to_owned()))
             .map_err(of_group)?;
         let steps = links.len().saturating_mul(header.messages.len());
-        let Some(left) = self.searched.checked_sub(steps) else { return Err(of_group(error)) };
+        let Some(left) = self.searched.checked_sub(steps) else { return Err(error) };
         self.searched = left;
         let (mut groups, mut datasets) = (Vec::new(), Vec::new());
         for name in links {
@@ -350,17 +363,21 @@ impl Walk<'_> {
             match opened {
                 // Links that lead nowhere, and named datatypes, are noted later.
                 Ok(()) | Err(Hdf5Error::DatasetNotFound(_)) => {}
-                Err(error) if is_unsupported(innermost(&error)) => {
+                Err(error) => {
+                    let is_virtual =
+                        matches!(innermost(&error), Hdf5Error::UnsupportedLayoutClass(VIRTUAL));
+                    let error = of_group(error);
+                    if !is_of_object(&error) {
+                        return Err(error);
+                    }
                     let path = self.join(path, &name, names)?;
-                    let what = match innermost(&error) {
-                        Hdf5Error::UnsupportedLayoutClass(VIRTUAL) => {
-                            "a virtual dataset: its elements are those of other datasets".to_owned()
-                        }
-                        other => format!("it cannot be read: {other}"),
+                    let what = if is_virtual {
+                        "a virtual dataset: its elements are those of other datasets".to_owned()
+                    } else {
+                        unread(&error)
                     };
                     self.found.losses.add_tensor(&path, what);
                 }
-                Err(error) => return Err(of_group(error)),
             }
         }
         Ok((groups, datasets))

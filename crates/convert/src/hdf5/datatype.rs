@@ -109,9 +109,26 @@ impl Kind {
             Datatype::FixedPoint { size, .. } | Datatype::Bitfield { size, .. } => {
                 format!("integers that do not fill their {size} bytes, or have no dtype")
             }
-            Datatype::Array { .. } => "arrays of what is neither numbers nor texts".to_owned(),
+            Datatype::Array { .. } => return Self::other_array(),
             Datatype::Enum { .. } => "enums of integers that have no dtype".to_owned(),
         })
+    }
+
+    /// Arrays of such elements, with these dimensions.
+    fn in_array(self, dims: Vec<usize>) -> Self {
+        match self {
+            kind if dims.is_empty() => kind,
+            Self::Numbers(numbers) => {
+                let inner = [dims, numbers.inner].concat();
+                Self::Numbers(Numbers { inner, ..numbers })
+            }
+            Self::Text(text, inner) => Self::Text(text, [dims, inner].concat()),
+            _ => Self::other_array(),
+        }
+    }
+
+    fn other_array() -> Self {
+        Self::Other("arrays of what is neither numbers nor texts".to_owned())
     }
 }
 
@@ -275,9 +292,9 @@ fn complex(size: u32, fields: &[CompoundField], raw: &[u8]) -> Option<Numbers> {
         return None;
     }
     let mut numbers = None;
-    for raw in raw_fields(fields, raw)? {
+    for (dims, raw) in raw_fields(fields, raw)? {
         let found = Numbers::of(&re.datatype, raw)?;
-        if numbers.get_or_insert_with(|| found.clone()) != &found {
+        if !dims.is_empty() || numbers.get_or_insert_with(|| found.clone()) != &found {
             return None;
         }
     }
@@ -288,11 +305,14 @@ fn complex(size: u32, fields: &[CompoundField], raw: &[u8]) -> Option<Numbers> {
 
 /// The fields of a struct of `size` bytes. `None` if it has none, some lie outside of it, or two have the same name.
 fn fields_of(size: u32, fields: &[CompoundField], raw: &[u8]) -> Option<Vec<Field>> {
-    let places = fields.iter().zip(raw_fields(fields, raw)?).map(|(field, raw)| {
-        let len = u32::from_le_bytes(*raw.get(4..)?.first_chunk()?);
-        field.byte_offset.checked_add(len).filter(|&end| len > 0 && end <= size)?;
-        let place = Place { offset: field.byte_offset as usize, len: len as usize };
-        let kind = Kind::of(&field.datatype, raw);
+    let size = size as usize;
+    let places = fields.iter().zip(raw_fields(fields, raw)?).map(|(field, (dims, raw))| {
+        let len = u32::from_le_bytes(*raw.get(4..)?.first_chunk()?) as usize;
+        let len = dims.iter().try_fold(len, |len, &dim| len.checked_mul(dim))?;
+        let offset = field.byte_offset as usize;
+        offset.checked_add(len).filter(|&end| len > 0 && end <= size)?;
+        let place = Place { offset, len };
+        let kind = Kind::of(&field.datatype, raw).in_array(dims);
         Some(Field { name: field.name.clone(), place, kind })
     });
     let names: HashSet<_> = fields.iter().map(|field| &*field.name).collect();
@@ -300,8 +320,8 @@ fn fields_of(size: u32, fields: &[CompoundField], raw: &[u8]) -> Option<Vec<Fiel
     places.collect::<Option<_>>().filter(|_| are_different)
 }
 
-/// Returns the bytes of the datatype of each field of a struct.
-fn raw_fields<'a>(fields: &[CompoundField], raw: &'a [u8]) -> Option<Vec<&'a [u8]>> {
+/// Returns the dimensions of each field of a struct, which only a struct of version 1 has, and the bytes of its datatype.
+fn raw_fields<'a>(fields: &[CompoundField], raw: &'a [u8]) -> Option<Vec<(Vec<usize>, &'a [u8])>> {
     // An offset takes as many bytes as the size of the struct needs.
     let size = u32::from_le_bytes(*raw.get(4..)?.first_chunk()?);
     let offset_len = (size.max(1).ilog2() / 8 + 1) as usize;
@@ -310,18 +330,25 @@ fn raw_fields<'a>(fields: &[CompoundField], raw: &'a [u8]) -> Option<Vec<&'a [u8
     let mut found = Vec::with_capacity(fields.len());
     for _ in fields {
         // The name with a zero byte, the offset, and the type. Before version 3, the name is filled up to a multiple of
-        // eight bytes. Version 1 has the dimensions of a field behind the offset.
+        // eight bytes.
         let name = rest.iter().position(|&byte| byte == 0)? + 1;
         let before = match version {
-            1 => name.next_multiple_of(8) + 4 + 28,
-            2 => name.next_multiple_of(8) + 4,
+            1 | 2 => name.next_multiple_of(8) + 4,
             _ => name + offset_len,
         };
-        let start = rest.get(before..)?;
+        let mut start = rest.get(before..)?;
+        let mut dims = Vec::new();
+        if version == 1 {
+            // The number of dimensions, eleven bytes that nobody uses, and four dimensions.
+            let (array, after) = start.split_first_chunk::<28>()?;
+            let sizes = array.get(12..)?.as_chunks().0.get(..array[0].into())?;
+            dims = sizes.iter().map(|&size| u32::from_le_bytes(size) as usize).collect();
+            start = after;
+        }
         let mut cursor = Cursor::new(start);
         parse_datatype_description(&mut cursor).ok()?;
         let (datatype, after) = start.split_at_checked(usize::try_from(cursor.position()).ok()?)?;
-        found.push(datatype);
+        found.push((dims, datatype));
         rest = after;
     }
     Some(found)

@@ -2,6 +2,7 @@
 
 use hdf5_reader::error::Error as Hdf5Error;
 use tenarc::Error;
+use tenarc::error::Category;
 
 use crate::support::unsupported;
 
@@ -28,6 +29,16 @@ pub fn innermost(mut error: &Hdf5Error) -> &Hdf5Error {
         error = source;
     }
     error
+}
+
+/// Whether an error costs only the object in which it occurred. After another one, no object can be read.
+pub fn is_of_object(error: &Error) -> bool {
+    !matches!(error.category(), Category::Io | Category::Limit)
+}
+
+/// What an object is that cannot be read.
+pub fn unread(error: &Error) -> String {
+    format!("it cannot be read: {}", error.message())
 }
 
 /// Whether a file uses what the crate does not know. It is not damaged then. There are many variants for that.
