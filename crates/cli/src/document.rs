@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use tenarc::archive::{SaveOptions, Segment};
 use tenarc::error::Category;
-use tenarc::{Archive, DType};
+use tenarc::{Archive, DType, Value};
 use tenarc_convert::{Losses, Names, Opened, Stored as _};
 
 use crate::failure::{Failure, Of, Result};
@@ -35,6 +35,8 @@ pub struct Reading {
     pub no_verify: bool,
     /// Whether the names of tensors in a file of another format are split at their dots.
     pub names: Names,
+    /// Whether a file of tables can be opened although its rows cannot be read, because only a description is wanted.
+    pub describes: bool,
     /// Whether an Arrow file is read as a table even if its columns can be read as tensors.
     pub table: bool,
     /// The dtypes of raw elements in npy and npz files.
@@ -48,6 +50,8 @@ pub struct Document {
     content: Content,
     /// The content of the file that is not read.
     lost: Losses,
+    /// What a file of tables says of itself.
+    about: Value,
     /// The length of the file, if it was opened as an input.
     file_len: Option<u64>,
     /// The numbers of the values that have the same name as others. They are found when they are first needed.
@@ -70,6 +74,7 @@ impl Document {
             format,
             content: Content::Archive(Box::new(archive)),
             lost: Losses::default(),
+            about: Value::Null,
             file_len: None,
             shared_names: OnceCell::new(),
         }
@@ -86,6 +91,7 @@ impl Document {
             format,
             content: Content::Messages(bytes, ends),
             lost: Losses::default(),
+            about: Value::Null,
             file_len: None,
             shared_names: OnceCell::new(),
         })
@@ -94,13 +100,20 @@ impl Document {
     pub fn of_opened(name: String, format: Format, opened: Opened) -> Self {
         let lost = opened.losses().clone();
         let (content, shared_names) = (Content::Opened(Box::new(opened)), OnceCell::new());
-        Self { name, format, content, lost, file_len: None, shared_names }
+        Self { name, format, content, lost, about: Value::Null, file_len: None, shared_names }
     }
 
     /// Sets the content of the file that is not read.
     #[must_use]
     pub fn with_losses(mut self, lost: Losses) -> Self {
         self.lost = lost;
+        self
+    }
+
+    /// Sets what a file of tables says of itself.
+    #[must_use]
+    pub fn with_about(mut self, about: Value) -> Self {
+        self.about = about;
         self
     }
 
@@ -114,6 +127,17 @@ impl Document {
     /// Returns the content of the file that is not read.
     pub fn losses(&self) -> &Losses {
         &self.lost
+    }
+
+    /// Returns what a file of another format says of itself, such as the inputs of a model. Null if there is nothing.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn about(&self) -> Result<Value> {
+        match &self.content {
+            Content::Opened(opened) => Ok(opened.file().about()?),
+            _ => Ok(self.about.clone()),
+        }
     }
 
     /// Returns the archive, if the input is one.

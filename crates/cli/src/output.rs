@@ -40,6 +40,14 @@ impl Out {
         self.coloured
     }
 
+    /// Returns the number of characters in a line of the terminal. `None` if the output is not a terminal: then lines may
+    /// have any length, because other programs read them.
+    pub fn width(&self) -> Option<usize> {
+        let terminal = console::Term::stdout();
+        let size = if terminal.is_term() { terminal.size_checked() } else { None };
+        size.map(|(_, columns)| columns.into())
+    }
+
     /// Returns the text in a style, if colours are on.
     pub fn styled(&self, style: Style, text: &str) -> String {
         if self.coloured { format!("{style}{text}{style:#}") } else { text.to_owned() }
