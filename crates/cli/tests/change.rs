@@ -665,7 +665,7 @@ fn merge_adds_lora_matrices_to_weights() {
         assert_eq!(run(&dir, &["get", to, "other"]).good(), "1.5 2.5\n");
     }
     let file = "lora/adapter_model.safetensors";
-    run(&dir, &["merge", "base.tenarc", "--lora", file, "-o", "n.tenarc"]).good();
+    run(&dir, &["merge", "flat.tenarc", "--lora", file, "-o", "n.tenarc"]).good();
     run(&dir, &["diff", "m.tenarc", "n.tenarc"]).good();
 }
 

@@ -141,6 +141,24 @@ pub fn write_parquet(values: &mut Values<'_>, target: &Target, lossy: Lossy) -> 
     )
 }
 
+/// Returns the values of a file of JSON lines as a table in a temporary archive, which has the name of the file without extension.
+/// Returns `None` if they are no such values, or if a table would not keep all of them as they are: then `values` is unchanged.
+///
+/// # Errors
+/// If a value cannot be read, or the temporary archive cannot be written.
+pub fn of_lines(values: &mut Values<'_>) -> Result<Option<Document>> {
+    let Some(stem) = values.lines().map(str::to_owned) else { return Ok(None) };
+    let Some(rows) = values.as_rows()? else { return Ok(None) };
+    let held = archive_of(&mut Values::of(&rows, None)?)?;
+    let segments = held.segments().collect::<tenarc::Result<_>>()?;
+    let mut is_table = false;
+    let table = temporary_archive(|out| {
+        is_table = arrow::segments_to_archive(segments, out, &stem)?;
+        Ok(())
+    })?;
+    Ok(is_table.then(|| Document::of_archive(TEMPORARY.into(), Format::Archive, table)))
+}
+
 /// Saves values to a temporary archive.
 fn archive_of(values: &mut Values<'_>) -> Result<Archive<Source>> {
     temporary_archive(|out| {
