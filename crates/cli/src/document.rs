@@ -21,7 +21,7 @@ use crate::output::say;
 use crate::paths::{self, Globs};
 use crate::progress::Progress;
 use crate::target::Target;
-use crate::text::{counted, quoted};
+use crate::text::{counted, nearest, quoted};
 use section::{Item, encoded};
 
 /// The options that decide how inputs are read. All subcommands share them.
@@ -374,8 +374,12 @@ impl Document {
             (Some(chosen), numbers) => Err(several(chosen, numbers).of(&self.name)),
             (None, numbers) => {
                 let count = counted(numbers.len() as u64, "value");
+                let names = match self.names() {
+                    names if names.is_empty() => String::new(),
+                    names => format!(", by its number or name: {}", shown_names(&names)),
+                };
                 let what = format!("{}: holds {count}: choose one with --segment", self.name);
-                Err(Failure::new(what))
+                Err(Failure::new(what + &names))
             }
         }
     }
@@ -409,8 +413,32 @@ impl Document {
         let number = chosen.parse().ok().filter(|&number: &u64| number < self.len());
         number.map(|number| vec![number]).ok_or_else(|| {
             let count = counted(self.len(), "value");
-            Failure::new(format!("no value {}: the file holds {count}", quoted(chosen)))
+            let what = format!("no value {}: the file holds {count}", quoted(chosen));
+            match self.names() {
+                names if names.is_empty() => Failure::new(what),
+                names => {
+                    let meant = nearest(chosen, names.iter().map(String::as_str));
+                    let names = shown_names(&names);
+                    Failure::new(format!("{what} of the names {names}{meant}"))
+                }
+            }
         })
+    }
+
+    /// Returns the names of the first values, each once.
+    fn names(&self) -> Vec<String> {
+        const MOST: u64 = 1000;
+        let Content::Archive(archive) = &self.content else { return Vec::new() };
+        let mut names = Vec::new();
+        for number in 0..archive.len().min(MOST) {
+            // A damaged value is reported when it is read.
+            let Ok(segment) = archive.segment(number) else { continue };
+            let Some(name) = segment.name().filter(|name| !name.is_empty()) else { continue };
+            if !names.iter().any(|known| known == name) {
+                names.push(name.to_owned());
+            }
+        }
+        names
     }
 
     /// Returns the numbers of the values that have this name. `None` if fewer than two have it.
@@ -430,6 +458,14 @@ impl Document {
         });
         shared.get(name).map(Vec::as_slice)
     }
+}
+
+/// Returns the first names for a message.
+fn shown_names(names: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let more = if names.len() > SHOWN { ", …" } else { "" };
+    let shown: Vec<_> = names.iter().take(SHOWN).map(|name| quoted(name)).collect();
+    shown.join(", ") + more
 }
 
 /// Returns the failure of a command that needs one value, if a name was given that several values have.

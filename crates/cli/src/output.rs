@@ -48,6 +48,11 @@ impl Out {
         size.map(|(_, columns)| columns.into())
     }
 
+    /// Returns the number of characters in a line: that of the terminal, but at most `most`.
+    pub fn line(&self, most: usize) -> usize {
+        self.width().map_or(most, |width| width.min(most))
+    }
+
     /// Returns the text in a style, if colours are on.
     pub fn styled(&self, style: Style, text: &str) -> String {
         if self.coloured { format!("{style}{text}{style:#}") } else { text.to_owned() }
