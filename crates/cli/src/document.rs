@@ -24,6 +24,16 @@ use crate::target::Target;
 use crate::text::{counted, nearest, quoted};
 use section::{Item, encoded};
 
+/// What happens if the rows of a Parquet or Arrow file cannot be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unread {
+    /// The file cannot be opened.
+    #[default]
+    Refuse,
+    /// It is told, and the file has no rows: only a description of it is wanted.
+    Tell,
+}
+
 /// The options that decide how inputs are read. All subcommands share them.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
@@ -35,8 +45,8 @@ pub struct Reading {
     pub no_verify: bool,
     /// Whether the names of tensors in a file of another format are split at their dots.
     pub names: Names,
-    /// Whether a file of tables can be opened although its rows cannot be read, because only a description is wanted.
-    pub describes: bool,
+    /// What happens if the rows of a table cannot be read.
+    pub unread: Unread,
     /// Whether an Arrow file is read as a table even if its columns can be read as tensors.
     pub table: bool,
     /// The dtypes of raw elements in npy and npz files.

@@ -94,7 +94,7 @@ impl<'a> Delta<'a> {
         }
         Ok(match to.order {
             Order::F => Self { left: right.transposed(), right: left.transposed(), scale },
-            _ => Self { left, right, scale },
+            Order::C => Self { left, right, scale },
         })
     }
 

@@ -536,7 +536,7 @@ fn reads_json_as_it_is() {
 }
 
 /// A tensor of numbers that f32, f16 and bf16 hold exactly.
-fn floats(dtype: DType, shape: &[usize], numbers: &[f32]) -> DynTensor {
+fn floats(dtype: &DType, shape: &[usize], numbers: &[f32]) -> DynTensor {
     let bytes = numbers.iter().flat_map(|&number| match dtype {
         DType::F16 => half::f16::from_f32(number).to_le_bytes().to_vec(),
         DType::BF16 => half::bf16::from_f32(number).to_le_bytes().to_vec(),
@@ -547,7 +547,7 @@ fn floats(dtype: DType, shape: &[usize], numbers: &[f32]) -> DynTensor {
 
 /// Numbers that are different in each place, and whose products and sums are exact in f32.
 fn exact(count: usize, step: usize) -> Vec<f32> {
-    (0..count).map(|at| (at * step % 23) as f32 - 11.0).collect()
+    (0..count).map(|at| f32::from(u8::try_from(at * step % 23).unwrap()) - 11.0).collect()
 }
 
 /// B · A, by the definition.
@@ -578,12 +578,12 @@ fn merge_adds_lora_matrices_to_weights() {
     let weight = exact(rows * columns, 7);
     let names = ["layers.0.q.weight", "layers.0.k.weight", "layers.1.q.weight", "emb.weight"];
     let base = [
-        (names[0], floats(DType::F32, &[rows, columns], &weight)),
-        (names[1], floats(DType::BF16, &[2, 3], &exact(6, 3))),
-        (names[2], floats(DType::F16, &[3, 2], &exact(6, 5))),
-        (names[3], floats(DType::F32, &[4, 3], &exact(12, 5))),
-        ("head.weight", floats(DType::BF16, &[2], &[1.0, 2.0])),
-        ("other", floats(DType::F32, &[2], &[1.5, 2.5])),
+        (names[0], floats(&DType::F32, &[rows, columns], &weight)),
+        (names[1], floats(&DType::BF16, &[2, 3], &exact(6, 3))),
+        (names[2], floats(&DType::F16, &[3, 2], &exact(6, 5))),
+        (names[3], floats(&DType::F32, &[4, 3], &exact(12, 5))),
+        ("head.weight", floats(&DType::BF16, &[2], &[1.0, 2.0])),
+        ("other", floats(&DType::F32, &[2], &[1.5, 2.5])),
     ];
     let config = json!({
         "peft_type": "LORA", "r": 2, "lora_alpha": 4, "use_dora": false, "target_modules": ["q"],
@@ -598,15 +598,15 @@ fn merge_adds_lora_matrices_to_weights() {
         "lora",
         &config,
         &[
-            ("layers.0.q.lora_A.weight", floats(DType::F32, &[2, columns], &a)),
-            ("layers.0.q.lora_B.weight", floats(DType::F32, &[rows, 2], &b)),
-            ("layers.0.k.lora_A.weight", floats(DType::BF16, &[1, 3], &ka)),
-            ("layers.0.k.lora_B.weight", floats(DType::BF16, &[2, 1], &kb)),
-            ("layers.1.q.lora_A.weight", floats(DType::F16, &[2, 2], &qa)),
-            ("layers.1.q.lora_B.weight", floats(DType::F16, &[3, 2], &qb)),
-            ("emb.lora_embedding_A", floats(DType::F32, &[2, 4], &ea)),
-            ("emb.lora_embedding_B", floats(DType::F32, &[3, 2], &eb)),
-            ("head.weight", floats(DType::F32, &[2], &[3.0, 4.0])),
+            ("layers.0.q.lora_A.weight", floats(&DType::F32, &[2, columns], &a)),
+            ("layers.0.q.lora_B.weight", floats(&DType::F32, &[rows, 2], &b)),
+            ("layers.0.k.lora_A.weight", floats(&DType::BF16, &[1, 3], &ka)),
+            ("layers.0.k.lora_B.weight", floats(&DType::BF16, &[2, 1], &kb)),
+            ("layers.1.q.lora_A.weight", floats(&DType::F16, &[2, 2], &qa)),
+            ("layers.1.q.lora_B.weight", floats(&DType::F16, &[3, 2], &qb)),
+            ("emb.lora_embedding_A", floats(&DType::F32, &[2, 4], &ea)),
+            ("emb.lora_embedding_B", floats(&DType::F32, &[3, 2], &eb)),
+            ("head.weight", floats(&DType::F32, &[2], &[3.0, 4.0])),
         ],
     );
     let sum = |weight: &[f32], product: &[Vec<f32>], scale: f32| -> Vec<f32> {
@@ -655,10 +655,8 @@ fn merge_adds_lora_matrices_to_weights() {
             };
             assert!(base.iter().any(is_of), "{from} {to} {name}");
             let found = found["data"].to_string();
-            let found: Vec<f32> = found
-                .split(|char| matches!(char, '[' | ']' | ','))
-                .filter_map(|number| number.parse().ok())
-                .collect();
+            let found: Vec<f32> =
+                found.split(['[', ']', ',']).filter_map(|number| number.parse().ok()).collect();
             assert!(found == *expected, "{from} {to} {name}: {:?}", found.get(..6));
         }
         assert_eq!(run(&dir, &["get", to, "head.weight"]).good(), "3.0 4.0\n");
@@ -678,20 +676,20 @@ fn merge_rounds_the_sum_once() {
         config
     };
     let (half, tiny) = (f32::powi(2.0, -8), f32::powi(2.0, -20));
-    let base = [("w.weight", floats(DType::BF16, &[1, 2], &[1.0, 1.0]))];
+    let base = [("w.weight", floats(&DType::BF16, &[1, 2], &[1.0, 1.0]))];
     tenarc_convert::safetensors::save(dir.file("base.safetensors"), &base).unwrap();
     let factors = [
         // The first product is in the middle of two bf16; with the second one, the sum is above it.
-        ("w.lora_A.weight", floats(DType::F32, &[4, 2], &[half, half, tiny, 0., 0., 0., 0., 0.])),
-        ("w.lora_B.weight", floats(DType::F32, &[1, 4], &[1.0; 4])),
+        ("w.lora_A.weight", floats(&DType::F32, &[4, 2], &[half, half, tiny, 0., 0., 0., 0., 0.])),
+        ("w.lora_B.weight", floats(&DType::F32, &[1, 4], &[1.0; 4])),
     ];
     adapter(&dir, "once", &config(json!({})), &factors);
     run(&dir, &["merge", "base.safetensors", "--lora", "once", "-o", "once.safetensors"]).good();
     assert_eq!(run(&dir, &["get", "once.safetensors", "w.weight"]).good(), "1.0078125 1.0\n");
     // alpha / sqrt(r), and weights with exchanged axes.
     let transposed = [
-        ("w.lora_A.weight", floats(DType::F32, &[4, 1], &[8.0, 0., 0., 0.])),
-        ("w.lora_B.weight", floats(DType::F32, &[2, 4], &[1., 0., 0., 0., 2., 0., 0., 0.])),
+        ("w.lora_A.weight", floats(&DType::F32, &[4, 1], &[8.0, 0., 0., 0.])),
+        ("w.lora_B.weight", floats(&DType::F32, &[2, 4], &[1., 0., 0., 0., 2., 0., 0., 0.])),
     ];
     let more = json!({"use_rslora": true, "fan_in_fan_out": true, "rank_pattern": null});
     adapter(&dir, "rs", &config(more), &transposed);
@@ -703,8 +701,8 @@ fn merge_rounds_the_sum_once() {
 fn merge_refuses_what_it_does_not_add() {
     let dir = Dir::new();
     let base = [
-        ("model.q_proj.weight", floats(DType::F32, &[2, 3], &exact(6, 3))),
-        ("conv.weight", floats(DType::F32, &[2, 3, 1, 1], &exact(6, 3))),
+        ("model.q_proj.weight", floats(&DType::F32, &[2, 3], &exact(6, 3))),
+        ("conv.weight", floats(&DType::F32, &[2, 3, 1, 1], &exact(6, 3))),
         ("packed.weight", DynTensor::new(DType::U8, &[2, 3], Order::C, vec![0; 6]).unwrap()),
     ];
     tenarc_convert::safetensors::save(dir.file("base.safetensors"), &base).unwrap();
@@ -717,8 +715,8 @@ fn merge_refuses_what_it_does_not_add() {
     let pair = |module: &str| {
         let name = |matrix: &str| format!("{module}.lora_{matrix}.weight");
         vec![
-            (name("A"), floats(DType::F32, &[1, 3], &exact(3, 3))),
-            (name("B"), floats(DType::F32, &[2, 1], &exact(2, 3))),
+            (name("A"), floats(&DType::F32, &[1, 3], &exact(3, 3))),
+            (name("B"), floats(&DType::F32, &[2, 1], &exact(2, 3))),
         ]
     };
     let refused = |config: &serde_json::Value, tensors: &[(String, DynTensor)], why: &[&str]| {
@@ -726,13 +724,15 @@ fn merge_refuses_what_it_does_not_add() {
         adapter(&dir, "lora", config, &tensors);
         let ran =
             run(&dir, &["merge", "base.safetensors", "--lora", "lora", "-o", "m.safetensors"]);
-        why.iter().for_each(|why| ran.failed(2, why));
+        for why in why {
+            ran.failed(2, why);
+        }
         assert!(!dir.file("m.safetensors").exists());
     };
     let name = "base_model.model.model.k_proj.lora_A.weight";
     let near = ["`model.k_proj.weight`", name, "model.q_proj.weight"];
     refused(&lora, &pair("model.k_proj"), &near);
-    let wide = floats(DType::F32, &[1, 4], &exact(4, 3));
+    let wide = floats(&DType::F32, &[1, 4], &exact(4, 3));
     let mut wrong = pair("model.q_proj");
     wrong[0].1 = wide;
     refused(&lora, &wrong, &["1 × 4", "[2, 3]"]);
@@ -745,15 +745,15 @@ fn merge_refuses_what_it_does_not_add() {
     refused(&with("alpha_pattern", json!({"(": 1})), &pair("model.q_proj"), &["\"(\""]);
     let mut dora = pair("model.q_proj");
     let magnitude = "model.q_proj.lora_magnitude_vector";
-    dora.push((magnitude.into(), floats(DType::F32, &[2], &[1., 2.])));
+    dora.push((magnitude.into(), floats(&DType::F32, &[2], &[1., 2.])));
     refused(&lora, &dora, &[magnitude, "not supported"]);
     let mut bias = pair("model.q_proj");
-    bias.push(("model.q_proj.lora_B.bias".into(), floats(DType::F32, &[2], &[1., 2.])));
+    bias.push(("model.q_proj.lora_B.bias".into(), floats(&DType::F32, &[2], &[1., 2.])));
     refused(&lora, &bias, &["lora_B.bias"]);
     let mut whole = pair("model.q_proj");
-    whole.push(("model.q_proj.weight".into(), floats(DType::F32, &[2, 3], &exact(6, 3))));
+    whole.push(("model.q_proj.weight".into(), floats(&DType::F32, &[2, 3], &exact(6, 3))));
     refused(&lora, &whole, &["the same weight"]);
-    whole[2].1 = floats(DType::F32, &[3, 2], &exact(6, 3));
+    whole[2].1 = floats(&DType::F32, &[3, 2], &exact(6, 3));
     refused(&lora, &whole, &["f32 [3, 2]"]);
     refused(&lora, &[], &["no matrices"]);
     let two = ["merge", "base.safetensors", "base.safetensors", "--lora", "lora", "-o", "m.tenarc"];

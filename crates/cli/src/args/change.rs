@@ -58,8 +58,8 @@ pub struct Merge {
     /// The files to read, or - for standard input
     #[arg(required = true)]
     pub inputs: Vec<PathBuf>,
-    /// Merge this LoRA adapter of PEFT into the weights of the only input: its directory, or its adapter_model.safetensors
-    /// beside an adapter_config.json
+    /// Merge this LoRA adapter of PEFT into the weights of the only input: its directory, or the safetensors file in
+    /// that directory
     #[arg(long, value_name = "ADAPTER")]
     pub lora: Option<PathBuf>,
     #[command(flatten)]

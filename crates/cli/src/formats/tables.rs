@@ -12,7 +12,7 @@ use tenarc_convert::{Format as Converted, Losses, Opened, Options};
 use super::stream::write_file_or_stream;
 use super::values::{Valued, Values};
 use super::{Format, Lossy, converted};
-use crate::document::{Document, Reading};
+use crate::document::{Document, Reading, Unread};
 use crate::failure::Result;
 use crate::input::{Input, Source};
 use crate::limits::limits;
@@ -75,7 +75,7 @@ fn document(
         Ok(())
     });
     let archive = match read {
-        Err(failure) if reading.describes => {
+        Err(failure) if reading.unread == Unread::Tell => {
             say(&format!("{input}: {NOT_READ}: {failure}"));
             temporary_archive(|_| Ok(()))?
         }

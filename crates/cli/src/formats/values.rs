@@ -70,7 +70,7 @@ impl<'s> Values<'s> {
         let values = Self::of_numbers(document, numbers)?;
         // A line that was chosen is a value.
         let lines = values.lines.filter(|_| chosen.is_none());
-        Ok(Self { name, lines, ..values })
+        Ok(Self { lines, name, ..values })
     }
 
     /// Returns the values of a document that have these numbers.

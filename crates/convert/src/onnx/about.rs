@@ -177,9 +177,9 @@ impl<S: ReadAt + ?Sized> Reader<'_, S> {
                     found = reader.tensor(range)?;
                     found.0.insert_str(0, "sparse ");
                 }
-                (4, _) => found.0 = "sequence".to_owned(),
-                (5, _) => found.0 = "map".to_owned(),
-                (9, _) => found.0 = "optional".to_owned(),
+                (4, _) => found = ("sequence".to_owned(), Value::Null),
+                (5, _) => found = ("map".to_owned(), Value::Null),
+                (9, _) => found = ("optional".to_owned(), Value::Null),
                 _ => {}
             }
             Ok(())
