@@ -318,7 +318,7 @@ fn number(field: u8, value: u8) -> Vec<u8> {
 fn bytes(field: u8, content: &[u8]) -> Vec<u8> {
     let [low, high, ..] = (content.len() * 2).to_le_bytes();
     // Seven bits in each byte of the length.
-    [&[field << 3 | 2, low / 2 | 128, high], content].concat()
+    [&[(field << 3) | 2, (low / 2) | 128, high], content].concat()
 }
 
 #[test]

@@ -1,13 +1,15 @@
 //! Reads the tensors of ONNX models: the initializers of the graph, and the tensors in its nodes.
 //!
 //! ```no_run
-//! use tenarc_convert::{Format, Options, onnx};
+//! use tenarc_convert::{Format, Options, TensorFile, onnx};
 //!
 //! let model = onnx::open("model.onnx")?;
 //! for tensor in model.tensors() {
 //!     println!("{} {} {:?}", tensor.path(), tensor.dtype(), tensor.shape());
 //! }
 //! let bias = model.dyn_tensor("fc.bias")?;
+//! // Inputs and outputs, operators, and the program that wrote the model.
+//! println!("{:?}", model.about()?.get("inputs"));
 //!
 //! // Only tensors are converted. A note says that the graph is left out.
 //! let lost = Format::Onnx.to_archive("model.onnx", "weights.tenarc", &Options::default())?;
