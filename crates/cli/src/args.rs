@@ -98,7 +98,7 @@ pub enum Command {
     Cat(Cat),
     /// Spread the values of a file, or the tensors of one value, over several archives
     Split(Split),
-    /// Join the shards of a value, or maps of tensors, into one value
+    /// Join the shards of a value, or maps of tensors, into one value; merge a LoRA adapter into weights
     Merge(Merge),
     /// Drop, keep, rename and cast tensors, and set metadata
     Edit(Edit),

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use tenarc::archive::{SaveOptions, Segment};
 use tenarc::error::Category;
-use tenarc::{Archive, DType};
+use tenarc::{Archive, DType, Value};
 use tenarc_convert::{Losses, Names, Opened, Stored as _};
 
 use crate::failure::{Failure, Of, Result};
@@ -21,8 +21,18 @@ use crate::output::say;
 use crate::paths::{self, Globs};
 use crate::progress::Progress;
 use crate::target::Target;
-use crate::text::{counted, quoted};
+use crate::text::{counted, nearest, quoted};
 use section::{Item, encoded};
+
+/// What happens if the rows of a Parquet or Arrow file cannot be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unread {
+    /// The file cannot be opened.
+    #[default]
+    Refuse,
+    /// It is told, and the file has no rows: only a description of it is wanted.
+    Tell,
+}
 
 /// The options that decide how inputs are read. All subcommands share them.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +45,8 @@ pub struct Reading {
     pub no_verify: bool,
     /// Whether the names of tensors in a file of another format are split at their dots.
     pub names: Names,
+    /// What happens if the rows of a table cannot be read.
+    pub unread: Unread,
     /// Whether an Arrow file is read as a table even if its columns can be read as tensors.
     pub table: bool,
     /// The dtypes of raw elements in npy and npz files.
@@ -48,6 +60,8 @@ pub struct Document {
     content: Content,
     /// The content of the file that is not read.
     lost: Losses,
+    /// What a file of tables says of itself.
+    about: Value,
     /// The length of the file, if it was opened as an input.
     file_len: Option<u64>,
     /// The numbers of the values that have the same name as others. They are found when they are first needed.
@@ -70,6 +84,7 @@ impl Document {
             format,
             content: Content::Archive(Box::new(archive)),
             lost: Losses::default(),
+            about: Value::Null,
             file_len: None,
             shared_names: OnceCell::new(),
         }
@@ -86,6 +101,7 @@ impl Document {
             format,
             content: Content::Messages(bytes, ends),
             lost: Losses::default(),
+            about: Value::Null,
             file_len: None,
             shared_names: OnceCell::new(),
         })
@@ -94,13 +110,20 @@ impl Document {
     pub fn of_opened(name: String, format: Format, opened: Opened) -> Self {
         let lost = opened.losses().clone();
         let (content, shared_names) = (Content::Opened(Box::new(opened)), OnceCell::new());
-        Self { name, format, content, lost, file_len: None, shared_names }
+        Self { name, format, content, lost, about: Value::Null, file_len: None, shared_names }
     }
 
     /// Sets the content of the file that is not read.
     #[must_use]
     pub fn with_losses(mut self, lost: Losses) -> Self {
         self.lost = lost;
+        self
+    }
+
+    /// Sets what a file of tables says of itself.
+    #[must_use]
+    pub fn with_about(mut self, about: Value) -> Self {
+        self.about = about;
         self
     }
 
@@ -114,6 +137,17 @@ impl Document {
     /// Returns the content of the file that is not read.
     pub fn losses(&self) -> &Losses {
         &self.lost
+    }
+
+    /// Returns what a file of another format says of itself, such as the inputs of a model. Null if there is nothing.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn about(&self) -> Result<Value> {
+        match &self.content {
+            Content::Opened(opened) => Ok(opened.file().about()?),
+            _ => Ok(self.about.clone()),
+        }
     }
 
     /// Returns the archive, if the input is one.
@@ -350,8 +384,12 @@ impl Document {
             (Some(chosen), numbers) => Err(several(chosen, numbers).of(&self.name)),
             (None, numbers) => {
                 let count = counted(numbers.len() as u64, "value");
+                let names = match self.names() {
+                    names if names.is_empty() => String::new(),
+                    names => format!(", by its number or name: {}", shown_names(&names)),
+                };
                 let what = format!("{}: holds {count}: choose one with --segment", self.name);
-                Err(Failure::new(what))
+                Err(Failure::new(what + &names))
             }
         }
     }
@@ -385,8 +423,32 @@ impl Document {
         let number = chosen.parse().ok().filter(|&number: &u64| number < self.len());
         number.map(|number| vec![number]).ok_or_else(|| {
             let count = counted(self.len(), "value");
-            Failure::new(format!("no value {}: the file holds {count}", quoted(chosen)))
+            let what = format!("no value {}: the file holds {count}", quoted(chosen));
+            match self.names() {
+                names if names.is_empty() => Failure::new(what),
+                names => {
+                    let meant = nearest(chosen, names.iter().map(String::as_str));
+                    let names = shown_names(&names);
+                    Failure::new(format!("{what} of the names {names}{meant}"))
+                }
+            }
         })
+    }
+
+    /// Returns the names of the first values, each once.
+    fn names(&self) -> Vec<String> {
+        const MOST: u64 = 1000;
+        let Content::Archive(archive) = &self.content else { return Vec::new() };
+        let mut names = Vec::new();
+        for number in 0..archive.len().min(MOST) {
+            // A damaged value is reported when it is read.
+            let Ok(segment) = archive.segment(number) else { continue };
+            let Some(name) = segment.name().filter(|name| !name.is_empty()) else { continue };
+            if !names.iter().any(|known| known == name) {
+                names.push(name.to_owned());
+            }
+        }
+        names
     }
 
     /// Returns the numbers of the values that have this name. `None` if fewer than two have it.
@@ -406,6 +468,14 @@ impl Document {
         });
         shared.get(name).map(Vec::as_slice)
     }
+}
+
+/// Returns the first names for a message.
+fn shown_names(names: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let more = if names.len() > SHOWN { ", …" } else { "" };
+    let shown: Vec<_> = names.iter().take(SHOWN).map(|name| quoted(name)).collect();
+    shown.join(", ") + more
 }
 
 /// Returns the failure of a command that needs one value, if a name was given that several values have.

@@ -6,7 +6,7 @@ mod quad;
 use half::{bf16, f16};
 use tenarc::DType;
 
-pub use cast::{Cast, did_you_mean, put};
+pub use cast::{Cast, Whole, did_you_mean, put};
 use quad::Rounding;
 
 /// One element.

@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use serde::ser::{Serialize, Serializer};
 use tenarc_convert::{Apart, Current, Put, Stored};
 
+use crate::change::Change;
 use crate::document::Section;
-use crate::elements::Cast;
 use crate::failure::{Failure, Result};
 use crate::node::{Kind, Node};
 use crate::written::{Written, is_numeric};
@@ -21,11 +21,11 @@ struct Made<'a> {
     sources: Vec<Source<'a>>,
 }
 
-/// A tensor of an input, and the cast to its new dtype, if there is one.
+/// A tensor of an input, and how its elements change.
 struct Source<'a> {
     section: &'a Section<'a>,
     node: &'a Node,
-    cast: Option<Cast>,
+    change: Option<Change<'a>>,
 }
 
 impl<'a> Made<'a> {
@@ -66,7 +66,10 @@ impl Stored for Made<'_> {
 
     fn blocks(&self, buffer: usize, put: &mut Put<'_>) -> tenarc::Result<()> {
         let Some(source) = self.sources.get(self.apart.number(buffer)?) else { return Ok(()) };
-        let (Source { section, node, .. }, mut cast) = (source, source.cast.clone());
+        let Source { section, node, change } = source;
+        let changing = change.as_ref().zip(node.payload());
+        let changing = changing.map(|(change, payload)| change.start(&payload.dtype));
+        let mut changing = changing.transpose().map_err(Failure::into_library)?;
         // The error of `put` is kept here, because a failure would lose its source.
         let mut refused = None;
         let mut put = |block: &[u8]| {
@@ -75,8 +78,8 @@ impl Stored for Made<'_> {
                 Failure::new("writing was stopped")
             })
         };
-        let read = section.blocks(node, &mut |block| match &mut cast {
-            Some(cast) => put(&cast.block(block)?),
+        let read = section.blocks(node, &mut |block| match &mut changing {
+            Some(changing) => put(&changing.block(block)?),
             None => put(block),
         });
         match refused {
@@ -93,10 +96,10 @@ fn sources<'a>(value: &Written<'a>) -> Result<Option<Vec<Source<'a>>>> {
             Written::Same(section, node) | Written::Plain(section, node) => {
                 Ok(add_node(section, node, found))
             }
-            Written::Cast(section, node, dtype) => {
+            Written::Changed(section, node, change) => {
                 let from = node.payload().ok_or_else(|| Failure::new("expected a tensor"))?;
-                let cast = Some(Cast::new(&from.dtype, dtype)?);
-                found.push(Source { section, node, cast });
+                change.check(&from.dtype)?;
+                found.push(Source { section, node, change: Some(change.clone()) });
                 Ok(true)
             }
             Written::Array(items) => all(items.iter(), found),
@@ -119,7 +122,7 @@ fn sources<'a>(value: &Written<'a>) -> Result<Option<Vec<Source<'a>>>> {
         match &node.kind {
             Kind::Leaf => true,
             Kind::Payload(_) => {
-                found.push(Source { section, node, cast: None });
+                found.push(Source { section, node, change: None });
                 true
             }
             Kind::Columns(_) => false,
@@ -170,7 +173,7 @@ impl Serialize for Part<'_, '_> {
             }
             Written::Map(entries) => serializer
                 .collect_map(entries.iter().map(|(key, part)| (key, Part { whole, part }))),
-            Written::Cast(..) => self.tensor(serializer),
+            Written::Changed(..) => self.tensor(serializer),
             Written::Same(section, node) | Written::Plain(section, node) => match &node.kind {
                 Kind::Payload(_) => self.tensor(serializer),
                 Kind::Array(items) if !is_numeric(section, items) => {

@@ -1,6 +1,7 @@
 //! `tenarc`: inspects, checks, compares, edits and converts files of tensors.
 
 mod args;
+mod change;
 mod commands;
 mod condition;
 mod document;
@@ -11,6 +12,7 @@ mod input;
 mod inputs;
 mod kept;
 mod limits;
+mod lora;
 mod losses;
 mod made;
 mod node;

@@ -17,6 +17,7 @@ pub const STDOUT: &str = "standard output";
 pub struct Out {
     writer: BufWriter<io::Stdout>,
     coloured: bool,
+    width: Option<usize>,
 }
 
 pub const HEADING: Style = Style::new().bold();
@@ -33,11 +34,26 @@ impl Out {
             ColorChoice::Auto => AutoStream::choice(&io::stdout()) != ColorChoice::Never,
             other => other != ColorChoice::Never,
         };
-        Self { writer: BufWriter::with_capacity(64 << 10, io::stdout()), coloured }
+        let terminal = console::Term::stdout();
+        let size = if terminal.is_term() { terminal.size_checked() } else { None };
+        let width = size.map(|(_, columns)| columns.into());
+        let writer = BufWriter::with_capacity(64 << 10, io::stdout());
+        Self { writer, coloured, width }
     }
 
     pub fn is_coloured(&self) -> bool {
         self.coloured
+    }
+
+    /// Returns the number of characters in a line of the terminal. `None` if the output is not a terminal: then lines may
+    /// have any length, because other programs read them.
+    pub fn width(&self) -> Option<usize> {
+        self.width
+    }
+
+    /// Returns the number of characters in a line: that of the terminal, but at most `most`.
+    pub fn line(&self, most: usize) -> usize {
+        self.width().map_or(most, |width| width.min(most))
     }
 
     /// Returns the text in a style, if colours are on.

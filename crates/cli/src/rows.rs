@@ -28,7 +28,7 @@ pub enum Meant<'a> {
 
 impl Document {
     /// Finds what a path names. If no value is chosen, the path can start with the name under which values of an
-    /// archive were saved.
+    /// archive were saved. A name that several values have chooses the table of all their rows.
     ///
     /// # Errors
     /// If nothing is at the path, or if the path could mean several things.
@@ -38,6 +38,15 @@ impl Document {
             && let Some(target) = self.named(path)?
         {
             return Ok(target);
+        }
+        if let (Some(name), Some(archive)) = (chosen, self.archive())
+            && self.numbers(chosen)?.len() > 1
+        {
+            let table = archive.table(name)?;
+            return match path {
+                "" => Ok(Meant::Table(table)),
+                path => in_table(&table, path, path).map(Meant::Value),
+            };
         }
         self.only(chosen)?.into_part(path).map(Meant::Value)
     }

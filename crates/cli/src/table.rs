@@ -13,35 +13,30 @@ pub enum Align {
 }
 
 /// Rows of cells under headings.
-pub struct Table {
-    columns: Vec<(&'static str, Align)>,
+pub struct Table<'a> {
+    columns: Vec<(&'a str, Align)>,
     rows: Vec<Vec<String>>,
-    fitted: Option<Fitted>,
+    fitted: Option<Fitted<'a>>,
 }
 
 /// The settings for narrowing a table.
-struct Fitted {
+struct Fitted<'a> {
     width: usize,
     /// The column whose cells get a line of their own if they are too long.
-    long: &'static str,
+    long: &'a str,
     /// The columns that are left out, in this order, until the others fit.
-    optional: &'static [&'static str],
+    optional: &'a [&'a str],
 }
 
-impl Table {
-    pub fn new(columns: &[(&'static str, Align)]) -> Self {
+impl<'a> Table<'a> {
+    pub fn new(columns: &[(&'a str, Align)]) -> Self {
         Self { columns: columns.to_vec(), rows: Vec::new(), fitted: None }
     }
 
     /// Limits lines to `width` characters, if possible. Optional columns are left out, the first ones first, until the
     /// others fit. Cells of the column `long` that are still too long get a line of their own.
     #[must_use]
-    pub fn within(
-        self,
-        width: usize,
-        long: &'static str,
-        optional: &'static [&'static str],
-    ) -> Self {
+    pub fn within(self, width: usize, long: &'a str, optional: &'a [&'a str]) -> Self {
         Self { fitted: Some(Fitted { width, long, optional }), ..self }
     }
 

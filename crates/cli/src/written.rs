@@ -6,8 +6,8 @@ use tenarc::tensor::Deferred;
 use tenarc::value::{Numbers, RawValue};
 use tenarc::{DType, DynTensor, Value};
 
+use crate::change::Change;
 use crate::document::Section;
-use crate::elements::Cast;
 use crate::failure::{Failure, Result};
 use crate::input::Source;
 use crate::node::{Form, Key, Kind, Node, Payload};
@@ -18,8 +18,8 @@ pub enum Written<'a> {
     Same(&'a Section<'a>, &'a Node),
     /// A node of the input, with rows in place of columns.
     Plain(&'a Section<'a>, &'a Node),
-    /// A tensor of the input, converted to another dtype.
-    Cast(&'a Section<'a>, &'a Node, DType),
+    /// A tensor of the input, with changed elements.
+    Changed(&'a Section<'a>, &'a Node, Change<'a>),
     Array(Vec<Written<'a>>),
     Map(Vec<(WrittenKey<'a>, Written<'a>)>),
     Value(Value),
@@ -57,7 +57,7 @@ impl<'a> Written<'a> {
     /// only its text.
     fn fault(&self) -> Option<Failure> {
         match self {
-            Self::Same(section, _) | Self::Plain(section, _) | Self::Cast(section, ..) => {
+            Self::Same(section, _) | Self::Plain(section, _) | Self::Changed(section, ..) => {
                 section.fault.take().map(|failure| *failure)
             }
             Self::Array(items) => items.iter().find_map(Self::fault),
@@ -77,7 +77,7 @@ impl Serialize for Written<'_> {
         match self {
             Self::Same(section, node) => same(section, node, false, serializer),
             Self::Plain(section, node) => same(section, node, true, serializer),
-            Self::Cast(section, node, dtype) => cast(section, node, dtype, serializer),
+            Self::Changed(section, node, change) => changed(section, node, change, serializer),
             Self::Array(items) => serializer.collect_seq(items),
             Self::Map(entries) => {
                 let mut map = serializer.serialize_map(Some(entries.len()))?;
@@ -205,18 +205,19 @@ fn same<S: Serializer>(
     }
 }
 
-fn cast<S: Serializer>(
+fn changed<S: Serializer>(
     section: &Section<'_>,
     node: &Node,
-    dtype: &DType,
+    change: &Change<'_>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     let expected = || S::Error::custom("expected a tensor");
     let payload = node.payload().ok_or_else(expected)?;
-    let initial = Cast::new(&payload.dtype, dtype).map_err(S::Error::custom)?;
+    change.check(&payload.dtype).map_err(S::Error::custom)?;
+    let dtype = change.dtype(&payload.dtype);
     let blocks = |put: &mut dyn FnMut(&[u8]) -> tenarc::Result<()>| {
-        let mut cast = initial.clone();
-        let mut each = |block: &[u8]| Ok(put(&cast.block(block)?)?);
+        let mut changing = change.start(&payload.dtype).map_err(Failure::into_library)?;
+        let mut each = |block: &[u8]| Ok(put(&changing.block(block)?)?);
         section.blocks(node, &mut each).map_err(Failure::into_library)
     };
     if payload.form == Form::Tensor {

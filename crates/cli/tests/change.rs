@@ -6,6 +6,7 @@ mod support;
 use std::path::Path;
 
 use serde::Deserialize;
+use serde_json::json;
 use support::{Dir, flat, model, ramp, run, run_with};
 use tenarc::archive::SaveOptions;
 use tenarc::tensor::Order;
@@ -532,4 +533,229 @@ fn reads_json_as_it_is() {
         dir.write("b.json", json);
         run(&dir, &["convert", "b.json", "b.tenarc"]).failed(2, why);
     }
+}
+
+/// A tensor of numbers that f32, f16 and bf16 hold exactly.
+fn floats(dtype: &DType, shape: &[usize], numbers: &[f32]) -> DynTensor {
+    let bytes = numbers.iter().flat_map(|&number| match dtype {
+        DType::F16 => half::f16::from_f32(number).to_le_bytes().to_vec(),
+        DType::BF16 => half::bf16::from_f32(number).to_le_bytes().to_vec(),
+        _ => number.to_le_bytes().to_vec(),
+    });
+    DynTensor::new(dtype.clone(), shape, Order::C, bytes.collect::<Vec<u8>>()).unwrap()
+}
+
+/// Numbers that are different in each place, and whose products and sums are exact in f32.
+fn exact(count: usize, step: usize) -> Vec<f32> {
+    (0..count).map(|at| f32::from(u8::try_from(at * step % 23).unwrap()) - 11.0).collect()
+}
+
+/// B · A, by the definition.
+fn product(b: &[f32], a: &[f32], rank: usize) -> Vec<Vec<f32>> {
+    let columns = a.len() / rank;
+    let at = |row: &[f32], column: usize| {
+        row.iter().enumerate().map(|(k, b)| b * a[k * columns + column]).sum()
+    };
+    b.chunks(rank).map(|row| (0..columns).map(|column| at(row, column)).collect()).collect()
+}
+
+fn adapter(dir: &Dir, name: &str, config: &serde_json::Value, tensors: &[(&str, DynTensor)]) {
+    std::fs::create_dir_all(dir.file(name)).unwrap();
+    dir.write(&format!("{name}/adapter_config.json"), config.to_string().as_bytes());
+    let tensors: Vec<_> = tensors
+        .iter()
+        .map(|(tensor, numbers)| (format!("base_model.model.{tensor}"), numbers.clone()))
+        .collect();
+    let file = dir.file(&format!("{name}/adapter_model.safetensors"));
+    tenarc_convert::safetensors::save(file, &tensors).unwrap();
+}
+
+#[test]
+fn merge_adds_lora_matrices_to_weights() {
+    let dir = Dir::new();
+    // Blocks of a file end inside of rows of this length.
+    let (rows, columns) = (5, 40_001);
+    let weight = exact(rows * columns, 7);
+    let names = ["layers.0.q.weight", "layers.0.k.weight", "layers.1.q.weight", "emb.weight"];
+    let base = [
+        (names[0], floats(&DType::F32, &[rows, columns], &weight)),
+        (names[1], floats(&DType::BF16, &[2, 3], &exact(6, 3))),
+        (names[2], floats(&DType::F16, &[3, 2], &exact(6, 5))),
+        (names[3], floats(&DType::F32, &[4, 3], &exact(12, 5))),
+        ("head.weight", floats(&DType::BF16, &[2], &[1.0, 2.0])),
+        ("other", floats(&DType::F32, &[2], &[1.5, 2.5])),
+    ];
+    let config = json!({
+        "peft_type": "LORA", "r": 2, "lora_alpha": 4, "use_dora": false, "target_modules": ["q"],
+        "rank_pattern": {"layers.0.k": 1}, "alpha_pattern": {"^layers.1.(q|k)": 1.0, "k": 0.5},
+    });
+    let (a, b) = (exact(2 * columns, 3), exact(rows * 2, 5));
+    let (ka, kb) = (exact(3, 2), exact(2, 9));
+    let (qa, qb) = (exact(4, 2), exact(6, 9));
+    let (ea, eb) = (exact(8, 2), exact(6, 9));
+    adapter(
+        &dir,
+        "lora",
+        &config,
+        &[
+            ("layers.0.q.lora_A.weight", floats(&DType::F32, &[2, columns], &a)),
+            ("layers.0.q.lora_B.weight", floats(&DType::F32, &[rows, 2], &b)),
+            ("layers.0.k.lora_A.weight", floats(&DType::BF16, &[1, 3], &ka)),
+            ("layers.0.k.lora_B.weight", floats(&DType::BF16, &[2, 1], &kb)),
+            ("layers.1.q.lora_A.weight", floats(&DType::F16, &[2, 2], &qa)),
+            ("layers.1.q.lora_B.weight", floats(&DType::F16, &[3, 2], &qb)),
+            ("emb.lora_embedding_A", floats(&DType::F32, &[2, 4], &ea)),
+            ("emb.lora_embedding_B", floats(&DType::F32, &[3, 2], &eb)),
+            ("head.weight", floats(&DType::F32, &[2], &[3.0, 4.0])),
+        ],
+    );
+    let sum = |weight: &[f32], product: &[Vec<f32>], scale: f32| -> Vec<f32> {
+        weight.iter().zip(product.iter().flatten()).map(|(w, delta)| w + scale * delta).collect()
+    };
+    let embedded = product(&eb, &ea, 2);
+    let embedded: Vec<Vec<f32>> =
+        (0..4).map(|row| embedded.iter().map(|column| column[row]).collect()).collect();
+    let expected = [
+        sum(&weight, &product(&b, &a, 2), 2.0),
+        sum(&exact(6, 3), &product(&kb, &ka, 1), 0.5),
+        sum(&exact(6, 5), &product(&qb, &qa, 2), 0.5),
+        sum(&exact(12, 5), &embedded, 2.0),
+    ];
+    tenarc_convert::safetensors::save(dir.file("base.safetensors"), &base).unwrap();
+    // A nested base, with a tensor in another order.
+    let by_columns = |tensor: &DynTensor| {
+        let bytes = tensor.le_bytes();
+        let at = |column: usize| (0..rows).flat_map(move |row| [(row * columns + column) * 4]);
+        let bytes = (0..columns).flat_map(at).flat_map(|at| bytes[at..at + 4].to_vec());
+        let bytes: Vec<u8> = bytes.collect();
+        DynTensor::new(DType::F32, &[rows, columns], Order::F, bytes).unwrap()
+    };
+    let mut reordered = base.clone();
+    reordered[0].1 = by_columns(&base[0].1);
+    dir.save("flat.tenarc", &flat(&reordered));
+    run(&dir, &["convert", "base.safetensors", "base.tenarc", "--names", "nested"]).good();
+    for (from, to) in [
+        ("base.safetensors", "m.safetensors"),
+        ("base.safetensors", "m.tenarc"),
+        ("base.tenarc", "m.tenarc"),
+        ("base.tenarc", "m.npz"),
+        ("flat.tenarc", "m.tenarc"),
+    ] {
+        let ran = run(&dir, &["merge", from, "--lora", "lora", "-o", to]);
+        if to == "m.npz" {
+            // It has no bf16.
+            ran.failed(2, "bf16");
+            continue;
+        }
+        assert_eq!(ran.good(), "", "{from}");
+        for (name, expected) in names.iter().zip(&expected) {
+            let found = run(&dir, &["get", to, name, "--json"]).json();
+            let is_of = |(base, tensor): &(&str, DynTensor)| {
+                base == name && found["dtype"] == tensor.dtype().name()
+            };
+            assert!(base.iter().any(is_of), "{from} {to} {name}");
+            let found = found["data"].to_string();
+            let found: Vec<f32> =
+                found.split(['[', ']', ',']).filter_map(|number| number.parse().ok()).collect();
+            assert!(found == *expected, "{from} {to} {name}: {:?}", found.get(..6));
+        }
+        assert_eq!(run(&dir, &["get", to, "head.weight"]).good(), "3.0 4.0\n");
+        assert_eq!(run(&dir, &["get", to, "other"]).good(), "1.5 2.5\n");
+    }
+    let file = "lora/adapter_model.safetensors";
+    run(&dir, &["merge", "flat.tenarc", "--lora", file, "-o", "n.tenarc"]).good();
+    run(&dir, &["diff", "m.tenarc", "n.tenarc"]).good();
+}
+
+#[test]
+fn merge_rounds_the_sum_once() {
+    let dir = Dir::new();
+    let config = |more: serde_json::Value| {
+        let mut config = json!({"peft_type": "LORA", "r": 4, "lora_alpha": 4, "bias": "none"});
+        config.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        config
+    };
+    let (half, tiny) = (f32::powi(2.0, -8), f32::powi(2.0, -20));
+    let base = [("w.weight", floats(&DType::BF16, &[1, 2], &[1.0, 1.0]))];
+    tenarc_convert::safetensors::save(dir.file("base.safetensors"), &base).unwrap();
+    let factors = [
+        // The first product is in the middle of two bf16; with the second one, the sum is above it.
+        ("w.lora_A.weight", floats(&DType::F32, &[4, 2], &[half, half, tiny, 0., 0., 0., 0., 0.])),
+        ("w.lora_B.weight", floats(&DType::F32, &[1, 4], &[1.0; 4])),
+    ];
+    adapter(&dir, "once", &config(json!({})), &factors);
+    run(&dir, &["merge", "base.safetensors", "--lora", "once", "-o", "once.safetensors"]).good();
+    assert_eq!(run(&dir, &["get", "once.safetensors", "w.weight"]).good(), "1.0078125 1.0\n");
+    // alpha / sqrt(r), and weights with exchanged axes.
+    let transposed = [
+        ("w.lora_A.weight", floats(&DType::F32, &[4, 1], &[8.0, 0., 0., 0.])),
+        ("w.lora_B.weight", floats(&DType::F32, &[2, 4], &[1., 0., 0., 0., 2., 0., 0., 0.])),
+    ];
+    let more = json!({"use_rslora": true, "fan_in_fan_out": true, "rank_pattern": null});
+    adapter(&dir, "rs", &config(more), &transposed);
+    run(&dir, &["merge", "base.safetensors", "--lora", "rs", "-o", "rs.safetensors"]).good();
+    assert_eq!(run(&dir, &["get", "rs.safetensors", "w.weight"]).good(), "17.0 33.0\n");
+}
+
+#[test]
+fn merge_refuses_what_it_does_not_add() {
+    let dir = Dir::new();
+    let base = [
+        ("model.q_proj.weight", floats(&DType::F32, &[2, 3], &exact(6, 3))),
+        ("conv.weight", floats(&DType::F32, &[2, 3, 1, 1], &exact(6, 3))),
+        ("packed.weight", DynTensor::new(DType::U8, &[2, 3], Order::C, vec![0; 6]).unwrap()),
+    ];
+    tenarc_convert::safetensors::save(dir.file("base.safetensors"), &base).unwrap();
+    let lora = json!({"peft_type": "LORA", "r": 1, "lora_alpha": 1});
+    let with = |name: &str, value: serde_json::Value| {
+        let mut config = lora.clone();
+        config[name] = value;
+        config
+    };
+    let pair = |module: &str| {
+        let name = |matrix: &str| format!("{module}.lora_{matrix}.weight");
+        vec![
+            (name("A"), floats(&DType::F32, &[1, 3], &exact(3, 3))),
+            (name("B"), floats(&DType::F32, &[2, 1], &exact(2, 3))),
+        ]
+    };
+    let refused = |config: &serde_json::Value, tensors: &[(String, DynTensor)], why: &[&str]| {
+        let tensors: Vec<_> = tensors.iter().map(|(name, of)| (&**name, of.clone())).collect();
+        adapter(&dir, "lora", config, &tensors);
+        let ran =
+            run(&dir, &["merge", "base.safetensors", "--lora", "lora", "-o", "m.safetensors"]);
+        for why in why {
+            ran.failed(2, why);
+        }
+        assert!(!dir.file("m.safetensors").exists());
+    };
+    let name = "base_model.model.model.k_proj.lora_A.weight";
+    let near = ["`model.k_proj.weight`", name, "model.q_proj.weight"];
+    refused(&lora, &pair("model.k_proj"), &near);
+    let wide = floats(&DType::F32, &[1, 4], &exact(4, 3));
+    let mut wrong = pair("model.q_proj");
+    wrong[0].1 = wide;
+    refused(&lora, &wrong, &["1 × 4", "[2, 3]"]);
+    refused(&lora, &pair("conv"), &["conv", "[2, 3, 1, 1]"]);
+    refused(&lora, &pair("packed"), &["packed", "u8 [2, 3]"]);
+    refused(&lora, &pair("model.q_proj")[..1], &["no matrix B"]);
+    refused(&with("r", json!(2)), &pair("model.q_proj"), &["rank 2, found matrices of rank 1"]);
+    refused(&with("use_dora", json!(true)), &pair("model.q_proj"), &["use_dora"]);
+    refused(&with("peft_type", json!("LOHA")), &pair("model.q_proj"), &["\"LOHA\""]);
+    refused(&with("alpha_pattern", json!({"(": 1})), &pair("model.q_proj"), &["\"(\""]);
+    let mut dora = pair("model.q_proj");
+    let magnitude = "model.q_proj.lora_magnitude_vector";
+    dora.push((magnitude.into(), floats(&DType::F32, &[2], &[1., 2.])));
+    refused(&lora, &dora, &[magnitude, "not supported"]);
+    let mut bias = pair("model.q_proj");
+    bias.push(("model.q_proj.lora_B.bias".into(), floats(&DType::F32, &[2], &[1., 2.])));
+    refused(&lora, &bias, &["lora_B.bias"]);
+    let mut whole = pair("model.q_proj");
+    whole.push(("model.q_proj.weight".into(), floats(&DType::F32, &[2, 3], &exact(6, 3))));
+    refused(&lora, &whole, &["the same weight"]);
+    whole[2].1 = floats(&DType::F32, &[3, 2], &exact(6, 3));
+    refused(&lora, &whole, &["f32 [3, 2]"]);
+    refused(&lora, &[], &["no matrices"]);
+    let two = ["merge", "base.safetensors", "base.safetensors", "--lora", "lora", "-o", "m.tenarc"];
+    run(&dir, &two).failed(2, "--lora is for one input");
 }

@@ -122,6 +122,16 @@ fn cbor_and_messagepack_are_known_by_name_option_or_tag_only() {
     assert_eq!(run(&dir, &["ls", "a.dat", "--from", "cbor"]).good(), listed);
     assert_eq!(run(&dir, &["ls", "tagged"]).good(), listed);
     assert_eq!(run(&dir, &["diff", "tagged", "a.cbor"]).good(), "");
+    dir.save("a.tenarc", &model());
+    for args in [
+        ["a.dat", "a.tenarc", "--from-a", "cbor"],
+        ["a.tenarc", "a.dat", "--from-b", "cbor"],
+        ["a.tenarc", "a.dat", "--from-b=cbor", "--from=tenarc"],
+    ] {
+        assert_eq!(run(&dir, &[&["diff"][..], &args].concat()).good(), "");
+    }
+    // An archive is a sequence of CBOR items, too.
+    assert_eq!(run(&dir, &["diff", "a.tenarc", "a.dat", "--from", "cbor"]).status, 1);
     // Zeros are numbers in CBOR, if they are said to be.
     dir.write("zeros", &[0; 9]);
     assert_eq!(

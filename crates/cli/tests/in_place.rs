@@ -309,3 +309,94 @@ fn messagepack_is_read_and_written() {
     run(&dir, &["ls", "cut.mpk"]).failed(2, "cut.mpk: MessagePack: input ended");
     assert_eq!(run(&dir, &["verify", "cut.mpk"]).status, 1);
 }
+
+/// A field of a message of protocol buffers: a number, or bytes.
+fn number(field: u8, value: u8) -> Vec<u8> {
+    vec![field << 3, value]
+}
+
+fn bytes(field: u8, content: &[u8]) -> Vec<u8> {
+    let [low, high, ..] = (content.len() * 2).to_le_bytes();
+    // Seven bits in each byte of the length.
+    [&[(field << 3) | 2, (low / 2) | 128, high], content].concat()
+}
+
+#[test]
+fn info_describes_models() {
+    let dir = Dir::new();
+    let dims = [bytes(1, &bytes(2, b"batch")), bytes(1, &number(1, 3)), bytes(1, &[])].concat();
+    let tensor = |kind| bytes(1, &[number(1, kind), bytes(2, &dims)].concat());
+    let value = |name: &[u8], kind: &[u8]| [bytes(1, name), bytes(2, kind)].concat();
+    let node = |operator: &[u8]| bytes(1, &bytes(4, operator));
+    let weight = [number(1, 1), number(2, 1), bytes(8, b"w"), bytes(9, &[0; 4])].concat();
+    let graph = [
+        node(b"Relu"),
+        node(b"Add"),
+        node(b"Relu"),
+        bytes(1, &[bytes(4, b"Own"), bytes(7, b"us")].concat()),
+        bytes(5, &weight),
+        bytes(11, &value(b"x", &tensor(1))),
+        // Old models list their initializers, too.
+        bytes(11, &value(b"w", &tensor(1))),
+        bytes(11, &value(b"new\xff", &tensor(99))),
+        bytes(12, &value(b"y", &bytes(4, &[]))),
+    ]
+    .concat();
+    let opset = bytes(8, &number(2, 17));
+    let producer = [bytes(2, b"us"), bytes(3, b"1.2")].concat();
+    dir.write("m.onnx", &[number(1, 8), producer, opset, bytes(7, &graph)].concat());
+    let out = run(&dir, &["--quiet", "info", "m.onnx"]).good().to_owned();
+    let expected = "producer: us 1.2\nir_version: 8\nopsets: ai.onnx 17\n\
+        inputs: 2\nname  dtype    shape\n\
+        x     f32      [batch, 3, ?]\n\
+        new\u{fffd}  type 99  [batch, 3, ?]\n\
+        outputs: 1\nname  dtype\ny     sequence\n\
+        nodes: Add 1, Relu 2, us.Own 1\n";
+    assert!(out.ends_with(expected), "{out}");
+    let about = &run(&dir, &["--quiet", "info", "m.onnx", "--json"]).json()[0]["about"];
+    let x = json!({"name": "x", "dtype": "f32", "shape": ["batch", 3, null]});
+    assert_eq!((&about["inputs"][0], &about["nodes"]["Relu"]), (&x, &json!(2)));
+}
+
+#[test]
+fn info_describes_how_other_files_store() {
+    let dir = Dir::new();
+    let about = |file: &str| {
+        let name = copied(&dir, file);
+        run(&dir, &["--quiet", "info", &name, "--json"]).json()[0]["about"].take()
+    };
+    let datasets = about("hdf5/plugins.h5")["datasets"].take();
+    let of = |datasets: &serde_json::Value, path| {
+        let mut all = datasets.as_array().unwrap().iter();
+        all.find(|found| found["path"] == path).unwrap().clone()
+    };
+    let expected = json!({
+        "path": "zstd/long", "shape": [3001], "layout": "chunked", "chunk": [1601],
+        "filters": ["shuffle", "zstd 3"],
+    });
+    assert_eq!(of(&datasets, "zstd/long"), expected);
+    // Its elements cannot be read.
+    assert_eq!(of(&datasets, "lost_bzip2/long")["filters"], json!(["bzip2 (307) [9]"]));
+    let datasets = about("hdf5/layouts.h5")["datasets"].take();
+    assert_eq!(of(&datasets, "chunks")["chunk"], json!([2]));
+    assert_eq!(of(&datasets, "contiguous")["layout"], "contiguous");
+
+    let batches = about("arrow/batches.arrows")["record batches"].take();
+    let rows: Vec<_> = batches.as_array().unwrap().iter().map(|batch| &batch["rows"]).collect();
+    assert_eq!(rows, [4, 4, 3]);
+    let parquet = about("parquet/decimals.parquet");
+    assert_eq!(parquet["row groups"][0]["rows"], 4);
+    let expected = json!({
+        "column": "price", "type": "decimal(30, 2)", "bytes": 135, "codec": "snappy",
+        "statistics": "all row groups",
+    });
+    assert_eq!(parquet["columns"][1], expected);
+
+    // Rows that cannot be read are no reason to say nothing.
+    let name = copied(&dir, "parquet/brotli.parquet");
+    let ran = run(&dir, &["info", &name]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    assert!(ran.err.contains("not read") && ran.err.contains("brotli"), "{ran:?}");
+    assert!(ran.out().contains("\nid      int32   290 B  brotli  all row groups\n"), "{ran:?}");
+    run(&dir, &["ls", &name]).failed(2, "brotli");
+}

@@ -181,15 +181,34 @@ fn convert_takes_the_whole_table() {
 fn one_of_several_values_is_chosen_by_its_number() {
     let dir = days();
     let all = ["edit", "days.tenarc", "-o", "x.tenarc", "--drop", "*", "-s", "events"];
-    for args in [
-        &["get", "days.tenarc", "id", "-s", "events"][..],
-        &["show", "days.tenarc", "id", "-s", "events"],
-        &["diff", "days.tenarc", "days.tenarc", "-s", "events"],
-        &all,
-    ] {
+    for args in [&["diff", "days.tenarc", "days.tenarc", "-s", "events"][..], &all] {
         let why = "5 values have the name \"events\", and are one table: choose one by its number, as in --segment 5";
         run(&dir, args).failed(2, why);
     }
+    // A path in the table is the same with the name in it and with the name as an option.
+    let show =
+        |args: &[&str]| run(&dir, &[&["show", "days.tenarc"], args].concat()).good().to_owned();
+    assert_eq!(show(&["id", "-s", "events"]), show(&["events.id"]));
+    assert_eq!(show(&["3", "-s", "events"]), show(&["events.3"]));
+    assert_eq!(show(&["[2:4]", "-s", "events"]), show(&["events[2:4]"]));
+    let head = ["--head", "2", "--columns", "id"];
+    assert_eq!(
+        show(&[&["-s", "events"][..], &head].concat()),
+        show(&[&["events"][..], &head].concat())
+    );
+    let get =
+        |args: &[&str]| run(&dir, &[&["get", "days.tenarc"], args].concat()).good().to_owned();
+    assert_eq!(get(&["id[1]", "-s", "events"]), get(&["events.id[1]"]));
+    for args in [&["nix", "-s", "events"][..], &["events.nix"]] {
+        let ran = run(&dir, &[&["show", "days.tenarc"], args].concat());
+        ran.failed(2, "tenarc: days.tenarc: there is no such column");
+        ran.failed(2, "at `nix`");
+    }
+    run(&dir, &["ls", "days.tenarc", "-s", "event"])
+        .failed(2, "no value \"event\": the file holds 6 values of the names \"events\"");
+    run(&dir, &["ls", "days.tenarc", "-s", "event"]).failed(2, "did you mean `events`?");
+    run(&dir, &["get", "days.tenarc", "id"])
+        .failed(2, "choose one with --segment, by its number or name: \"events\"");
     let shown = run(&dir, &["show", "days.tenarc", "-s", "events"]);
     let headings: Vec<&str> = shown.good().lines().filter(|line| line.starts_with('"')).collect();
     let expected = ["0", "1", "2", "4", "5"].map(|number| format!("\"events\" #{number}"));

@@ -97,3 +97,48 @@ fn json_lines_are_the_rows_of_a_table() {
     run(&dir, &["convert", "b.json", "b.jsonl"]).good();
     assert_eq!(fs::read_to_string(dir.file("b.jsonl")).unwrap(), "[1,2]\n[]\n[{},3]\n");
 }
+
+/// A value of an archive for each line, unless all lines are objects with the same keys.
+#[test]
+fn json_lines_become_columns_of_an_archive() {
+    let dir = Dir::new();
+    let line = |at| format!("{{\"id\":{at},\"in\":{{\"x\":{at}.5}},\"name\":\"n{}\"}}\n", at % 9);
+    let lines = (0..500).map(line).collect::<Vec<_>>().concat();
+    dir.write("log.jsonl", lines.as_bytes());
+    run(&dir, &["convert", "log.jsonl", "log.tenarc"]).good();
+    let archive = tenarc::open(dir.file("log.tenarc")).unwrap();
+    let table = archive.table("log").unwrap();
+    assert_eq!((archive.len(), table.len()), (1, 500));
+    assert_eq!(table.column::<Vec<f64>>("in.x").unwrap().last(), Some(&499.5));
+    run(&dir, &["convert", "log.tenarc", "again.jsonl"]).good();
+    assert!(fs::read_to_string(dir.file("again.jsonl")).unwrap() == lines);
+    run(&dir, &["convert", "log.jsonl", "-s", "3", "row.tenarc"]).good();
+    assert!(run(&dir, &["show", "row.tenarc"]).good().starts_with("{\n  \"id\": 3"));
+    run(&dir, &["convert", "log.jsonl", "small.tenarc", "--compress", "zstd"]).good();
+    run(&dir, &["diff", "log.tenarc", "small.tenarc"]).good();
+    let len = |name: &str| fs::metadata(dir.file(name)).unwrap().len();
+    assert!(len("small.tenarc") < len("log.tenarc") / 2);
+
+    let many: Vec<_> = (0..=65_536).map(|at| format!("{{\"id\":{at}}}\n")).collect();
+    dir.write("many.jsonl", many.concat().as_bytes());
+    run(&dir, &["convert", "many.jsonl", "many.tenarc"]).good();
+    let many = tenarc::open(dir.file("many.tenarc")).unwrap();
+    assert_eq!((many.len(), many.table("many").unwrap().len()), (2, 65_537));
+    assert!(many.segment(0).unwrap().has_statistics());
+
+    // The order of keys does not matter. A table would not keep the others as they are.
+    for (lines, values) in [
+        ("{\"a\":1,\"b\":true}\n{\"b\":null,\"a\":2}\n", 1),
+        ("{\"a\":1}\n{\"b\":2}\n", 2),
+        ("{\"a\":1}\n7\n{\"a\":2}\n", 3),
+        ("{\"a\":1}\n{\"a\":\"x\"}\n", 2),
+        ("{\"a\":9007199254740993}\n{\"a\":0.5}\n", 2),
+        ("{\"a\":{\"x\":1}}\n{\"a\":{}}\n", 2),
+        ("{}\n{}\n", 2),
+        ("[{\"a\":1}]\n[{\"a\":2}]\n", 2),
+    ] {
+        dir.write("a.ndjson", lines.as_bytes());
+        run(&dir, &["convert", "a.ndjson", "a.tenarc"]).good();
+        assert_eq!(tenarc::open(dir.file("a.tenarc")).unwrap().len(), values, "{lines}");
+    }
+}

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use tenarc::io::ReadAt;
 use tenarc::tensor::{Deferred, TensorInfo, ToTensor as _};
-use tenarc::{Error, Result};
+use tenarc::{Error, Result, Value};
 
 use crate::apart::{Apart, Current};
 use crate::as_value::{AsValue, Telling};
@@ -57,6 +57,18 @@ pub trait TensorFile {
     /// If something is damaged.
     fn verify(&self) -> Result<Option<String>> {
         Ok(Some("the format has no checksums: changed elements are not detected".into()))
+    }
+
+    /// Returns what the file says of itself beside its tensors, for people: a map from topics to texts, numbers, maps of
+    /// them, or arrays of maps that all have the same keys. It is null if there is nothing to say.
+    ///
+    /// An ONNX model has its inputs and outputs, its operators and its producer. An HDF5 file has the layout and the filters
+    /// of each dataset. An Arrow file has its record batches. Later versions may say more.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    fn about(&self) -> Result<Value> {
+        Ok(Value::Null)
     }
 
     /// Returns whether two tensors are the same bytes of the file, as the tied weights of a model are. An archive with

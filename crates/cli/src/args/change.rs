@@ -52,11 +52,16 @@ pub struct Split {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Joins the shards that `split --max-size` writes, and maps from names to tensors. If two files hold different \
-things at one path, nothing is written.")]
+things at one path, nothing is written. With --lora, each weight W becomes W + s * B * A, with the matrices and the scale s of the \
+adapter. This is computed in f32 and rounded once to the dtype of W. A tensor that the adapter holds as a whole takes the place of W.")]
 pub struct Merge {
     /// The files to read, or - for standard input
     #[arg(required = true)]
     pub inputs: Vec<PathBuf>,
+    /// Merge this LoRA adapter of PEFT into the weights of the only input: its directory, or the safetensors file in
+    /// that directory
+    #[arg(long, value_name = "ADAPTER")]
+    pub lora: Option<PathBuf>,
     #[command(flatten)]
     pub compress: Compress,
     #[command(flatten)]

@@ -25,6 +25,12 @@ pub struct Diff {
     /// Compare structure, dtypes and shapes only, not values
     #[arg(long)]
     pub structure: bool,
+    /// The format of the first file, if only that one is not detected; --from is for both
+    #[arg(long, value_name = "FORMAT")]
+    pub from_a: Option<Format>,
+    /// The format of the second file
+    #[arg(long, value_name = "FORMAT")]
+    pub from_b: Option<Format>,
     #[command(flatten)]
     pub choose: Choose,
     #[command(flatten)]

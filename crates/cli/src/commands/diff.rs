@@ -9,6 +9,7 @@ use crate::args::Diff;
 use crate::commands::ls::shown;
 use crate::document::{Document, Reading};
 use crate::failure::{Failure, Result, Status};
+use crate::formats::Format;
 use crate::output::{BAD, FAINT, GOOD, Out};
 use crate::paths::Globs;
 use crate::progress::Progress;
@@ -22,9 +23,12 @@ pub fn run(args: &Diff, out: &mut Out) -> Result<Status> {
     if [&args.a, &args.b].iter().all(|path| *path == std::path::Path::new("-")) {
         return Err(Failure::new("only one of the two files can be standard input"));
     }
-    let reading: Reading = args.read.reading();
-    let a = Document::open(&args.a, &reading)?;
-    let b = Document::open(&args.b, &reading)?;
+    let reading = |from: Option<Format>| {
+        let both = args.read.reading();
+        Reading { from: from.or(both.from), ..both }
+    };
+    let a = Document::open(&args.a, &reading(args.from_a))?;
+    let b = Document::open(&args.b, &reading(args.from_b))?;
     a.report_losses();
     b.report_losses();
     let globs = Globs::new(&args.patterns)?;

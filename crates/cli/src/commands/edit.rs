@@ -1,7 +1,7 @@
 //! `edit`: drops, renames and casts tensors, and sets metadata.
 
 mod changes;
-mod tree;
+pub mod tree;
 
 use tenarc::archive::Segment;
 

@@ -1,18 +1,22 @@
 //! `info`: prints the formats of files, and the amount of data in them.
 
+mod about;
+
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
 use std::io::Write;
 
 use serde::Serialize;
+use tenarc::Value;
 
 use crate::args::Info;
-use crate::document::{Document, Section};
+use crate::document::{Document, Reading, Section, Unread};
 use crate::failure::{Of, Result, Status};
 use crate::formats::{self, Format};
 use crate::inputs::{self, Headings};
+use crate::losses::NOT_READ;
 use crate::node::Payload;
-use crate::output::{FAINT, HEADING, JsonLines, Out};
+use crate::output::{FAINT, HEADING, JsonLines, Out, say};
 use crate::paths::{Listed, Named};
 use crate::table::{Align, Table};
 use crate::text::{bytes, counted, escaped};
@@ -41,6 +45,9 @@ struct Report {
     /// Whether all values have checksums. `None` if the values are not read from an archive.
     #[serde(skip_serializing_if = "Option::is_none")]
     checksums: Option<bool>,
+    /// What a file of another format says of itself, such as the inputs of a model.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    about: Value,
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -62,9 +69,15 @@ pub fn run(args: &Info, out: &mut Out) -> Result<Status> {
     let mut lines = JsonLines::default();
     let mut headings = Headings::new(args.inputs.inputs.len());
     let status = inputs::each(&args.inputs.inputs, &mut |input| {
-        let document = Document::open(input, &args.read.reading())?;
+        let reading = Reading { unread: Unread::Tell, ..args.read.reading() };
+        let document = Document::open(input, &reading)?;
         document.report_losses();
         let mut report = report(&document).of(&document.name)?;
+        // The rest of the file is described all the same.
+        report.about = document.about().unwrap_or_else(|failure| {
+            say(&format!("{}: {NOT_READ}: {failure}", document.name));
+            Value::Null
+        });
         let metadata = fs::metadata(input).ok().filter(Metadata::is_file);
         report.bytes = metadata.map(|metadata| metadata.len());
         if args.json.json {
@@ -95,6 +108,7 @@ fn report(document: &Document) -> Result<Report> {
         dtypes: BTreeMap::new(),
         codecs: BTreeMap::new(),
         checksums: None,
+        about: Value::Null,
     };
     for section in document.sections(None)? {
         let section = section?;
@@ -192,7 +206,7 @@ impl Report {
             summary = format!("{summary}, {} stored", bytes(self.stored));
         }
         writeln!(out, "{}", out.styled(FAINT, &summary))?;
-        Ok(())
+        about::print(&self.about, out)
     }
 }
 

@@ -261,6 +261,9 @@ fn print(rows: &[Row<'_>], several: bool, out: &mut Out) -> Result<()> {
         columns.insert(0, ("segment", Align::Left));
     }
     let mut table = Table::new(&columns);
+    if let Some(width) = out.width() {
+        table = table.within(width, "path", &["codec", "stored"]);
+    }
     for row in rows {
         let order = if row.order == "F" { " F" } else { "" };
         let mut cells = vec![

@@ -1,4 +1,6 @@
-//! `merge`: joins shards, or maps of tensors, into one value.
+//! `merge`: joins shards, or maps of tensors, into one value, or merges an adapter into weights.
+
+mod lora;
 
 use std::collections::HashMap;
 
@@ -22,6 +24,7 @@ pub fn run(args: &Merge) -> Result<Status> {
     let reading = args.read.reading();
     let open = |input: &std::path::PathBuf| Document::open(input, &reading);
     let documents = args.inputs.iter().map(open).collect::<Result<Vec<_>>>()?;
+    let adapter = args.lora.as_deref().map(lora::Adapter::open).transpose()?;
     documents.iter().try_for_each(|document| document.check_copy(false))?;
     let sections =
         documents.iter().map(|document| document.only(None)).collect::<Result<Vec<_>>>()?;
@@ -43,12 +46,19 @@ pub fn run(args: &Merge) -> Result<Status> {
     for document in &documents {
         document.add_progress_to(&progress);
     }
+    let of_adapter = adapter.as_ref().map(|adapter| adapter.document.only(None)).transpose()?;
     let places: Vec<Place<'_>> = sections
         .iter()
         .zip(&documents)
         .map(|(section, document)| Place { section, node: &section.root, file: &document.name })
         .collect();
-    let value = merged(&places, &mut String::new())?;
+    let value = match (&adapter, &of_adapter, &*sections) {
+        (Some(adapter), Some(of_adapter), [base]) => {
+            lora::merged(base, of_adapter, &adapter.config)?
+        }
+        (Some(_), ..) => return Err(Failure::new("--lora is for one input")),
+        _ => merged(&places, &mut String::new())?,
+    };
     let mut value = Some(value);
     let mut values = Values::new(1, |put| {
         value.take().map_or(Ok(()), |value| put(Valued::Changed(name, value)))

@@ -40,7 +40,7 @@ pub fn run(args: &Show, out: &mut Out) -> Result<Status> {
     let chosen = args.choose.segment.as_deref();
     let several = document.len() > 1;
     if args.condition.is_some() || args.head.is_some() || !args.columns.is_empty() {
-        let rows = Rows::picked(&document, args)?;
+        let rows = Rows::picked(&document, args).of(&document.name)?;
         shown_rows(&rows, 0..rows.len(), args, out)?;
         return Ok(Status::Good);
     }
@@ -79,16 +79,19 @@ fn part(document: &Document, args: &Show, out: &mut Out) -> Result<Status> {
     let target = match (document.meant(&args.path, chosen), slices::split(&args.path)) {
         (Ok(target), _) => target,
         (Err(_), Some((path, slice))) => {
-            let rows = document.meant(path, chosen).and_then(Rows::of).of(quoted(path))?;
+            let rows = document.meant(path, chosen).and_then(Rows::of);
+            let rows = rows.of(&document.name)?;
             let wanted = Slice::parse(slice)?.rows(rows.len())?;
             shown_rows(&rows, wanted, args, out)?;
             return Ok(Status::Good);
         }
-        (Err(failure), None) => return Err(failure),
+        (Err(failure), None) => return Err(failure.of(&document.name)),
     };
     match target {
         Meant::Value(section) => {
-            if chosen.is_some() && !args.json.json && document.len() > 1 {
+            // A part of a table has no value of its own.
+            let is_of_one = chosen.is_some() && document.numbers(chosen)?.len() == 1;
+            if is_of_one && !args.json.json && document.len() > 1 {
                 writeln!(out, "{}", out.styled(HEADING, &document.label(&section)))?;
             }
             if args.json.json {
@@ -221,7 +224,9 @@ impl Printer<'_> {
                 write!(self.out, "{}", self.out.styled(DTYPE, &label))?;
                 if let Some(detail) = self.detail {
                     let indent = "  ".repeat(depth + 1);
-                    let text = tensor::text(self.section, node, payload, detail)?;
+                    let line = self.out.line(tensor::WIDTH + indent.len());
+                    let line = line.saturating_sub(indent.len());
+                    let text = tensor::text(self.section, node, payload, detail, line)?;
                     for (at, line) in text.lines().enumerate() {
                         let before = if at == 0 && !text.contains('\n') { " " } else { &indent };
                         let end = if text.contains('\n') { "\n" } else { "" };
@@ -254,7 +259,7 @@ impl Printer<'_> {
                 texts.push(format!("… {} more", items.len() - shown));
             }
             let line = texts.join(", ");
-            if line.len() <= LINE || shown < items.len() {
+            if line.len() <= self.out.line(LINE) || shown < items.len() {
                 write!(self.out, "[{line}]")?;
                 return Ok(());
             }

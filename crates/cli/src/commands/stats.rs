@@ -355,7 +355,7 @@ fn numbers(dtype: &DType, blocks: &mut Blocks<'_>) -> Result<Numbers> {
 /// The heading of a count, and the function that returns it for a tensor.
 type Counted = (&'static str, fn(&Row<'_>, &Numbers) -> u64);
 
-/// Lines are no longer than this, as in most terminals.
+/// Lines are no longer than this, as in most terminals, or than those of the terminal.
 const WIDTH: usize = 80;
 
 fn print(rows: &[Row<'_>], several: bool, out: &mut Out) -> Result<()> {
@@ -377,7 +377,7 @@ fn print(rows: &[Row<'_>], several: bool, out: &mut Out) -> Result<()> {
     if several {
         columns.insert(0, ("segment", Align::Left));
     }
-    let mut table = Table::new(&columns).within(WIDTH, "path", &["shape", "histogram"]);
+    let mut table = Table::new(&columns).within(out.line(WIDTH), "path", &["shape", "histogram"]);
     for row in rows {
         let mut cells = vec![shown(&row.path), escaped(&row.dtype).into_owned(), shape(&row.shape)];
         match &row.numbers {

@@ -1,5 +1,7 @@
 //! Converts elements to another dtype.
 
+use std::borrow::Cow;
+
 use tenarc::DType;
 
 use super::quad::{self, Rounding};
@@ -13,9 +15,36 @@ use crate::text::nearest;
 pub struct Cast {
     from: DType,
     to: DType,
+    whole: Whole,
+}
+
+/// Cuts blocks of any length into whole elements.
+#[derive(Clone, Debug)]
+pub struct Whole {
     size: usize,
     /// The first bytes of an element that continues in the next block.
     carried: Vec<u8>,
+}
+
+impl Whole {
+    /// For elements of `size` bytes, which are not 0.
+    pub fn new(size: usize) -> Self {
+        Self { size, carried: Vec::new() }
+    }
+
+    /// Returns the elements that end in the next block.
+    pub fn of<'b>(&mut self, block: &'b [u8]) -> Cow<'b, [u8]> {
+        let whole = |len: usize| len - len % self.size;
+        if self.carried.is_empty() {
+            let (now, later) = block.split_at(whole(block.len()));
+            self.carried.extend_from_slice(later);
+            return Cow::Borrowed(now);
+        }
+        let mut now = std::mem::take(&mut self.carried);
+        now.extend_from_slice(block);
+        self.carried = now.split_off(whole(now.len()));
+        Cow::Owned(now)
+    }
 }
 
 impl Cast {
@@ -27,7 +56,7 @@ impl Cast {
         let size = size(from).filter(|_| super::is_decoded(from));
         match size {
             Some(size) if is_made(to) => {
-                Ok(Self { from: from.clone(), to: to.clone(), size, carried: Vec::new() })
+                Ok(Self { from: from.clone(), to: to.clone(), whole: Whole::new(size) })
             }
             _ => {
                 let meant =
@@ -41,20 +70,9 @@ impl Cast {
     ///
     /// # Errors
     /// If an element does not fit in the new dtype.
-    pub fn block(&mut self, mut block: &[u8]) -> Result<Vec<u8>> {
+    pub fn block(&mut self, block: &[u8]) -> Result<Vec<u8>> {
         let mut out = Vec::with_capacity(block.len());
-        while !self.carried.is_empty() && self.carried.len() < self.size {
-            let Some((byte, rest)) = block.split_first() else { return Ok(out) };
-            self.carried.push(*byte);
-            block = rest;
-        }
-        if !self.carried.is_empty() {
-            let first = std::mem::take(&mut self.carried);
-            self.one(&first, &mut out)?;
-        }
-        let whole = block.chunks_exact(self.size);
-        self.carried.extend_from_slice(whole.remainder());
-        for bytes in whole {
+        for bytes in self.whole.of(block).chunks_exact(self.whole.size) {
             self.one(bytes, &mut out)?;
         }
         Ok(out)

@@ -2,8 +2,8 @@
 
 use tenarc::Archive;
 
-use super::Format;
 use super::values::{Valued, Values};
+use super::{Format, tables};
 use crate::document::{Document, Reading};
 use crate::failure::{Result, for_users};
 use crate::input::{Input, Source};
@@ -39,11 +39,14 @@ pub fn read(input: Input, reading: &Reading) -> Result<Document> {
     Ok(Document::of_archive(name, Format::Archive, archive))
 }
 
-/// Copies unchanged segments to an archive, and saves all other values.
+/// Copies unchanged segments to an archive, and saves all other values. JSON lines become a table if they are one.
 ///
 /// # Errors
 /// If a value cannot be read, or the target cannot be written.
 pub fn write(values: &mut Values<'_>, target: &Target) -> Result<()> {
+    if let Some(table) = tables::of_lines(values)? {
+        return write(&mut Values::of(&table, None)?, target);
+    }
     let mut out = ArchiveTarget::new(target)?;
     values.each(&mut |value| match value {
         Valued::Whole(section) => match section.segment().filter(|_| !target.recompresses) {

@@ -43,7 +43,7 @@ fn read(format: Format, input: Input, reading: &Reading) -> Result<Document> {
         (Format::Arrow, _) => tables::read_arrow(input, reading),
         (_, Some(of)) => converted::read(format, of, input, reading),
         (Format::Archive, _) => archive::read(input, reading),
-        (Format::Parquet, _) => tables::read_parquet(input),
+        (Format::Parquet, _) => tables::read_parquet(input, reading),
         _ => Document::of_messages(input.name.clone(), format, input.contents()?),
     }
 }

@@ -12,10 +12,12 @@ use tenarc_convert::{Format as Converted, Losses, Opened, Options};
 use super::stream::write_file_or_stream;
 use super::values::{Valued, Values};
 use super::{Format, Lossy, converted};
-use crate::document::{Document, Reading};
+use crate::document::{Document, Reading, Unread};
 use crate::failure::Result;
 use crate::input::{Input, Source};
 use crate::limits::limits;
+use crate::losses::NOT_READ;
+use crate::output::say;
 use crate::panics::quietly;
 use crate::target::Target;
 use crate::temporary::{TEMPORARY, Temporary, save_temporary, temporary_archive};
@@ -25,11 +27,12 @@ use crate::written::Written;
 ///
 /// # Errors
 /// If the input cannot be read, or is not a Parquet file.
-pub fn read_parquet(input: Input) -> Result<Document> {
+pub fn read_parquet(input: Input, reading: &Reading) -> Result<Document> {
     let file = quietly(|| ParquetFile::new(input.file))?.with_limits(limits());
-    document(input.name, Format::Parquet, |out, stem, options| {
+    let document = document(input.name, Format::Parquet, reading, |out, stem, options| {
         quietly(|| file.save_to(out, stem, options))
-    })
+    })?;
+    Ok(document.with_about(file.about()))
 }
 
 /// Reads an Arrow file: as a table if that is requested or if tensors would not keep all columns, and otherwise as
@@ -48,23 +51,36 @@ pub fn read_arrow(input: Input, reading: &Reading) -> Result<Document> {
         }
         file.into_table()?
     };
-    document(input.name, Format::Arrow, |out, stem, options| file.save_to(out, stem, options))
+    let document = document(input.name, Format::Arrow, reading, |out, stem, options| {
+        file.save_to(out, stem, options)
+    })?;
+    // What is damaged was found when the rows were read.
+    Ok(document.with_about(file.about().unwrap_or_default()))
 }
 
 /// Creates a document of a temporary archive, to which `save` saves a table. `save` gets the name of the file without
-/// extension, as a name of the table, and options that accept losses. What it returns is content that is not read.
+/// extension, as a name of the table, and options that accept losses. What it returns is content that is not read. If only
+/// a description is wanted, rows that cannot be read are told, and the document has none.
 fn document(
     input: String,
     format: Format,
+    reading: &Reading,
     save: impl FnOnce(&mut Temporary<'_>, &str, &Options) -> tenarc::Result<Losses>,
 ) -> Result<Document> {
     let stem = Path::new(&input).file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let mut losses = Losses::default();
-    let archive = temporary_archive(|out| {
+    let read = temporary_archive(|out| {
         let options = Options::default().with_losses(true);
         losses = save(out, stem.as_deref().unwrap_or("table"), &options)?;
         Ok(())
-    })?;
+    });
+    let archive = match read {
+        Err(failure) if reading.unread == Unread::Tell => {
+            say(&format!("{input}: {NOT_READ}: {failure}"));
+            temporary_archive(|_| Ok(()))?
+        }
+        read => read?,
+    };
     Ok(Document::of_archive(input, format, archive).with_losses(losses))
 }
 
@@ -123,6 +139,24 @@ pub fn write_parquet(values: &mut Values<'_>, target: &Target, lossy: Lossy) -> 
         |file, path| parquet::segments_to_file(segments.clone(), file, path, &options),
         |writer| Ok(parquet::segments_to_writer(segments.clone(), writer, &options)?),
     )
+}
+
+/// Returns the values of a file of JSON lines as a table in a temporary archive, which has the name of the file without extension.
+/// Returns `None` if they are no such values, or if a table would not keep all of them as they are: then `values` is unchanged.
+///
+/// # Errors
+/// If a value cannot be read, or the temporary archive cannot be written.
+pub fn of_lines(values: &mut Values<'_>) -> Result<Option<Document>> {
+    let Some(stem) = values.lines().map(str::to_owned) else { return Ok(None) };
+    let Some(rows) = values.as_rows()? else { return Ok(None) };
+    let held = archive_of(&mut Values::of(&rows, None)?)?;
+    let segments = held.segments().collect::<tenarc::Result<_>>()?;
+    let mut is_table = false;
+    let table = temporary_archive(|out| {
+        is_table = arrow::segments_to_archive(segments, out, &stem)?;
+        Ok(())
+    })?;
+    Ok(is_table.then(|| Document::of_archive(TEMPORARY.into(), Format::Archive, table)))
 }
 
 /// Saves values to a temporary archive.

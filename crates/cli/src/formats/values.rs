@@ -1,5 +1,7 @@
 //! The values that a command writes, in any format.
 
+use std::path::Path;
+
 use tenarc::archive::Segment;
 use tenarc::inspect::{Event, Items};
 use tenarc_convert::json;
@@ -37,6 +39,8 @@ pub struct Values<'s> {
     are_rows: bool,
     /// Whether each of them is a message that may be a row of a table.
     are_lines: bool,
+    /// The name of the file without its extension, if it has JSON lines.
+    lines: Option<String>,
     /// The name by which several values were chosen.
     name: Option<String>,
 }
@@ -51,6 +55,7 @@ impl<'s> Values<'s> {
             segments: None,
             are_rows: false,
             are_lines: false,
+            lines: None,
             name: None,
         }
     }
@@ -62,7 +67,10 @@ impl<'s> Values<'s> {
     pub fn of(document: &'s Document, chosen: Option<&str>) -> Result<Self> {
         let numbers = document.numbers(chosen)?;
         let name = chosen.filter(|_| numbers.len() > 1).map(str::to_owned);
-        Ok(Self { name, ..Self::of_numbers(document, numbers)? })
+        let values = Self::of_numbers(document, numbers)?;
+        // A line that was chosen is a value.
+        let lines = values.lines.filter(|_| chosen.is_none());
+        Ok(Self { lines, name, ..values })
     }
 
     /// Returns the values of a document that have these numbers.
@@ -81,9 +89,12 @@ impl<'s> Values<'s> {
             })
         });
         let are_rows = document.messages().is_some_and(starts_with_rows);
-        let are_lines = (at_least > 1 || json::is_lines(document.name.as_ref()))
-            && document.messages().is_some_and(starts_with_map);
-        Ok(Self { segments, are_rows, are_lines, ..values })
+        let path = Path::new(&document.name);
+        let lines = path.file_stem().filter(|_| json::is_lines(path));
+        let lines = lines.map(|stem| stem.to_string_lossy().into_owned());
+        let are_lines =
+            (at_least > 1 || lines.is_some()) && document.messages().is_some_and(starts_with_map);
+        Ok(Self { segments, are_rows, are_lines, lines, ..values })
     }
 
     /// Calls `put` with each value.
@@ -102,6 +113,11 @@ impl<'s> Values<'s> {
     /// Returns whether the values are messages that may be a table.
     pub fn are_rows(&self) -> bool {
         self.are_rows
+    }
+
+    /// Returns the name of the file without its extension, if it has JSON lines.
+    pub fn lines(&self) -> Option<&str> {
+        self.lines.as_deref()
     }
 
     /// Returns a document of one value, the rows of a table, if each of the values may be a row, as in JSON lines.

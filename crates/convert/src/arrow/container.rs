@@ -4,11 +4,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_ipc::{
-    Block, Footer, KeyValue, Message, MessageHeader, MetadataVersion, Schema as Stored,
+    Block, CompressionType, Footer, KeyValue, Message, MessageHeader, MetadataVersion,
+    Schema as Stored,
 };
 use flatbuffers::{ForwardsUOffset, Vector};
 use tenarc::io::ReadAt;
-use tenarc::{Error, Result};
+use tenarc::{Error, Result, Value};
 
 use super::body::Codec;
 use super::contents::{Batches, Contents};
@@ -37,6 +38,32 @@ pub fn read<S: ReadAt + ?Sized>(source: &S) -> Result<Contents> {
         .is_some()
     {}
     batches.finish()
+}
+
+/// Describes the record batches of a file or a stream: see [`TensorFile::about`](crate::TensorFile::about).
+pub fn about<S: ReadAt + ?Sized>(source: &S, mut messages: Messages) -> Result<Value> {
+    let mut batches = Vec::new();
+    let describe = |message: &Message<'_>, place: &Place| {
+        let batch = message.header_as_record_batch();
+        Ok(batch.map(|batch| {
+            let codec = batch.compression().map(|compression| match compression.codec() {
+                CompressionType::LZ4_FRAME => "lz4",
+                CompressionType::ZSTD => "zstd",
+                _ => "unknown",
+            });
+            [
+                ("rows", Value::from(batch.length())),
+                ("bytes", (place.body.end - place.body.start).into()),
+                ("codec", codec.into()),
+            ]
+            .into_iter()
+            .collect::<Value>()
+        }))
+    };
+    while let Some(batch) = messages.next(source, describe)? {
+        batches.extend(batch);
+    }
+    Ok([("record batches", Value::Array(batches))].into_iter().collect())
 }
 
 /// Passes the schema to `read` and returns the result. Also returns the messages after the schema, which are not read

@@ -80,7 +80,7 @@ pub use super::options::Options;
 pub use export::Export;
 pub use options::{Container, Layout};
 pub use read::ArrowFile;
-pub use records::{are_table, segments_to_file, segments_to_writer};
+pub use records::{are_table, segments_to_archive, segments_to_file, segments_to_writer};
 pub use stream::{Batches, Body};
 pub use table::TableFile;
 pub use tenarc_arrow::Rows;

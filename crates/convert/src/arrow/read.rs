@@ -7,7 +7,7 @@ use std::path::Path;
 use tenarc::de::Limits;
 use tenarc::io::{ReadAt, open_file};
 use tenarc::tensor::{Deferred, FromTensor, TensorInfo};
-use tenarc::{DynTensor, Error, Result};
+use tenarc::{DynTensor, Error, Result, Value};
 
 use super::batch::Piece;
 use super::container;
@@ -297,5 +297,11 @@ impl<S: ReadAt> TensorFile for ArrowFile<S> {
     fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
         let number = self.number(name)?;
         self.deferred_at(number).map_err(|error| error.in_field(name))
+    }
+
+    fn about(&self) -> Result<Value> {
+        // The schema was checked when the file was opened.
+        let ((), messages, _) = container::open(&self.source, |_, _, _| Ok(()))?;
+        container::about(&self.source, messages)
     }
 }

@@ -8,7 +8,7 @@ use arrow_array::RecordBatchWriter;
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use tenarc::archive::Segment;
 use tenarc::io::ReadAt;
-use tenarc::{Archive, Result};
+use tenarc::{Archive, OArchive, Result};
 use tenarc_arrow::ArrowTable;
 
 use super::options::Container;
@@ -72,6 +72,20 @@ pub fn segments_to_file<S: ReadAt + ?Sized>(
         |records, out| write(records, out, &options),
         |records, file, ()| records::compare(records, TableFile::new(file)?.record_batches()),
     )
+}
+
+/// Saves segments that are one table to an archive as columns, in values of this name of at most 65,536 rows. Returns `false`, and
+/// saves nothing, if the segments are no table of structs or have no rows, or if a table would not keep all of them as they are, for
+/// example because a row lacks a field that others have.
+///
+/// # Errors
+/// If the segments cannot be read, or the archive cannot be written. Some values are saved nevertheless.
+pub fn segments_to_archive<S: ReadAt + ?Sized, W: Write>(
+    segments: Vec<Segment<'_, S>>,
+    out: &mut OArchive<W>,
+    name: &str,
+) -> Result<bool> {
+    records::to_archive(segments, out, name)
 }
 
 /// Converts an archive if it is a table. Returns `None` if it is not.

@@ -13,7 +13,7 @@ use arrow_ipc::{DictionaryBatch, Message, MetadataVersion};
 use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
 use tenarc::de::Limits;
 use tenarc::io::{ReadAt, open_file};
-use tenarc::{Error, OArchive, Result};
+use tenarc::{Error, OArchive, Result, Value};
 use tenarc_arrow::{Import, Rows, TABLE};
 
 use super::container::{self, Messages};
@@ -137,6 +137,14 @@ impl<S: ReadAt> TableFile<S> {
             }
             Some(rows)
         })
+    }
+
+    /// Describes the record batches: see [`TensorFile::about`](crate::TensorFile::about). Rows are not read.
+    ///
+    /// # Errors
+    /// If the metadata of a batch cannot be read.
+    pub fn about(&self) -> Result<Value> {
+        container::about(&self.source, self.messages.clone())
     }
 
     /// Saves the table to an archive, with a value for each record batch and at least one value. The name of the values

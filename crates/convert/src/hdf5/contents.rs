@@ -48,6 +48,8 @@ const ROOT: &str = "/";
 #[derive(Default)]
 pub struct Contents {
     pub datasets: Vec<Found>,
+    /// All datasets, also those of which nothing can be kept, by their paths.
+    pub all: Vec<(String, Arc<Dataset>, Arc<ObjectHeader>)>,
     /// The index of each dataset, by its path.
     pub numbers: HashMap<String, usize>,
     pub root: Vec<(String, Entry)>,
@@ -386,8 +388,8 @@ impl Walk<'_> {
     /// Returns the path of a member of a group. `names` are those of the members before it.
     fn join(&mut self, group: &str, name: &str, names: &mut HashSet<String>) -> Result<String> {
         let of_group = |error: Error| error.in_field(if group.is_empty() { ROOT } else { group });
-        // A dataset keeps its path in four forms. A name can be long, and stands once in the file.
-        self.budget.take(4 * (group.len() + name.len())).map_err(of_group)?;
+        // A dataset keeps its path in five forms. A name can be long, and stands once in the file.
+        self.budget.take(5 * (group.len() + name.len())).map_err(of_group)?;
         if !names.insert(name.to_owned()) {
             let what = format!("there are two members named `{}`", name.escape_debug());
             return Err(of_group(Error::damaged(what)));
@@ -426,6 +428,8 @@ impl Walk<'_> {
             kind => kind,
         };
         let header = self.file.get_or_parse_header(dataset.address()).map_err(of_dataset)?;
+        let dataset = Arc::new(dataset);
+        self.found.all.push((path.clone(), Arc::clone(&dataset), Arc::clone(&header)));
         if let Some(what) = unreadable(&header.messages) {
             self.lose(&path, &kind, what);
             return Ok(None);
@@ -435,7 +439,7 @@ impl Walk<'_> {
             .collect::<Option<_>>()
             .ok_or_else(|| Error::limit("a dimension does not fit in memory").in_field(&*path))?;
         let is_null = outer.is_empty() && dataset.num_elements().map_err(of_dataset)? == 0;
-        let source = (&Arc::new(dataset), &header, &*outer);
+        let source = (&dataset, &header, &*outer);
         if is_null {
             return Ok(Some(self.found.push(
                 source,

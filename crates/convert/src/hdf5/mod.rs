@@ -37,6 +37,7 @@
 //! With [`Names::Flat`], the name of a tensor is the path of its dataset, for example `layers/dense/vars/0`.
 //! With [`Names::Nested`], maps with the keys 0, 1, … become arrays.
 
+mod about;
 mod attribute;
 mod budget;
 mod contents;
@@ -364,6 +365,10 @@ impl TensorFile for Hdf5 {
             return weights.verify(&self.file).map(|()| None);
         }
         Ok(Some("only some HDF5 files have checksums of their elements".into()))
+    }
+
+    fn about(&self) -> Result<Value> {
+        Ok(about::of(&self.source.file, &self.contents))
     }
 
     fn has_tied_tensors(&self) -> bool {

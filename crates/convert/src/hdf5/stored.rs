@@ -213,7 +213,8 @@ struct Filters<'a> {
     edges_are_plain: bool,
 }
 
-fn filters(messages: &[HdfMessage]) -> Result<&[FilterDescription]> {
+/// Returns the filters of chunks, in the order in which they were applied.
+pub fn filters(messages: &[HdfMessage]) -> Result<&[FilterDescription]> {
     let filters = messages.iter().rev().find_map(|message| match message {
         HdfMessage::FilterPipeline(pipeline) => Some(&*pipeline.filters),
         _ => None,

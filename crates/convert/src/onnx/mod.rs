@@ -1,13 +1,15 @@
 //! Reads the tensors of ONNX models: the initializers of the graph, and the tensors in its nodes.
 //!
 //! ```no_run
-//! use tenarc_convert::{Format, Options, onnx};
+//! use tenarc_convert::{Format, Options, TensorFile, onnx};
 //!
 //! let model = onnx::open("model.onnx")?;
 //! for tensor in model.tensors() {
 //!     println!("{} {} {:?}", tensor.path(), tensor.dtype(), tensor.shape());
 //! }
 //! let bias = model.dyn_tensor("fc.bias")?;
+//! // Inputs and outputs, operators, and the program that wrote the model.
+//! println!("{:?}", model.about()?.get("inputs"));
 //!
 //! // Only tensors are converted. A note says that the graph is left out.
 //! let lost = Format::Onnx.to_archive("model.onnx", "weights.tenarc", &Options::default())?;
@@ -28,6 +30,7 @@
 //! Integers of 4 and of 2 bits have the dtypes `i4`, `u4`, `i2` and `u2`. They are packed, the first element in the
 //! lowest bits. Strings become arrays of texts. Sparse tensors and tensors for training are left out and reported.
 
+mod about;
 mod elements;
 mod graph;
 mod model;
@@ -48,7 +51,7 @@ use model::Found;
 use tenarc::de::Limits;
 use tenarc::io::{ReadAt, open_file};
 use tenarc::tensor::{Deferred, Order, TensorInfo, TensorMeta};
-use tenarc::{DynTensor, Error, Result};
+use tenarc::{DynTensor, Error, Result, Value};
 use tensor::Entry;
 
 /// An opened model. Its tensors are read when they are requested.
@@ -188,6 +191,10 @@ impl<S: ReadAt> TensorFile for Onnx<S> {
     fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
         let tensor = self.entry(name)?;
         self.deferred_of(tensor).ok_or_else(|| Error::data(tensor.why_not()).in_field(name))
+    }
+
+    fn about(&self) -> Result<Value> {
+        about::of(&self.source, self.limits)
     }
 }
 

@@ -102,6 +102,15 @@ fn dtype_of(number: u64) -> Result<DType, &'static str> {
     })
 }
 
+/// Returns the name of a type of elements, for people.
+pub fn type_name(number: u64) -> String {
+    match dtype_of(number) {
+        Ok(dtype) => dtype.name().to_owned(),
+        Err(_) if number == STRING => "text".to_owned(),
+        Err(_) => format!("type {number}"),
+    }
+}
+
 /// The number of the type `STRING`.
 const STRING: u64 = 8;
 const STRINGS: &str = "its elements are texts";

@@ -36,6 +36,7 @@
 //!
 //! `docs/from-parquet.md` in this crate lists how each type is converted.
 
+mod about;
 mod error;
 pub(crate) mod options;
 mod pages;

@@ -18,14 +18,14 @@ use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, Length};
 use tenarc::de::Limits;
 use tenarc::io::{ReadAt, open_file};
-use tenarc::{Error, OArchive, Result};
+use tenarc::{Error, OArchive, Result, Value};
 use tenarc_arrow::{Import, Rows, TABLE};
 
-use super::Options;
 use super::error::failed;
 use super::pages::Group;
 use super::source::{Pages, Source};
 use super::thrift::{self, FILE, Fault};
+use super::{Options, about};
 use crate::Losses;
 use crate::records::Groups;
 use crate::support::{alloc_budget, unsupported};
@@ -282,6 +282,12 @@ impl<S> ParquetFile<S> {
     /// Returns the number of row groups.
     pub fn row_groups(&self) -> usize {
         self.metadata.metadata().num_row_groups()
+    }
+
+    /// Describes the row groups and the columns of the file as its footer does: a map with an array for each. Later versions
+    /// may say more.
+    pub fn about(&self) -> Value {
+        about::of(self.metadata.metadata())
     }
 
     /// Returns what cannot be kept of the columns.

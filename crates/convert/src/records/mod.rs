@@ -9,9 +9,10 @@ use std::io::Write;
 use std::path::Path;
 
 use tenarc::archive::Segment;
+use tenarc::de::Limits;
 use tenarc::io::ReadAt;
 use tenarc::{Archive, Error, OArchive, Result};
-use tenarc_arrow::{ArrowTable, Rows, is_columns};
+use tenarc_arrow::{ArrowTable, Import, Rows, is_columns};
 
 use crate::honest::Honest;
 use crate::support::unsupported;
@@ -110,6 +111,39 @@ pub fn to_writer<S: ReadAt + ?Sized, W: Write, T>(
     write(&table, &mut writer)?;
     writer.flush().map_err(Error::io)?;
     Ok(losses)
+}
+
+/// The most rows of a value that is made of rows that were not stored as columns.
+const ROWS: usize = 1 << 16;
+
+/// Saves segments that are one table to an archive as columns: see
+/// [`arrow::segments_to_archive`](crate::arrow::segments_to_archive).
+pub fn to_archive<S: ReadAt + ?Sized, W: Write>(
+    segments: Vec<Segment<'_, S>>,
+    out: &mut OArchive<W>,
+    name: &str,
+) -> Result<bool> {
+    // If the segments cannot be read, the caller finds that when it reads them as values.
+    let Ok((table, losses)) = table(segments) else { return Ok(false) };
+    let import = Import::of(table.schema().fields().iter().map(AsRef::as_ref))?;
+    let keeps_all = losses.is_empty() && losses.notes().is_empty() && import.report().is_empty();
+    if !keeps_all || table.rows() == 0 {
+        return Ok(false);
+    }
+    let mut reader = table.reader();
+    let (mut batches, mut rows) = (Vec::new(), 0);
+    loop {
+        let next = reader.next_batch()?;
+        let is_end = next.is_none();
+        if !batches.is_empty() && (is_end || rows >= ROWS) {
+            out.save_as(name, &import.rows(&batches, Limits::default())?)?;
+            batches.clear();
+            rows = 0;
+        }
+        let Some(batch) = next else { return Ok(true) };
+        rows += batch.num_rows();
+        batches.push(batch);
+    }
 }
 
 /// Rows of a file that are read group by group, and what is not read of them.

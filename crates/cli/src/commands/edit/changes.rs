@@ -9,8 +9,9 @@ use tenarc::inspect::escape_step;
 use tenarc::{DType, Value};
 use tenarc_convert::json;
 
-use super::tree::{self, Matched, expanded};
+use super::tree::{self, Matched, New, expanded};
 use crate::args::Edit;
+use crate::change::Change;
 use crate::document::Section;
 use crate::elements::did_you_mean;
 use crate::failure::{Failure, Of, Result};
@@ -131,12 +132,8 @@ impl Changes {
     /// Returns the changed value, or `None` if nothing changes.
     pub fn applied<'a>(&self, section: &'a Section<'a>) -> Result<Option<Written<'a>>> {
         let matched = self.matched(section)?;
-        let Matched { dropped, cast, .. } = &matched;
-        let is_changed = |at| dropped.contains(&at) || cast.contains_key(&at);
-        if let Some(tag) = tree::in_tag(&section.root, &is_changed) {
-            return Err(Failure::new(format!("cannot change a value inside CBOR tag {tag}")));
-        }
-        let mut changed = !dropped.is_empty() || !cast.is_empty();
+        matched.check(section)?;
+        let mut changed = !matched.dropped.is_empty() || !matched.changed.is_empty();
         let value = expanded(section, &section.root, &matched)?;
         let mut value = value.ok_or_else(|| Failure::new("the whole value would be dropped"))?;
         for (old, new) in &self.rename {
@@ -153,9 +150,9 @@ impl Changes {
     }
 
     /// Returns the nodes to drop and the tensors to cast, by the position of their first byte in the metadata.
-    fn matched(&self, section: &Section<'_>) -> Result<Matched> {
+    fn matched<'a>(&self, section: &'a Section<'a>) -> Result<Matched<'a>> {
         let paths = paths::of(section.bytes())?;
-        let Matched { mut dropped, mut cast, mut opened } = Matched::default();
+        let Matched { mut dropped, mut changed, mut opened } = Matched::default();
         let mut kept: Vec<&Columns> = Vec::new();
         walk(&section.root, &mut Vec::new(), &mut |steps, node| {
             let path = paths.path(steps).text;
@@ -184,7 +181,8 @@ impl Changes {
                     self.used.borrow_mut().insert(casting.argument.clone());
                     if payload.dtype != casting.dtype {
                         // If several patterns match, the last one wins.
-                        cast.insert(at, casting.dtype.clone());
+                        let change = Some(Change::Cast(casting.dtype.clone()));
+                        changed.insert(at, New { section, node, change });
                     }
                 }
             }
@@ -192,7 +190,7 @@ impl Changes {
         for columns in kept {
             self.refuse_columns(section, columns)?;
         }
-        Ok(Matched { dropped, cast, opened })
+        Ok(Matched { dropped, changed, opened })
     }
 
     /// Returns whether a value is set or renamed inside the value at a path.

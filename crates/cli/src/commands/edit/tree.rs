@@ -4,9 +4,10 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Bound;
 
+use tenarc::Value;
 use tenarc::inspect::{escape_step, unescape_step};
-use tenarc::{DType, Value};
 
+use crate::change::Change;
 use crate::document::Section;
 use crate::failure::{Failure, Result};
 use crate::node::{Kind, Node};
@@ -16,24 +17,45 @@ use crate::written::{self, Written, WrittenKey};
 
 /// The nodes that change, by the position of their first byte in the metadata.
 #[derive(Default)]
-pub struct Matched {
+pub struct Matched<'a> {
     pub dropped: HashSet<usize>,
-    pub cast: HashMap<usize, DType>,
+    pub changed: HashMap<usize, New<'a>>,
     /// Columns in which a value is set or renamed.
     pub opened: HashSet<usize>,
 }
 
-/// Converts a node to a [`Written`] value whose maps and arrays can be changed. Leaves out the nodes to drop, and casts
-/// the tensors to cast. Columns with a change inside become rows. Returns `None` if the node itself is dropped.
+/// What takes the place of a tensor: a tensor of the same or of another value, and how its elements change.
+pub struct New<'a> {
+    pub section: &'a Section<'a>,
+    pub node: &'a Node,
+    pub change: Option<Change<'a>>,
+}
+
+impl Matched<'_> {
+    /// Refuses changes inside of tags: they could break the meaning of the tag.
+    ///
+    /// # Errors
+    /// If there is such a change.
+    pub fn check(&self, section: &Section<'_>) -> Result<()> {
+        let is_changed = |at| self.dropped.contains(&at) || self.changed.contains_key(&at);
+        match in_tag(&section.root, &is_changed) {
+            Some(tag) => Err(Failure::new(format!("cannot change a value inside CBOR tag {tag}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Converts a node to a [`Written`] value whose maps and arrays can be changed. Leaves out the nodes to drop, and puts new
+/// tensors in place of those that change. Columns with a change inside become rows. Returns `None` if the node itself is dropped.
 ///
 /// # Errors
 /// If columns with a change inside cannot be read.
 pub fn expanded<'a>(
     section: &'a Section<'a>,
     node: &'a Node,
-    matched: &Matched,
+    matched: &Matched<'a>,
 ) -> Result<Option<Written<'a>>> {
-    let Matched { dropped, cast, opened } = matched;
+    let Matched { dropped, changed, opened } = matched;
     if dropped.contains(&node.range.start) {
         return Ok(None);
     }
@@ -53,8 +75,11 @@ pub fn expanded<'a>(
         Kind::Columns(_) if opened.contains(&node.range.start) => {
             editable(written::value(section, node)?)
         }
-        Kind::Payload(_) => match cast.get(&node.range.start) {
-            Some(dtype) => Written::Cast(section, node, dtype.clone()),
+        Kind::Payload(_) => match changed.get(&node.range.start) {
+            Some(New { section, node, change: Some(change) }) => {
+                Written::Changed(section, node, change.clone())
+            }
+            Some(New { section, node, change: None }) => Written::Same(section, node),
             None => Written::Same(section, node),
         },
         _ => Written::Same(section, node),
@@ -489,8 +514,8 @@ fn ambiguous(path: &str) -> Failure {
     Failure::new(format!("{} is ambiguous: use a JSON Pointer, as /a/b", quoted(path)))
 }
 
-/// Returns the first tag with a change inside it, if any. Such changes are refused: they could break the tag's meaning.
-pub fn in_tag(node: &Node, is_changed: &dyn Fn(usize) -> bool) -> Option<u64> {
+/// Returns the first tag with a change inside it, if any.
+fn in_tag(node: &Node, is_changed: &dyn Fn(usize) -> bool) -> Option<u64> {
     match &node.kind {
         Kind::Leaf | Kind::Payload(_) | Kind::Columns(_) => None,
         _ if is_changed(node.range.start) => None,

@@ -36,13 +36,14 @@ const EDGE: usize = 3;
 /// Abbreviated tensors with more dimensions are not shown: even their edges have thousands of elements.
 const MAX_RANK: usize = 6;
 
-/// Returns the elements as text. The text is empty if the dtype cannot be decoded, or if the tensor has too many
-/// dimensions.
+/// Returns the elements as text, in lines of at most `line` characters. The text is empty if the dtype cannot be decoded, or
+/// if the tensor has too many dimensions.
 pub fn text(
     section: &Section<'_>,
     node: &Node,
     payload: &Payload,
     detail: Detail,
+    line: usize,
 ) -> Result<String> {
     let Some(view) = View::new(section, node, payload, detail) else { return Ok(String::new()) };
     let mut cells = Vec::new();
@@ -56,7 +57,7 @@ pub fn text(
     let mut text = String::new();
     let mut cells = cells.into_iter();
     let depth = payload.shape.len().saturating_sub(1);
-    let per_line = (LINE.saturating_sub(2 * depth) / (width + 1)).max(1);
+    let per_line = (line.saturating_sub(BRACKETS + 2 * depth) / (width + 1)).max(1);
     view.lines(0, 0, per_line, &mut |piece| match piece {
         Piece::Text(piece) => text.push_str(piece),
         Piece::Break(indent) => {
@@ -262,8 +263,10 @@ impl<'a> View<'a> {
     }
 }
 
-/// The width of a line without its brackets, as in numpy.
-const LINE: usize = 74;
+/// The width of a line, of which brackets take some characters, as in numpy.
+pub const WIDTH: usize = 80;
+/// The characters of a line that are left for brackets.
+const BRACKETS: usize = 6;
 
 /// Reads elements at any position, and keeps the last block that was read.
 struct Reader<'v, 'a> {

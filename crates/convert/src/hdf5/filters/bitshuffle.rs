@@ -31,6 +31,17 @@ impl Options {
     }
 }
 
+/// Returns the filter's compressor, for people.
+pub fn shown(options: &[u32]) -> String {
+    let compressor = match Options::of(options).map(|options| options.compression) {
+        Some(PLAIN) => "",
+        Some(LZ4) => " lz4",
+        Some(ZSTD) => " zstd",
+        _ => " unknown",
+    };
+    format!("bitshuffle{compressor}")
+}
+
 /// Returns what the filter is, if it is not read.
 pub fn unread(options: &[u32]) -> Option<String> {
     let found = Options::of(options);

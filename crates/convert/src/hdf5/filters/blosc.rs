@@ -26,6 +26,19 @@ const LEAST_PART: usize = 128;
 /// The distance from which on matches of `BloscLZ` have their distance in further bytes.
 const FAR: usize = 8191;
 
+/// Returns the filter's compressor and level, for people.
+pub fn shown(options: &[u32]) -> String {
+    const COMPRESSORS: [&str; 6] = ["blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"];
+    let number = options.get(COMPRESSOR).copied().unwrap_or(0) as usize;
+    let level = options.get(4).map_or_else(String::new, |level| format!(" {level}"));
+    let shuffle = match options.get(5) {
+        Some(0) => "",
+        Some(2) => " bitshuffle",
+        _ => " shuffle",
+    };
+    format!("blosc {}{level}{shuffle}", COMPRESSORS.get(number).unwrap_or(&"unknown"))
+}
+
 /// Returns what the filter is, if it is not read.
 pub fn unread(options: &[u32]) -> Option<String> {
     (options.get(COMPRESSOR) == Some(&SNAPPY)).then(|| "Blosc with Snappy".to_owned())

@@ -31,6 +31,33 @@ pub fn all(most: usize) -> FilterRegistry {
     filters
 }
 
+/// Returns the name of a filter and its parameters, for people: `gzip 4`.
+pub fn shown(filter: &FilterDescription) -> String {
+    let value = |at: usize| filter.client_data.get(at).copied();
+    let with = |name: &str, at| match value(at) {
+        Some(value) => format!("{name} {value}"),
+        None => name.to_owned(),
+    };
+    match filter.id {
+        1 => with("gzip", 0),
+        2 => "shuffle".to_owned(),
+        3 => "fletcher32".to_owned(),
+        4 => with("szip", 1),
+        5 => "nbit".to_owned(),
+        6 => with("scaleoffset", 1),
+        LZF => "lzf".to_owned(),
+        BLOSC => blosc::shown(&filter.client_data),
+        LZ4 => with("lz4", 0),
+        BITSHUFFLE => bitshuffle::shown(&filter.client_data),
+        ZSTD => with("zstd", 0),
+        number => {
+            let name = filter.name.as_deref().map(|name| name.trim_end_matches('\0'));
+            let name = name.filter(|name| !name.is_empty()).unwrap_or("filter");
+            format!("{name} ({number}) {:?}", filter.client_data)
+        }
+    }
+}
+
 /// Returns what a filter is, if it is not read.
 pub fn unread(filter: &FilterDescription) -> Option<String> {
     match filter.id {
