@@ -41,6 +41,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod arrays;
+mod category;
 mod cells;
 mod columns;
 pub mod extension;

@@ -388,7 +388,11 @@ fn outline<S: ReadAt + ?Sized>(segment: &Segment<'_, S>) -> Result<(Vec<u64>, Op
     };
     let groups = groups.iter().filter(|group| group.rows > 0);
     let rows = groups.clone().map(|group| group.rows as u64).collect();
-    let types = groups.map(|group| Inner::of(&group.column));
+    let types = groups.map(|group| {
+        let arrays = Arrays(segment);
+        // If they cannot be read, reading the rows says why.
+        Inner::of(&group.column, &|column, rows| arrays.names(column, rows).ok())
+    });
     Ok((rows, types.reduce(Inner::merged)))
 }
 

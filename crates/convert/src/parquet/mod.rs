@@ -43,6 +43,7 @@ mod read;
 mod source;
 mod thrift;
 mod write;
+mod zones;
 mod zstd;
 
 pub use super::options::Options;

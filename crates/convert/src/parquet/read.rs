@@ -12,7 +12,7 @@ use arrow_schema::ArrowError;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
 };
-use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
+use parquet::arrow::{ARROW_SCHEMA_META_KEY, ProjectionMask, parquet_to_arrow_field_levels};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, Length};
@@ -26,6 +26,7 @@ use super::error::failed;
 use super::pages::Group;
 use super::source::{Pages, Source};
 use super::thrift::{self, FILE, Fault};
+use super::zones::{self, with_zones};
 use crate::Losses;
 use crate::records::Groups;
 use crate::support::{alloc_budget, unsupported};
@@ -98,15 +99,21 @@ impl<S: ReadAt + Send + Sync + 'static> ParquetFile<S> {
         })?;
         check_places(metadata.metadata(), Length::len(&source))?;
         let mut losses = Losses::default();
-        let fields = metadata.schema().fields().iter().map(AsRef::as_ref);
-        let import = Import::of(fields)?;
+        let texts = metadata.metadata().file_metadata().key_value_metadata();
+        let texts = || texts.into_iter().flatten();
+        let stated = texts().find(|text| text.key == ARROW_SCHEMA_META_KEY);
+        let stated = guarded(|| Ok(stated.and_then(|text| zones::schema(text.value.as_ref()?))))?;
+        let fields = match stated {
+            Some(stated) => with_zones(metadata.schema().fields(), stated.fields()),
+            None => metadata.schema().fields().clone(),
+        };
+        let import = Import::of(fields.iter().map(AsRef::as_ref))?;
         losses.add_report(import.report());
         let roots = import.kept().collect();
         // Only the columns that are kept are decoded.
         let import = import.of_kept();
-        let texts = metadata.metadata().file_metadata().key_value_metadata();
-        for text in texts.into_iter().flatten() {
-            if text.key != TABLE && text.key != "ARROW:schema" {
+        for text in texts() {
+            if text.key != TABLE && text.key != ARROW_SCHEMA_META_KEY {
                 let key = text.key.escape_debug();
                 losses.note(format!("the metadata `{key}` of the file are left out"));
             }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
+use arrow_schema::{DataType, Fields};
 use parquet::arrow::ArrowWriter;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
@@ -100,6 +101,17 @@ pub fn segments_to_writer<S: ReadAt + ?Sized, W: Write + Send>(
     records::to_writer(segments, writer, options, |records, out| write(records, out, options))
 }
 
+fn has_date64(fields: &Fields) -> bool {
+    fields.iter().any(|field| match field.data_type() {
+        DataType::Date64 => true,
+        DataType::List(item) | DataType::FixedSizeList(item, _) | DataType::Map(item, _) => {
+            has_date64(&Fields::from(vec![item.clone()]))
+        }
+        DataType::Struct(fields) => has_date64(fields),
+        _ => false,
+    })
+}
+
 /// Writes all rows. Returns the number of row groups.
 fn write<S: ReadAt + ?Sized>(
     records: &ArrowTable<'_, S>,
@@ -112,6 +124,8 @@ fn write<S: ReadAt + ?Sized>(
         .set_compression(options.page_compression.codec()?)
         .set_max_row_group_row_count(Some(options.rows_per_group.unwrap_or(ROWS)))
         .set_key_value_metadata(texts)
+        // Without this, the file would say that dates in milliseconds are plain integers.
+        .set_coerce_types(has_date64(records.schema().fields()))
         .build();
     let writer = ArrowWriter::try_new(out, records.schema().clone(), Some(properties));
     let mut writer = writer.map_err(not_written)?;

@@ -148,6 +148,8 @@ impl<I: Iterator<Item = Result<Rows>>> Groups<'_, I> {
         let mut is_empty = true;
         for group in self.groups {
             let group = group?;
+            losses.add_new(group.report());
+            losses.check(options.accept_losses, self.columns)?;
             rows += group.len() as u64;
             out.save_as(name, &group).map_err(|error| {
                 if group.exceeds_limit() { Error::limit(error.message()) } else { error }
