@@ -50,6 +50,8 @@ pub enum Order {
     Ordered,
     /// Groups have no common order.
     Differs,
+    /// They are, and the order is left out.
+    LeftOut,
 }
 
 impl Category {

@@ -101,9 +101,12 @@ impl Plan {
                 );
                 let is_ordered = field.dict_is_ordered() == Some(true);
                 let order = if is_ordered { Seen::Ordered(Vec::new()) } else { Seen::Unordered };
-                inside(&values)?.map(|values| match is_text {
-                    true => Is::Category(index.as_ref().clone(), order, values),
-                    false => Is::Dictionary(values),
+                inside(&values)?.map(|values| {
+                    if is_text {
+                        Is::Category(index.as_ref().clone(), order, values)
+                    } else {
+                        Is::Dictionary(values)
+                    }
                 })
             }
             DataType::Struct(fields) => {
@@ -152,9 +155,6 @@ impl Plan {
     /// Adds what is lost of the values that were observed.
     pub fn lost(&self, path: &str, report: &mut Report) {
         let path = &join(path, self.name);
-        let all = |plans: &[Self], report: &mut Report| {
-            plans.iter().for_each(|plan| plan.lost(path, report));
-        };
         match &self.is {
             Is::Category(index, order, _) => {
                 let is_lost = match order {
@@ -163,14 +163,20 @@ impl Plan {
                     Seen::Differs => true,
                 };
                 if is_lost {
-                    report.add(path, "the order of a category has at most 15 names of at most 64 bytes, and is the same everywhere: it is left out");
+                    let what = "the order of a category must have at most 15 names of at most 64 bytes, and be the same in \
+                                all batches: it is left out";
+                    report.add(path, what);
                 }
             }
             Is::Plain | Is::Typed(_) | Is::Dictionary(_) => {}
             Is::List(items) | Is::Fixed(items) | Is::Tensor(_, _, items) => {
-                items.lost(path, report)
+                items.lost(path, report);
             }
-            Is::Struct(plans) | Is::Tuple(plans) | Is::Enum(_, plans) => all(plans, report),
+            Is::Struct(plans) | Is::Tuple(plans) | Is::Enum(_, plans) => {
+                for plan in plans {
+                    plan.lost(path, report);
+                }
+            }
             Is::Map(plans) => {
                 plans.0.lost(path, report);
                 plans.1.lost(path, report);

@@ -50,7 +50,9 @@ impl Rows {
             }
         }
         let mut report = Report::default();
-        plans.iter().for_each(|plan| plan.lost("", &mut report));
+        for plan in &plans {
+            plan.lost("", &mut report);
+        }
         let fields =
             |batch: &RecordBatch| Ok((batch.num_rows(), Field::all(&plans, batch.columns())?));
         let batches = batches.iter().map(fields).collect::<Result<_>>()?;

@@ -174,6 +174,29 @@ impl Inner {
         Self { of: self.of.merged(other.of), nullable, is_missing }
     }
 
+    /// Leaves out the orders of categories.
+    pub fn leave_out_orders(&mut self) {
+        match &mut self.of {
+            Type::Category(category) if category.order == Order::Ordered => {
+                category.order = Order::LeftOut;
+            }
+            Type::List(inner) | Type::Fixed(_, inner) => inner.leave_out_orders(),
+            Type::Map(columns) => {
+                columns.0.leave_out_orders();
+                columns.1.leave_out_orders();
+            }
+            Type::Tuple(columns) => columns.iter_mut().for_each(Self::leave_out_orders),
+            Type::Struct(fields) => {
+                fields.iter_mut().for_each(|(_, inner)| inner.leave_out_orders());
+            }
+            Type::Variants(variants) => {
+                let contents = variants.iter_mut().filter_map(|(_, content)| content.as_mut());
+                contents.for_each(Self::leave_out_orders);
+            }
+            _ => {}
+        }
+    }
+
     /// Removes columns that cannot be kept, and adds them to the report. Returns whether anything is left.
     pub fn keep(&mut self, path: &str, report: &mut Report) -> bool {
         if self.is_missing {
@@ -187,6 +210,10 @@ impl Inner {
             Type::Category(category) if category.order == Order::Differs => {
                 let path = path.escape_debug();
                 report.note(format!("`{path}`: the names are in no order, because parts of the table have another one"));
+                true
+            }
+            Type::Category(Category { order: Order::LeftOut, .. }) => {
+                report.add(path, "its names are in an order, which is left out");
                 true
             }
             Type::List(inner) | Type::Fixed(_, inner) => inner.keep(path, report),

@@ -347,6 +347,16 @@ impl Types {
         })
     }
 
+    /// The same types, with categories that have no order. A table [with them](ArrowTable::with_types) reports each order that is left
+    /// out.
+    #[must_use]
+    pub fn without_orders(mut self) -> Self {
+        if let Some(inner) = &mut self.0 {
+            inner.leave_out_orders();
+        }
+        self
+    }
+
     fn columns(&self) -> Result<Columns> {
         let mut report = Report::default();
         let (are_structs, mut fields) = match self.0.clone() {

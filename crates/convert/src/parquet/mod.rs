@@ -41,9 +41,10 @@ pub(crate) mod options;
 mod pages;
 mod read;
 mod source;
+mod stated;
 mod thrift;
 mod write;
-mod zones;
+
 mod zstd;
 
 pub use super::options::Options;

@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use arrow_schema::{DataType, Fields};
 use parquet::arrow::ArrowWriter;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
@@ -60,7 +59,16 @@ pub fn segments_to_file<S: ReadAt + ?Sized>(
 ) -> Result<Losses> {
     let write =
         |records: &ArrowTable<'_, S>, out: &mut (dyn Write + Send)| write(records, out, options);
-    records::to_file(segments, (file, path), options, write, check)
+    records::to_file(table(segments)?, (file, path), options, write, check)
+}
+
+/// The table of these segments. A file has the names of a category in the order in which they first occur.
+fn table<S: ReadAt + ?Sized>(segments: Vec<Segment<'_, S>>) -> Result<(ArrowTable<'_, S>, Losses)> {
+    let (table, _) = records::table(segments)?;
+    let types = table.types().clone().without_orders();
+    let table = table.with_types(&types)?;
+    let losses = records::losses(&table);
+    Ok((table, losses))
 }
 
 /// Checks that the file has the row groups and the rows that were written.
@@ -98,17 +106,8 @@ pub fn segments_to_writer<S: ReadAt + ?Sized, W: Write + Send>(
     writer: W,
     options: &Options,
 ) -> Result<Losses> {
-    records::to_writer(segments, writer, options, |records, out| write(records, out, options))
-}
-
-fn has_date64(fields: &Fields) -> bool {
-    fields.iter().any(|field| match field.data_type() {
-        DataType::Date64 => true,
-        DataType::List(item) | DataType::FixedSizeList(item, _) | DataType::Map(item, _) => {
-            has_date64(&Fields::from(vec![item.clone()]))
-        }
-        DataType::Struct(fields) => has_date64(fields),
-        _ => false,
+    records::to_writer(table(segments)?, writer, options, |records, out| {
+        write(records, out, options)
     })
 }
 
@@ -124,8 +123,6 @@ fn write<S: ReadAt + ?Sized>(
         .set_compression(options.page_compression.codec()?)
         .set_max_row_group_row_count(Some(options.rows_per_group.unwrap_or(ROWS)))
         .set_key_value_metadata(texts)
-        // Without this, the file would say that dates in milliseconds are plain integers.
-        .set_coerce_types(has_date64(records.schema().fields()))
         .build();
     let writer = ArrowWriter::try_new(out, records.schema().clone(), Some(properties));
     let mut writer = writer.map_err(not_written)?;
