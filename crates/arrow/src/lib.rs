@@ -53,6 +53,7 @@ mod report;
 mod rows;
 mod schema;
 mod table;
+mod times;
 mod values;
 
 #[cfg(doctest)]
