@@ -201,8 +201,8 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
         self.rows == 0
     }
 
-    /// Loads one row. Only the columns that the type has fields for are read, also in a field that is a struct. In
-    /// lists, maps, tuples and enums, all columns are read.
+    /// Loads one row. Only the columns that the type has fields for are read, also in a field that is a struct. So
+    /// `#[serde(deny_unknown_fields)]` finds no other fields. In lists, maps, tuples and enums, all columns are read.
     ///
     /// Checksums of columns are not verified, because that would read a chunk of 1 MiB of each column.
     /// [`rows`](Self::rows) verifies them, also for one row. Compressed columns are an exception: see

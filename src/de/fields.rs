@@ -16,13 +16,15 @@ type Fields = Option<&'static [&'static str]>;
 pub fn fields_at<'de, T: Deserialize<'de>>(place: Place<'_>) -> Fields {
     let found = Cell::new(None);
     // This fails always: there is nothing to read.
-    let _ = T::deserialize(Asked { names: &place.names(), found: &found });
+    let _ = T::deserialize(Asked { names: &place.names(), is_some: false, found: &found });
     found.get()
 }
 
 /// A deserializer that only takes note of the fields it is asked for. It leads to the struct that has these names.
 struct Asked<'f> {
     names: &'f [&'f str],
+    /// Whether it is in an option. A type that is an option of itself would never end.
+    is_some: bool,
     found: &'f Cell<Fields>,
 }
 
@@ -59,7 +61,10 @@ impl<'de> de::Deserializer<'de> for Asked<'_> {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        visitor.visit_some(self)
+        if self.is_some {
+            return self.deserialize_any(visitor);
+        }
+        visitor.visit_some(Self { is_some: true, ..self })
     }
 
     forward_to_deserialize_any! {
@@ -84,6 +89,6 @@ impl<'de> de::MapAccess<'de> for Inside<'_> {
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
-        seed.deserialize(Asked { names: self.of.names, found: self.of.found })
+        seed.deserialize(Asked { names: self.of.names, is_some: false, found: self.of.found })
     }
 }

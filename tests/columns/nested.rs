@@ -406,6 +406,19 @@ fn the_siblings_of_a_nested_field_are_not_read() {
         }
         assert_eq!(table.rows::<Least>(..).unwrap().len(), rows);
     });
+    // A type that is an option of itself has no end.
+    #[derive(Deserialize)]
+    #[allow(dead_code)]
+    struct Endless(Option<Box<Endless>>);
+    #[derive(Deserialize)]
+    #[allow(dead_code)]
+    struct WithEndless {
+        s: Endless,
+    }
+    let archive = Archive::new(&bytes[..]).unwrap();
+    let table = archive.only().unwrap().table("log").unwrap();
+    table.rows::<WithEndless>(..1).map(drop).unwrap_err();
+    table.row::<Endless>(0).map(drop).unwrap_err();
     // What may have any field is read whole.
     #[derive(Deserialize, Debug)]
     #[allow(dead_code)]
@@ -419,8 +432,6 @@ fn the_siblings_of_a_nested_field_are_not_read() {
         #[serde(flatten)]
         rest: BTreeMap<String, Value>,
     }
-    let archive = Archive::new(&bytes[..]).unwrap();
-    let table = archive.only().unwrap().table("log").unwrap();
     assert!(table.rows::<Flat>(..).unwrap_err().to_string().contains("checksum"));
     let views = table.views::<Tensor<ArrayView1<'_, f64>>>("s.x").unwrap();
     assert_eq!(views.map(|view| view.unwrap().len()).sum::<usize>(), rows);

@@ -64,7 +64,7 @@ impl Category {
     ) -> Option<Self> {
         match (name, parameters, column) {
             ("category", [Value::Integer(ordered @ 0..=1)], Column::Dict { column, count, .. })
-                if matches!(**column, Column::Texts(..)) =>
+                if *count <= MAX_NAMES && matches!(**column, Column::Texts(..)) =>
             {
                 let order = if *ordered == 1 { Order::Ordered } else { Order::Without };
                 let mut names = read(column, *count)?;

@@ -187,11 +187,14 @@ impl Inner {
             }
             Type::Tuple(columns) => columns.iter_mut().for_each(Self::leave_out_orders),
             Type::Struct(fields) => {
-                fields.iter_mut().for_each(|(_, inner)| inner.leave_out_orders());
+                for (_, inner) in fields {
+                    inner.leave_out_orders();
+                }
             }
             Type::Variants(variants) => {
-                let contents = variants.iter_mut().filter_map(|(_, content)| content.as_mut());
-                contents.for_each(Self::leave_out_orders);
+                for content in variants.iter_mut().filter_map(|(_, content)| content.as_mut()) {
+                    content.leave_out_orders();
+                }
             }
             _ => {}
         }

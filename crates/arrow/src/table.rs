@@ -1,5 +1,6 @@
 //! A table of an archive as record batches.
 
+use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::ops::Range;
@@ -12,7 +13,7 @@ use tenarc::io::ReadAt;
 use tenarc::{Archive, Error, Result, Value};
 
 use crate::arrays::Arrays;
-use crate::columns::{self, Group};
+use crate::columns::{self, Column, Group};
 use crate::report::Report;
 use crate::schema::{Inner, Type};
 use crate::times::Parsed;
@@ -476,11 +477,16 @@ fn outline<S: ReadAt + ?Sized>(segment: &Segment<'_, S>) -> Result<(Vec<u64>, Op
     };
     let groups = groups.iter().filter(|group| group.rows > 0);
     let rows = groups.clone().map(|group| group.rows as u64).collect();
-    let types = groups.map(|group| {
-        let arrays = Arrays(segment);
+    // Many groups can refer to the same names.
+    let left = Cell::new(segment.byte_len().saturating_mul(64).saturating_add(64 << 20));
+    let names = |column: &Column, rows: usize| {
         // If they cannot be read, reading the rows says why.
-        Inner::of(&group.column, &|column, rows| arrays.names(column, rows).ok())
-    });
+        let names = Arrays(segment).names(column, rows).ok()?;
+        let bytes = names.iter().map(|name| name.len() as u64 + 8).sum();
+        left.set(left.get().checked_sub(bytes)?);
+        Some(names)
+    };
+    let types = groups.map(|group| Inner::of(&group.column, &names));
     Ok((rows, types.reduce(Inner::merged)))
 }
 

@@ -199,7 +199,7 @@ fn indices_have_room_for_all_names() {
     let batch = |from: usize| {
         let names: Vec<_> = (from..from + 100).map(|number| number.to_string()).collect();
         let names: Vec<_> = names.iter().map(String::as_str).collect();
-        category(&Vec::from_iter((0..100).map(Some)), &names)
+        category(&(0..100).map(Some).collect::<Vec<_>>(), &names)
     };
     let (first, second) = (batch(0), batch(100));
     let schema = Arc::new(Schema::new(vec![Field::new("a", first.data_type().clone(), true)]));
