@@ -27,7 +27,7 @@ use super::segment::Segment;
 use crate::budget::Budget;
 use crate::buffer::file::FileBuffers;
 use crate::buffer::unpack::KeptChunks;
-use crate::de::{ColumnOfGroups, WantedRows, fields_of};
+use crate::de::{ColumnOfGroups, WantedRows, fields_at};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
@@ -37,7 +37,7 @@ use crate::path::schema::{ColumnTarget, Schema, WholeColumn};
 use crate::segment::{decode, decode_with};
 use crate::steps::Steps;
 use crate::value::Value;
-use crate::wire::columns::{Start, WantedFields};
+use crate::wire::columns::{Ask, Place, Start, WantedFields};
 use crate::wire::reader::{Left, Reader};
 
 /// The rows of the sequences that were saved under one name, in the order in which they were saved:
@@ -201,8 +201,8 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
         self.rows == 0
     }
 
-    /// Loads one row. Only the columns that the type has fields for are read. A field that is a struct is read with all
-    /// its columns, even if its type has fewer fields.
+    /// Loads one row. Only the columns that the type has fields for are read, also in a field that is a struct. So
+    /// `#[serde(deny_unknown_fields)]` finds no other fields. In lists, maps, tuples and enums, all columns are read.
     ///
     /// Checksums of columns are not verified, because that would read a chunk of 1 MiB of each column.
     /// [`rows`](Self::rows) verifies them, also for one row. Compressed columns are an exception: see
@@ -226,7 +226,7 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     }
 
     /// Loads the rows in a range. Only the columns that the type has fields for are read, and of them only these rows.
-    /// A field that is a struct is read with all its columns, even if its type has fewer fields.
+    /// This is so in a field that is a struct, too. In lists, maps, tuples and enums, all columns are read.
     ///
     /// The checksums of all chunks with bytes of these rows are verified. For this, the rest of these chunks is read
     /// too. [`DecodeOptions::with_checksums`]`(false)` reads only the rows.
@@ -480,7 +480,7 @@ impl<S: ReadAt + ?Sized> TablePart<'_, S> {
         self.read(budget, |buffers| match &self.stored {
             SequenceStorage::Items(items) => self.rows_of(items, rows, buffers),
             SequenceStorage::Columns { groups } => {
-                self.in_groups(groups, rows, fields_of::<T>(), options, buffers, PhantomData)
+                self.in_groups(groups, rows, &fields_at::<T>, options, buffers, PhantomData)
             }
         })
     }
@@ -491,7 +491,7 @@ impl<S: ReadAt + ?Sized> TablePart<'_, S> {
         &'s self,
         groups: &[GroupSpan],
         rows: Range<u64>,
-        fields: Option<&[&str]>,
+        fields: &Ask<'_>,
         options: DecodeOptions,
         buffers: &mut FileBuffers<'s, S>,
         seed: T,
@@ -502,10 +502,9 @@ impl<S: ReadAt + ?Sized> TablePart<'_, S> {
         let (at, passed) =
             groups.get(first).map_or((0, 0), |group| (group.at, group.end - group.rows as u64));
         let (base, item) = self.segment.item(self.range.start + at..self.range.end)?;
-        let is_wanted = |name: &str| fields.is_none_or(|fields| fields.contains(&name));
         let rows = rows.start - passed..rows.end - passed;
         let before = self.first.saturating_add(passed);
-        let wanted = WantedRows { rows, before, fields: WantedFields::Of(&is_wanted) };
+        let wanted = WantedRows { rows, before, fields: WantedFields::Of(fields, Place::ROW) };
         decode_with(item, base, buffers, options, |deserializer| {
             deserializer.rows_of_groups(count, wanted, seed)
         })

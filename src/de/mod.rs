@@ -20,7 +20,7 @@ use serde::de::{Deserialize, DeserializeOwned, Visitor};
 
 pub(crate) use self::columns::{ColumnOfGroups, WantedRows};
 pub(crate) use self::decoder::ValueDecoder;
-pub(crate) use self::fields::fields_of;
+pub(crate) use self::fields::fields_at;
 pub use self::stream::StreamDeserializer;
 use crate::budget::Budget;
 use crate::error::{Error, Result};

@@ -1,6 +1,7 @@
 //! Columns of fields of fields (`SPEC.md`, annex A): they are the same whether the rows are stored as columns or one
 //! by one, and nothing is read of the fields beside them.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Mutex;
 
@@ -263,6 +264,28 @@ impl ReadAt for Counted {
     }
 }
 
+/// The rows of [`damaged`], for a program that needs the columns that are not.
+#[derive(Deserialize, PartialEq, Debug, Clone)]
+struct Short {
+    s: ShortPart,
+    optional: Option<ShortPart>,
+}
+
+#[derive(Deserialize, PartialEq, Debug, Clone)]
+struct ShortPart {
+    #[serde(rename = "another", alias = "x")]
+    renamed: f64,
+    deep: Box<Wrapped>,
+}
+
+#[derive(Deserialize, PartialEq, Debug, Clone)]
+struct Wrapped(ShortDeep);
+
+#[derive(Deserialize, PartialEq, Debug, Clone)]
+struct ShortDeep {
+    z: u64,
+}
+
 const ROWS: u16 = 4000;
 
 /// All buffers are damaged, except for those of the columns `id`, `s.x`, `s.deep.z`, `optional.x` and `optional.deep.z`.
@@ -314,14 +337,15 @@ fn damaged() -> Vec<u8> {
 fn the_siblings_of_a_nested_field_are_not_read() {
     let bytes = damaged();
     let rows = usize::from(ROWS);
-    // Headers, metadata, and the column itself.
-    let limit = 40_000 + 8 * rows as u64;
-    let counted = |read: &dyn Fn(&Archive<Counted>)| {
+    // Headers, metadata, and the columns themselves.
+    let limit = |columns: u64| 40_000 + columns * 8 * rows as u64;
+    let counted_within = |limit: u64, read: &dyn Fn(&Archive<Counted>)| {
         let archive = Archive::new(Counted(bytes.clone(), Mutex::default())).unwrap();
         read(&archive);
         let count = *archive.source().1.lock().unwrap();
         assert!(count < limit, "{count} bytes were read, at most {limit} are needed");
     };
+    let counted = |read: &dyn Fn(&Archive<Counted>)| counted_within(limit(1), read);
     counted(&|archive| {
         let x: Vec<f64> = archive.get("log.s.x").unwrap();
         assert_eq!((x.len(), x[7]), (rows, 7.5));
@@ -356,8 +380,59 @@ fn the_siblings_of_a_nested_field_are_not_read() {
     for path in ["log.s.deep.z.8", "log.8.s.deep.z", "log.s.8.deep.z", "log.8.optional.deep.z"] {
         counted(&|archive| assert_eq!(archive.get::<u64>(path).unwrap(), 8 << 40, "{path}"));
     }
+    // A row has the nested fields that its type has.
+    counted_within(limit(4), &|archive| {
+        let table = archive.only().unwrap().table("log").unwrap();
+        let all = table.rows::<Short>(..).unwrap();
+        let short = |x, z| ShortPart { renamed: x, deep: Box::new(Wrapped(ShortDeep { z })) };
+        assert_eq!((all.len(), &all[7].s, &all[7].optional), (rows, &short(7.5, 7 << 40), &None));
+        assert_eq!(all[8].optional, Some(short(8.5, 8 << 40)));
+    });
+    counted_within(limit(6), &|archive| {
+        let table = archive.only().unwrap().table("log").unwrap();
+        let all: Vec<Short> = table.iter().collect::<tenarc::Result<_>>().unwrap();
+        assert_eq!(table.row::<Short>(8).unwrap(), all[8]);
+        assert_eq!(table.take::<Short>(&[3999, 8]).unwrap(), [all[3999].clone(), all[8].clone()]);
+    });
+    counted(&|archive| {
+        let table = archive.only().unwrap().table("log").unwrap();
+        // Of a struct without fields, nothing is read.
+        #[derive(Deserialize)]
+        struct None {}
+        #[derive(Deserialize)]
+        #[allow(dead_code)]
+        struct Least {
+            s: None,
+        }
+        assert_eq!(table.rows::<Least>(..).unwrap().len(), rows);
+    });
+    // A type that is an option of itself has no end.
+    #[derive(Deserialize)]
+    #[allow(dead_code)]
+    struct Endless(Option<Box<Endless>>);
+    #[derive(Deserialize)]
+    #[allow(dead_code)]
+    struct WithEndless {
+        s: Endless,
+    }
     let archive = Archive::new(&bytes[..]).unwrap();
     let table = archive.only().unwrap().table("log").unwrap();
+    table.rows::<WithEndless>(..1).map(drop).unwrap_err();
+    table.row::<Endless>(0).map(drop).unwrap_err();
+    // What may have any field is read whole.
+    #[derive(Deserialize, Debug)]
+    #[allow(dead_code)]
+    struct Flat {
+        s: Rest,
+    }
+    #[derive(Deserialize, Debug)]
+    #[allow(dead_code)]
+    struct Rest {
+        x: f64,
+        #[serde(flatten)]
+        rest: BTreeMap<String, Value>,
+    }
+    assert!(table.rows::<Flat>(..).unwrap_err().to_string().contains("checksum"));
     let views = table.views::<Tensor<ArrayView1<'_, f64>>>("s.x").unwrap();
     assert_eq!(views.map(|view| view.unwrap().len()).sum::<usize>(), rows);
     // The others are damaged indeed.

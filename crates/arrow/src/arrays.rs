@@ -19,6 +19,7 @@ use tenarc::archive::Segment;
 use tenarc::io::ReadAt;
 use tenarc::{DType, DynTensor, Error, Result, Tensor};
 
+use crate::category::Category;
 use crate::columns::{Column, Group, Lengths};
 use crate::named::Named;
 use crate::schema::{Inner, Type};
@@ -94,6 +95,9 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
                 let (offsets, bytes) = self.strings(lengths, at, rows)?;
                 Arc::new(BinaryArray::try_new(offsets, bytes, None).map_err(damaged)?)
             }
+            (Column::Typed { column, .. }, Type::Category(category)) => {
+                self.category(column, rows, category)?
+            }
             (Column::Typed { column, .. }, Type::Named(named, _)) => {
                 named.array(&self.stored(column, rows, named)?)?
             }
@@ -157,6 +161,30 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
                 Err(Error::damaged(format!("expected a column of {rows} rows, found {found}")))
             }
         }
+    }
+
+    /// The texts of a column.
+    pub fn names(&self, column: &Column, rows: usize) -> Result<Vec<String>> {
+        let text = Inner { of: Type::Text, nullable: false, is_missing: false };
+        let texts = self.array(column, rows, &text)?;
+        Ok(texts.as_string::<i32>().iter().flatten().map(str::to_owned).collect())
+    }
+
+    fn category(&self, column: &Column, rows: usize, category: &Category) -> Result<ArrayRef> {
+        let (codes, count, texts) = match column {
+            Column::Typed { column, .. } => return self.category(column, rows, category),
+            Column::Dict { codes, count, column } => (codes, *count, column),
+            _ => return Err(other_type()),
+        };
+        let numbers: HashMap<_, _> = category.names.iter().map(String::as_str).zip(0..).collect();
+        let names = self.names(texts, count)?;
+        let numbers: Vec<_> = names.iter().map(|name| numbers.get(&**name).copied()).collect();
+        let codes = self.codes::<usize>(codes, rows)?.into_iter().map(|code| {
+            let number =
+                numbers.get(code).ok_or_else(|| Error::damaged("a code of a dict has no row"))?;
+            number.ok_or_else(other_type)
+        });
+        category_of(&codes.collect::<Result<Vec<_>>>()?, category)
     }
 
     /// The numbers or byte strings of a column that has a type with a name.
@@ -359,6 +387,7 @@ fn empty(inner: &Inner) -> Result<ArrayRef> {
     let none = || OffsetBuffer::new_empty();
     Ok(match (&inner.of, &of) {
         (Type::Enum(names), _) => dictionary(Int32Array::new_null(0), names.iter())?,
+        (Type::Category(category), _) => category_of(&[], category)?,
         (Type::Variants(variants), _) => {
             let names = variants.iter().map(|(name, _)| name);
             let mut arrays = vec![dictionary(Int32Array::new_null(0), names)?];
@@ -501,6 +530,11 @@ fn names_of<'a>(
 fn dictionary<'a>(codes: Int32Array, names: impl Iterator<Item = &'a String>) -> Result<ArrayRef> {
     let names = Arc::new(StringArray::from_iter_values(names));
     Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(codes, names).map_err(damaged)?))
+}
+
+fn category_of(codes: &[usize], category: &Category) -> Result<ArrayRef> {
+    let names = Arc::new(StringArray::from_iter_values(&category.names));
+    category.array(codes, names).map_err(damaged)
 }
 
 #[cold]

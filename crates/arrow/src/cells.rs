@@ -15,6 +15,7 @@ use tenarc::tensor::{DynView, Order};
 use tenarc::types::TypeName;
 use tenarc::{DType, Error, Result, Tensor};
 
+use crate::category::{around, unordered};
 use crate::names::kept;
 use crate::plan::{Is, Plan, Variants};
 
@@ -155,7 +156,7 @@ impl Cells {
     fn of(plan: &Plan, array: &ArrayRef) -> Result<Self> {
         let kind = Kind::of(plan, array)?;
         let nulls = match &plan.is {
-            Is::Dictionary(_) => array.logical_nulls(),
+            Is::Category(..) | Is::Dictionary(_) => array.logical_nulls(),
             _ => array.nulls().cloned(),
         };
         Ok(Self { kind, nulls, is_optional: plan.has_nulls })
@@ -229,16 +230,26 @@ impl Kind {
                 let keys = Cells::boxed(&plans.0, map.keys())?;
                 Self::Map(cuts, keys, Cells::boxed(&plans.1, map.values())?)
             }
-            Is::Dictionary(values) => {
-                let dictionary = array.as_any_dictionary_opt().ok_or_else(other)?;
-                // If there are no values, all keys are null, and `normalized_keys` would panic.
-                let keys = match dictionary.values().len() {
-                    0 => vec![0; array.len()],
-                    _ => dictionary.normalized_keys(),
-                };
-                Self::Dictionary(keys, Box::new(Self::of(values, dictionary.values())?))
+            Is::Category(index, order, values) => {
+                let texts = Self::dictionary(values, array).ok_or_else(other)??;
+                // What is lost was noted when the dictionaries were seen.
+                let of = around(index, order.names()).or_else(|_| around(index, &[]))?;
+                Self::Typed(of, Box::new(Self::Typed(unordered()?, Box::new(texts))))
             }
+            Is::Dictionary(values) => Self::dictionary(values, array).ok_or_else(other)??,
         })
+    }
+
+    /// The rows of a dictionary. `None` if the array is none.
+    fn dictionary(values: &Plan, array: &ArrayRef) -> Option<Result<Self>> {
+        let dictionary = array.as_any_dictionary_opt()?;
+        // If there are no values, all keys are null, and `normalized_keys` would panic.
+        let keys = match dictionary.values().len() {
+            0 => vec![0; array.len()],
+            _ => dictionary.normalized_keys(),
+        };
+        let values = Self::of(values, dictionary.values());
+        Some(values.map(|values| Self::Dictionary(keys, Box::new(values))))
     }
 
     fn plain(array: &ArrayRef) -> Result<Self> {

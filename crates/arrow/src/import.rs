@@ -77,6 +77,9 @@ pub fn save<W: Write>(
     for batch in reader {
         let batch = batch.map_err(|error| Error::data(error.to_string()))?;
         let rows = import.rows(&[batch], Limits::default())?;
+        if !rows.report().is_empty() {
+            return Err(Error::data(rows.report().to_string()));
+        }
         out.save_as(name, &rows)?;
         saved = Some(saved.unwrap_or(0) + rows.len() as u64);
     }

@@ -41,6 +41,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod arrays;
+mod category;
 mod cells;
 mod columns;
 pub mod extension;
@@ -52,6 +53,7 @@ mod report;
 mod rows;
 mod schema;
 mod table;
+mod times;
 mod values;
 
 #[cfg(doctest)]

@@ -8,9 +8,13 @@ use arrow_array::{
     Array, ArrayRef, BinaryArray, Decimal128Array, Decimal256Array, FixedSizeBinaryArray,
     make_array,
 };
-use arrow_buffer::i256;
+use arrow_buffer::{Buffer, i256};
 use arrow_schema::{ArrowError, DataType, TimeUnit};
 use tenarc::{DType, Error, Result, Value};
+
+/// The names of types that the format does not have, and Arrow has.
+pub const DATE64: &str = "arrow.date64";
+pub const FIXED: &str = "arrow.fixed_size_binary";
 
 /// What the numbers or bytes of a column mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +26,10 @@ pub enum Named {
     Duration(TimeUnit),
     Decimal(u8, i8),
     Uuid,
+    /// Milliseconds that are whole days.
+    Date64,
+    /// Byte strings of this length.
+    Fixed(i32),
 }
 
 /// What a column of a named type stores.
@@ -51,14 +59,17 @@ impl Named {
                 Self::Decimal(precision, scale)
             }
             ("uuid", []) => Self::Uuid,
+            (DATE64, []) => Self::Date64,
+            (FIXED, [Value::Integer(len)]) => Self::Fixed(i32::try_from(*len).ok()?),
             _ => return None,
         };
         let fits = match (&named, storage) {
             (Self::Uuid, Storage::Bytes(len)) => *len == Some(16),
+            (Self::Fixed(size), Storage::Bytes(len)) => *len == usize::try_from(*size).ok(),
             (Self::Decimal(..), Storage::Bytes(len)) => {
                 len.is_some_and(|len| (1..=32).contains(&len))
             }
-            (Self::Uuid, Storage::Number(_)) | (_, Storage::Bytes(_)) => false,
+            (Self::Uuid | Self::Fixed(_), Storage::Number(_)) | (_, Storage::Bytes(_)) => false,
             (Self::Date, Storage::Number(dtype)) => fits_i32(dtype),
             (_, Storage::Number(dtype)) => {
                 fits_i32(dtype) || matches!(dtype, DType::U32 | DType::I64)
@@ -89,23 +100,16 @@ impl Named {
             Self::Decimal(precision @ ..=38, scale) => DataType::Decimal128(*precision, *scale),
             Self::Decimal(precision, scale) => DataType::Decimal256(*precision, *scale),
             Self::Uuid => DataType::FixedSizeBinary(16),
+            Self::Date64 => DataType::Date64,
+            Self::Fixed(len) => DataType::FixedSizeBinary(*len),
         }
     }
 
     /// Gives numbers or byte strings this type.
     pub fn array(&self, values: &ArrayRef) -> Result<ArrayRef> {
         match self {
-            Self::Uuid => {
-                let bytes = binary(values)?;
-                let rows = bytes.iter().map(|row| row.unwrap_or(&[0; 16]));
-                let array = FixedSizeBinaryArray::try_from_iter(rows).map_err(damaged);
-                // An array without rows has no length of its own.
-                if values.is_empty() {
-                    Ok(arrow_array::new_empty_array(&self.data_type()))
-                } else {
-                    Ok(Arc::new(array?))
-                }
-            }
+            Self::Uuid => fixed(16, values),
+            Self::Fixed(len) => fixed(*len, values),
             Self::Decimal(precision, scale) => {
                 let numbers = integers(values)?;
                 Ok(if *precision <= 38 {
@@ -129,6 +133,13 @@ impl Named {
             }
         }
     }
+}
+
+/// Byte strings of this length, of which none is null.
+fn fixed(len: i32, values: &ArrayRef) -> Result<ArrayRef> {
+    let bytes = Buffer::from(binary(values)?.value_data());
+    let array = FixedSizeBinaryArray::try_new_with_len(len, bytes, None, values.len());
+    Ok(Arc::new(array.map_err(damaged)?))
 }
 
 fn fits_i32(dtype: &DType) -> bool {

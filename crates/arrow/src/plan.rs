@@ -6,10 +6,12 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, StringArray};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, Fields};
-use tenarc::types::{TimeUnit, TypeName};
+use tenarc::types::{Parameter, TimeUnit, TypeName};
 use tenarc::{DType, Error, Result};
 
+use crate::category::{Seen, around};
 use crate::extension::{FIXED_SHAPE_TENSOR, FixedShape, METADATA, NAME, UUID};
+use crate::named::{DATE64, FIXED};
 use crate::names::kept;
 use crate::report::Report;
 use crate::schema::{ENUM, KIND, TUPLE, join};
@@ -41,7 +43,9 @@ pub enum Is {
     /// An enum: the names of all variants that were observed, and the plans of those with content.
     Enum(Vec<String>, Vec<Plan>),
     Map(Box<(Plan, Plan)>),
-    /// A dictionary, with the plan of its values.
+    /// A dictionary of texts: the type of its indices, the order of the texts, and their plan.
+    Category(DataType, Seen, Box<Plan>),
+    /// Another dictionary, with the plan of its values.
     Dictionary(Box<Plan>),
 }
 
@@ -89,9 +93,21 @@ impl Plan {
                 }),
                 None => None,
             },
-            DataType::Dictionary(_, values) => {
+            DataType::Dictionary(index, values) => {
                 let values = Field::new("values", values.as_ref().clone(), true);
-                inside(&values)?.map(Is::Dictionary)
+                let is_text = matches!(
+                    values.data_type(),
+                    DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
+                );
+                let is_ordered = field.dict_is_ordered() == Some(true);
+                let order = if is_ordered { Seen::Ordered(Vec::new()) } else { Seen::Unordered };
+                inside(&values)?.map(|values| {
+                    if is_text {
+                        Is::Category(index.as_ref().clone(), order, values)
+                    } else {
+                        Is::Dictionary(values)
+                    }
+                })
             }
             DataType::Struct(fields) => {
                 let before = report.lost().len();
@@ -136,11 +152,43 @@ impl Plan {
         Ok(found.map(|is| Self { name, number, is, has_nulls: false }))
     }
 
+    /// Adds what is lost of the values that were observed.
+    pub fn lost(&self, path: &str, report: &mut Report) {
+        let path = &join(path, self.name);
+        match &self.is {
+            Is::Category(index, order, _) => {
+                let is_lost = match order {
+                    Seen::Unordered => false,
+                    Seen::Ordered(names) => around(index, names).is_err(),
+                    Seen::Differs => true,
+                };
+                if is_lost {
+                    let what = "the order of a category must have at most 15 names of at most 64 bytes, and be the same in \
+                                all batches: it is left out";
+                    report.add(path, what);
+                }
+            }
+            Is::Plain | Is::Typed(_) | Is::Dictionary(_) => {}
+            Is::List(items) | Is::Fixed(items) | Is::Tensor(_, _, items) => {
+                items.lost(path, report);
+            }
+            Is::Struct(plans) | Is::Tuple(plans) | Is::Enum(_, plans) => {
+                for plan in plans {
+                    plan.lost(path, report);
+                }
+            }
+            Is::Map(plans) => {
+                plans.0.lost(path, report);
+                plans.1.lost(path, report);
+            }
+        }
+    }
+
     /// Records whether the array has nulls in rows that `valid` does not exclude.
     pub fn observe(&mut self, array: &ArrayRef, valid: Option<&NullBuffer>) {
         // In a dictionary, keys as well as values can be null.
         let own = match &self.is {
-            Is::Dictionary(_) => array.logical_nulls(),
+            Is::Category(..) | Is::Dictionary(_) => array.logical_nulls(),
             _ => array.nulls().cloned(),
         };
         let here = NullBuffer::union(own.as_ref(), valid);
@@ -148,6 +196,18 @@ impl Plan {
         self.has_nulls |= own.is_some() && count(here.as_ref()) > count(valid);
         match &mut self.is {
             Is::Plain | Is::Typed(_) | Is::Dictionary(_) => {}
+            Is::Category(_, order, _) => {
+                if let Some(names) = array.as_any_dictionary_opt() {
+                    let names = names.values();
+                    if let Some(names) = names.as_string_opt::<i32>() {
+                        order.add(names.iter());
+                    } else if let Some(names) = names.as_string_opt::<i64>() {
+                        order.add(names.iter());
+                    } else if let Some(names) = names.as_string_view_opt() {
+                        order.add(names.iter());
+                    }
+                }
+            }
             Is::List(items) => match array.as_list_opt::<i32>() {
                 Some(list) => items.observe(list.values(), None),
                 None => {
@@ -301,6 +361,10 @@ fn type_name(of: &DataType) -> Option<TypeName> {
         | DataType::Decimal64(precision, scale)
         | DataType::Decimal128(precision, scale)
         | DataType::Decimal256(precision, scale) => TypeName::decimal(*precision, *scale).ok(),
+        DataType::Date64 => TypeName::new(DATE64, Vec::new()).ok(),
+        DataType::FixedSizeBinary(len) if *len >= 0 => {
+            TypeName::new(FIXED, vec![Parameter::Integer((*len).into())]).ok()
+        }
         _ => None,
     }
 }
@@ -314,11 +378,6 @@ fn plain(of: &DataType, path: &str, report: &mut Report) -> Option<Is> {
         DataType::Null | DataType::Boolean => {}
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {}
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {}
-        DataType::FixedSizeBinary(_) => {}
-        DataType::Date64 => {
-            let path = path.escape_debug();
-            report.note(format!("`{path}`: {of} becomes plain integers"));
-        }
         of if dtype(of).is_some() => {}
         _ => {
             report.add(path, format!("an archive has no type for {of}: the column is left out"));

@@ -14,6 +14,7 @@ use tenarc::types::Typed;
 
 use crate::cells::{Cells, Field, Kind};
 use crate::plan::Plan;
+use crate::report::Report;
 
 /// The memory that rows may take by default, in bytes.
 const MAX_ALLOC: u64 = 16 << 30;
@@ -21,6 +22,7 @@ const MAX_ALLOC: u64 = 16 << 30;
 /// The rows of a table. They are serialized like a `Vec` of structs, so an archive stores them as columns.
 pub struct Rows {
     batches: Vec<(usize, Vec<Field>)>,
+    report: Report,
     limits: Limits,
     /// Whether the rows were serialized and needed more memory than the limits allow. An error of serde has no category.
     exceeded: AtomicBool,
@@ -47,15 +49,24 @@ impl Rows {
                 }
             }
         }
+        let mut report = Report::default();
+        for plan in &plans {
+            plan.lost("", &mut report);
+        }
         let fields =
             |batch: &RecordBatch| Ok((batch.num_rows(), Field::all(&plans, batch.columns())?));
         let batches = batches.iter().map(fields).collect::<Result<_>>()?;
-        Ok(Self { batches, limits, exceeded: AtomicBool::new(false) })
+        Ok(Self { batches, report, limits, exceeded: AtomicBool::new(false) })
     }
 
     /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.batches.iter().map(|(rows, _)| rows).sum()
+    }
+
+    /// What is lost of these rows, beside what [`Import::report`](crate::Import::report) says of their types.
+    pub fn report(&self) -> &Report {
+        &self.report
     }
 
     /// Whether the rows were serialized and needed more memory than the limits allow. An error of serde has no category.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, FieldRef};
 use tenarc::{DType, Error, Result};
 
+use crate::category::{Category, Order};
 use crate::columns::{Column, Lengths};
 use crate::extension::{FIXED_SHAPE_TENSOR, FixedShape, METADATA, NAME, UUID};
 use crate::named::{Named, Storage};
@@ -38,6 +39,8 @@ pub enum Type {
     Enum(Vec<String>),
     /// Variants, of which at least one has content.
     Variants(Vec<(String, Option<Inner>)>),
+    /// Texts of which few are different.
+    Category(Category),
     /// A type that has a name, and the type of the stored rows.
     Named(Named, Box<Type>),
     List(Box<Inner>),
@@ -49,6 +52,9 @@ pub enum Type {
     /// No type of Arrow can hold the rows, for this reason.
     Lost(String),
 }
+
+/// What reads the texts of a column of so many rows. `None` if they cannot be read.
+pub type Names<'a> = dyn Fn(&Column, usize) -> Option<Vec<String>> + 'a;
 
 /// A type, and whether values can be null.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,7 +70,9 @@ impl Inner {
         Self { of, nullable: false, is_missing: false }
     }
 
-    pub fn of(column: &Column) -> Self {
+    /// Returns the type of a column. `names` returns the texts of a column, or `None` if they cannot be read.
+    pub fn of(column: &Column, names: &Names<'_>) -> Self {
+        let inner = |column: &Column| Self::of(column, names);
         let lost = |why: &str| Self::plain(Type::Lost(why.to_owned()));
         Self::plain(match column {
             Column::Unit => return Self { nullable: true, ..Self::plain(Type::Null) },
@@ -77,7 +85,7 @@ impl Inner {
             Column::Texts(..) => Type::Text,
             Column::Bytes(..) => Type::Bytes,
             Column::Optional { column, is_missing, .. } => {
-                let mut inner = Self::of(column);
+                let mut inner = inner(column);
                 // A field that is missing becomes null, also beside nulls: serde reads both as `None`.
                 if inner.nullable && !is_missing && !matches!(inner.of, Type::Null) {
                     return lost("options in options, which have two kinds of null");
@@ -87,7 +95,7 @@ impl Inner {
                 return inner;
             }
             Column::List(lengths, column) => {
-                let inner = Box::new(Self::of(column));
+                let inner = Box::new(inner(column));
                 match (lengths, &inner.of) {
                     (_, Type::Lost(why)) => Type::Lost(why.clone()),
                     (&Lengths::All(len), Type::Number(_) | Type::Bool | Type::Fixed(..))
@@ -99,9 +107,9 @@ impl Inner {
                 }
             }
             Column::Tuple(columns) if columns.is_empty() => return lost("it has no fields"),
-            Column::Tuple(columns) => Type::tuple(columns.iter().map(Self::of).collect()),
+            Column::Tuple(columns) => Type::tuple(columns.iter().map(inner).collect()),
             Column::Map(_, columns) => {
-                let (keys, values) = (Self::of(&columns.0), Self::of(&columns.1));
+                let (keys, values) = (inner(&columns.0), inner(&columns.1));
                 match (&keys.of, &values.of) {
                     (Type::Lost(why), _) | (_, Type::Lost(why)) => Type::Lost(why.clone()),
                     (Type::Null, _) if matches!(values.of, Type::Null) => {
@@ -112,17 +120,20 @@ impl Inner {
                 }
             }
             Column::Struct(fields) => {
-                let fields = fields.iter().map(|(name, column)| (name.clone(), Self::of(column)));
+                let fields = fields.iter().map(|(name, column)| (name.clone(), inner(column)));
                 Type::Struct(fields.collect())
             }
             Column::Enum { variants, .. } => {
                 let variants = variants
                     .iter()
-                    .map(|(name, column)| (name.clone(), column.as_ref().map(Self::of)));
+                    .map(|(name, column)| (name.clone(), column.as_ref().map(inner)));
                 Type::variants(variants.collect())
             }
             Column::Typed { name, parameters, column } => {
-                let mut inner = Self::of(column);
+                if let Some(category) = Category::of(name, parameters, column, names) {
+                    return Self::plain(Type::Category(category));
+                }
+                let mut inner = inner(column);
                 let storage = match &**column {
                     Column::Numbers(dtype, _) => Storage::Number(dtype),
                     Column::Bytes(Lengths::All(len), _) => Storage::Bytes(Some(*len)),
@@ -134,7 +145,7 @@ impl Inner {
                 return inner;
             }
             Column::Rows => return lost("its rows have different forms"),
-            Column::Dict { column, .. } => return Self::of(column),
+            Column::Dict { column, .. } => return inner(column),
         })
     }
 
@@ -163,6 +174,32 @@ impl Inner {
         Self { of: self.of.merged(other.of), nullable, is_missing }
     }
 
+    /// Leaves out the orders of categories.
+    pub fn leave_out_orders(&mut self) {
+        match &mut self.of {
+            Type::Category(category) if category.order == Order::Ordered => {
+                category.order = Order::LeftOut;
+            }
+            Type::List(inner) | Type::Fixed(_, inner) => inner.leave_out_orders(),
+            Type::Map(columns) => {
+                columns.0.leave_out_orders();
+                columns.1.leave_out_orders();
+            }
+            Type::Tuple(columns) => columns.iter_mut().for_each(Self::leave_out_orders),
+            Type::Struct(fields) => {
+                for (_, inner) in fields {
+                    inner.leave_out_orders();
+                }
+            }
+            Type::Variants(variants) => {
+                for content in variants.iter_mut().filter_map(|(_, content)| content.as_mut()) {
+                    content.leave_out_orders();
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Removes columns that cannot be kept, and adds them to the report. Returns whether anything is left.
     pub fn keep(&mut self, path: &str, report: &mut Report) -> bool {
         if self.is_missing {
@@ -172,6 +209,15 @@ impl Inner {
             Type::Lost(why) => {
                 report.add(path, format!("{why}: the column is left out"));
                 false
+            }
+            Type::Category(category) if category.order == Order::Differs => {
+                let path = path.escape_debug();
+                report.note(format!("`{path}`: the names are in no order, because parts of the table have another one"));
+                true
+            }
+            Type::Category(Category { order: Order::LeftOut, .. }) => {
+                report.add(path, "its names are in an order, which is left out");
+                true
             }
             Type::List(inner) | Type::Fixed(_, inner) => inner.keep(path, report),
             Type::Map(columns) => columns.0.keep(path, report) && columns.1.keep(path, report),
@@ -212,6 +258,9 @@ impl Inner {
             Type::Named(Named::Uuid, _) => vec![(NAME, UUID.to_owned())],
             _ => Vec::new(),
         };
+        let is_ordered =
+            matches!(&self.of, Type::Category(category) if category.order == Order::Ordered);
+        let field = field.with_dict_is_ordered(is_ordered);
         let metadata = metadata.into_iter().map(|(key, text)| (key.to_owned(), text));
         Ok(Arc::new(field.with_metadata(metadata.collect::<HashMap<_, _>>())))
     }
@@ -239,6 +288,7 @@ impl Inner {
             Type::Text => DataType::Utf8,
             Type::Bytes => DataType::Binary,
             Type::Enum(_) => names_type(),
+            Type::Category(category) => category.data_type(),
             Type::Variants(variants) => {
                 let mut name = VARIANT.to_owned();
                 while variants.iter().any(|(other, _)| *other == name) {
@@ -311,6 +361,11 @@ impl Type {
             (Self::Enum(a), Self::Variants(b)) => {
                 Self::variants(merged_variants(without_content(a), b))
             }
+            (Self::Category(a), Self::Category(b)) => {
+                a.merged(b).map_or(Self::Text, Self::Category)
+            }
+            (Self::Category(_), of) => Self::Text.merged(of),
+            (of, Self::Category(_)) => of.merged(Self::Text),
             // Each group is read as its own column says, so the stored rows need no common type.
             (Self::Named(a, inside), Self::Named(b, other)) if a == b => {
                 Self::Named(a, Box::new(inside.merged(*other)))
@@ -375,7 +430,7 @@ impl Type {
             Self::Number(dtype) => dtype.to_string(),
             Self::Whole => DType::I64.to_string(),
             Self::Tensor(dtype, shape) => format!("{dtype}{shape:?}"),
-            Self::Text => "texts".to_owned(),
+            Self::Text | Self::Category(_) => "texts".to_owned(),
             Self::Bytes => "byte strings".to_owned(),
             Self::Enum(_) | Self::Variants(_) => "variants".to_owned(),
             Self::Named(named, _) => named.data_type().to_string(),

@@ -1,20 +1,22 @@
 //! A table of an archive as record batches.
 
+use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions, RecordBatchReader, UInt64Array};
-use arrow_schema::{ArrowError, Schema, SchemaRef};
+use arrow_schema::{ArrowError, FieldRef, Schema, SchemaRef};
 use tenarc::archive::{Filter, Filtered, Segment, Table};
 use tenarc::io::ReadAt;
 use tenarc::{Archive, Error, Result, Value};
 
 use crate::arrays::Arrays;
-use crate::columns::{self, Group};
+use crate::columns::{self, Column, Group};
 use crate::report::Report;
 use crate::schema::{Inner, Type};
+use crate::times::Parsed;
 use crate::values;
 
 /// The key of a schema's metadata that holds the name of its table.
@@ -42,6 +44,8 @@ pub struct ArrowTable<'a, S: ?Sized> {
     groups: Vec<u64>,
     rows: Range<u64>,
     filter: Option<(Table<'a, S>, Filter)>,
+    /// The columns of texts that become times or dates.
+    parsed: HashMap<String, Parsed>,
     report: Report,
 }
 
@@ -119,7 +123,8 @@ impl<'a, S: ReadAt + ?Sized> ArrowTable<'a, S> {
             types = types.merged(&Types(found));
         }
         let Columns { are_structs, fields, report } = types.columns()?;
-        let schema = schema_of(&fields, name.as_deref())?;
+        let parsed = HashMap::new();
+        let schema = schema_of(&fields, &parsed, name.as_deref())?;
         let (rows, filter) = (0..rows, None);
         Ok(Self {
             segments,
@@ -132,18 +137,20 @@ impl<'a, S: ReadAt + ?Sized> ArrowTable<'a, S> {
             groups,
             rows,
             filter,
+            parsed,
             report,
         })
     }
 
     /// The table with the columns of these types, which must be those of this table [merged](Types::merged) with those of
-    /// others. Chosen columns are forgotten.
+    /// others. Chosen columns are forgotten, and which of them have [times](ArrowTable::with_times) or dates.
     ///
     /// # Errors
     /// If no column can be kept.
     pub fn with_types(mut self, types: &Types) -> Result<Self> {
         let Columns { are_structs, fields, report } = types.columns()?;
-        self.schema = schema_of(&fields, self.name.as_deref())?;
+        self.parsed.clear();
+        self.schema = schema_of(&fields, &self.parsed, self.name.as_deref())?;
         self.types = types.clone();
         (self.are_structs, self.fields, self.report) = (are_structs, fields, report);
         Ok(self)
@@ -172,8 +179,69 @@ impl<'a, S: ReadAt + ?Sized> ArrowTable<'a, S> {
                 path.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
             })
         });
-        self.schema = schema_of(&fields, self.name.as_deref())?;
+        self.schema = schema_of(&fields, &self.parsed, self.name.as_deref())?;
         self.fields = fields;
+        Ok(self)
+    }
+
+    /// The table with timestamps in place of the texts in these columns: nanoseconds in UTC. `DateTime` of chrono and `Timestamp` of
+    /// jiff serialize such texts, in the form of RFC 3339.
+    ///
+    /// A text that is no date and time with an offset is an error of the reader, which names the row. So is a time before 1677 or
+    /// after 2262, one with more than nine digits of a second, and a leap second. A [condition](Self::with_filter) is still about the
+    /// texts.
+    ///
+    /// ```
+    /// # #[derive(serde::Serialize)]
+    /// # struct Row { at: &'static str, day: &'static str }
+    /// # let rows = [Row { at: "2026-11-28T12:00:00.5+01:00", day: "2026-11-28" }];
+    /// # let mut out = tenarc::OArchive::new(Vec::new())?;
+    /// # out.save_as("visits", &rows)?;
+    /// # let archive = tenarc::Archive::new(out.finish()?)?;
+    /// use arrow_array::cast::AsArray;
+    /// use arrow_array::types::{Date32Type, TimestampNanosecondType};
+    /// use tenarc_arrow::ArrowTable;
+    ///
+    /// let visits = ArrowTable::open(&archive, "visits")?.with_times(&["at"])?.with_dates(&["day"])?;
+    /// let batch = visits.reader().next_batch()?.unwrap();
+    /// let at = batch.column(0).as_primitive::<TimestampNanosecondType>();
+    /// assert_eq!(at.value(0), 1_795_863_600_500_000_000);
+    /// assert_eq!(batch.column(1).as_primitive::<Date32Type>().value(0), 20_785);
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there is no such column, or it has no texts.
+    pub fn with_times(self, columns: &[&str]) -> Result<Self> {
+        self.parsed(columns, Parsed::Times)
+    }
+
+    /// The table with dates in place of the texts in these columns, such as `2026-11-28`. A text that is no date is an error of the
+    /// reader, which names the row.
+    ///
+    /// # Errors
+    /// If there is no such column, or it has no texts.
+    pub fn with_dates(self, columns: &[&str]) -> Result<Self> {
+        self.parsed(columns, Parsed::Dates)
+    }
+
+    fn parsed(mut self, columns: &[&str], parsed: Parsed) -> Result<Self> {
+        for &wanted in columns {
+            let field = self.fields.iter_mut().find(|(name, _)| name == wanted);
+            let Some((_, inner)) = field else {
+                return Err(Error::data("there is no such column").in_field(wanted));
+            };
+            match inner.of {
+                Type::Text | Type::Category(_) => inner.of = Type::Text,
+                _ => {
+                    let found = inner.data_type()?;
+                    let what = format!("expected a column of texts, found one of {found}");
+                    return Err(Error::data(what).in_field(wanted));
+                }
+            }
+            self.parsed.insert(wanted.to_owned(), parsed);
+        }
+        self.schema = schema_of(&self.fields, &self.parsed, self.name.as_deref())?;
         Ok(self)
     }
 
@@ -347,6 +415,16 @@ impl Types {
         })
     }
 
+    /// The same types, with categories that have no order. A table [with them](ArrowTable::with_types) reports each order that is left
+    /// out.
+    #[must_use]
+    pub fn without_orders(mut self) -> Self {
+        if let Some(inner) = &mut self.0 {
+            inner.leave_out_orders();
+        }
+        self
+    }
+
     fn columns(&self) -> Result<Columns> {
         let mut report = Report::default();
         let (are_structs, mut fields) = match self.0.clone() {
@@ -367,9 +445,20 @@ impl Types {
     }
 }
 
-fn schema_of(fields: &[(String, Inner)], name: Option<&str>) -> Result<SchemaRef> {
-    let columns = fields.iter().map(|(name, inner)| inner.field(name));
-    let schema = Schema::new(columns.collect::<Result<Vec<_>>>()?);
+fn schema_of(
+    fields: &[(String, Inner)],
+    parsed: &HashMap<String, Parsed>,
+    name: Option<&str>,
+) -> Result<SchemaRef> {
+    let column = |(name, inner): &(String, Inner)| {
+        let field = inner.field(name)?;
+        Ok(match parsed.get(name) {
+            Some(parsed) => field.as_ref().clone().with_data_type(parsed.data_type()).into(),
+            None => field,
+        })
+    };
+    let columns = fields.iter().map(column);
+    let schema = Schema::new(columns.collect::<Result<Vec<FieldRef>>>()?);
     let texts = name.map(|name| (TABLE.to_owned(), name.to_owned()));
     Ok(Arc::new(schema.with_metadata(texts.into_iter().collect::<HashMap<_, _>>())))
 }
@@ -388,7 +477,16 @@ fn outline<S: ReadAt + ?Sized>(segment: &Segment<'_, S>) -> Result<(Vec<u64>, Op
     };
     let groups = groups.iter().filter(|group| group.rows > 0);
     let rows = groups.clone().map(|group| group.rows as u64).collect();
-    let types = groups.map(|group| Inner::of(&group.column));
+    // Many groups can refer to the same names.
+    let left = Cell::new(segment.byte_len().saturating_mul(64).saturating_add(64 << 20));
+    let names = |column: &Column, rows: usize| {
+        // If they cannot be read, reading the rows says why.
+        let names = Arrays(segment).names(column, rows).ok()?;
+        let bytes = names.iter().map(|name| name.len() as u64 + 8).sum();
+        left.set(left.get().checked_sub(bytes)?);
+        Some(names)
+    };
+    let types = groups.map(|group| Inner::of(&group.column, &names));
     Ok((rows, types.reduce(Inner::merged)))
 }
 
@@ -523,11 +621,20 @@ impl<'t, 'a, S: ReadAt + ?Sized> TableReader<'t, 'a, S> {
         };
         let damaged = |error: ArrowError| Error::damaged(error.to_string());
         let mut rows = count;
-        if let Some(picked) = picked {
+        if let Some(picked) = &picked {
             rows = picked.len();
-            let indices: UInt64Array = picked.into_iter().map(|row| row - first).collect();
+            let indices: UInt64Array = picked.iter().map(|row| row - first).collect();
             for array in &mut arrays {
                 *array = arrow_select::take::take(array, &indices, None).map_err(damaged)?;
+            }
+        }
+        for (array, (name, _)) in arrays.iter_mut().zip(fields) {
+            if let Some(parsed) = self.table.parsed.get(name) {
+                let row = |at: usize| match &picked {
+                    Some(picked) => picked.get(at).copied().unwrap_or_default(),
+                    None => first.saturating_add(at as u64),
+                };
+                *array = parsed.array(array, row).map_err(|error| error.in_field(name.as_str()))?;
             }
         }
         // Without columns, only the options say how many rows there are.

@@ -157,6 +157,7 @@ fn array(values: &[Option<&Value>], inner: &Inner) -> Result<ArrayRef> {
         Type::Null
         | Type::Enum(_)
         | Type::Variants(_)
+        | Type::Category(_)
         | Type::Named(..)
         | Type::Fixed(..)
         | Type::Map(_)

@@ -388,3 +388,66 @@ fn tables_of_several_files_are_read_with_the_types_of_all() {
         assert_eq!(names.len(), 2);
     }
 }
+
+#[test]
+fn texts_are_times_and_dates_if_they_are_asked_to_be() {
+    #[derive(Serialize)]
+    struct Row<'a> {
+        id: u32,
+        at: Option<&'a str>,
+        day: &'a str,
+    }
+    let saved = |at: &str, day: &str| {
+        let rows = (0..600).map(|id| match id {
+            599 => Row { id, at: Some(at), day },
+            _ => Row { id, at: (id % 3 > 0).then_some("2026-11-28T00:00:00Z"), day: "1970-01-02" },
+        });
+        let mut out = OArchive::new(Vec::new()).unwrap();
+        // Some of them are a dict.
+        out.save_as("t", &rows.collect::<Vec<_>>()).unwrap();
+        Archive::new(out.finish().unwrap()).unwrap()
+    };
+    let last = |at: &str, day: &str| {
+        let archive = saved(at, day);
+        let table = ArrowTable::open(&archive, "t")?.with_times(&["at"])?.with_dates(&["day"])?;
+        let batch = table.reader().next_batch()?.unwrap();
+        assert_eq!(batch.schema(), *table.schema());
+        let times = batch.column(1).as_primitive::<types::TimestampNanosecondType>();
+        assert_eq!((times.null_count(), times.timezone()), (200, Some("UTC")));
+        let days = batch.column(2).as_primitive::<types::Date32Type>();
+        // The same rows, chosen by a condition.
+        let chosen = table.with_columns(&["at"])?.with_filter(col("id").gt(598))?;
+        let batch = chosen.reader().next_batch()?.unwrap();
+        assert_eq!(batch.column(0).as_ref(), &times.slice(599, 1) as &dyn Array);
+        Ok::<_, tenarc::Error>((times.value(599), days.value(599)))
+    };
+    let day = "2024-02-29";
+    for (at, nanoseconds) in [
+        ("1970-01-01T00:00:00Z", 0),
+        ("1970-01-01T01:00:00.000000001+01:00", 1),
+        ("1969-12-31T23:59:59.5-00:00", -500_000_000),
+        ("2262-04-11T23:47:16.854775807Z", i64::MAX),
+    ] {
+        assert_eq!(last(at, day).unwrap(), (nanoseconds, 19_782), "{at}");
+    }
+    for (at, day, why) in [
+        ("2026-11-28", day, "RFC 3339"),
+        ("2026-11-28T00:00:00", day, "RFC 3339"),
+        ("2026-11-28T00:00:00Z[UTC]", day, "RFC 3339"),
+        ("2026-02-29T00:00:00Z", day, "RFC 3339"),
+        ("1970-01-01T00:00:00.0000000001Z", day, "digits"),
+        ("2016-12-31T23:59:60Z", day, "leap second"),
+        ("2262-04-11T23:47:16.854775808Z", day, "1677"),
+        ("1970-01-01T00:00:00Z", "2023-02-29", "no date"),
+        ("1970-01-01T00:00:00Z", "2024-2-29", "no date"),
+        ("1970-01-01T00:00:00Z", "+2024-02-29", "no date"),
+        ("1970-01-01T00:00:00Z", "", "no date"),
+    ] {
+        let error = last(at, day).unwrap_err().to_string();
+        assert!(error.contains(why) && error.contains("row 599"), "{at} {day}: {error}");
+    }
+    let archive = saved("x", "y");
+    let table = || ArrowTable::open(&archive, "t").unwrap();
+    assert!(table().with_times(&["id"]).unwrap_err().to_string().contains("UInt32"));
+    assert!(table().with_dates(&["none"]).unwrap_err().to_string().contains("no such column"));
+}

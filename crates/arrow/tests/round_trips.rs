@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray as _;
 use arrow_array::{
-    Array, ArrayRef, Date32Array, Decimal128Array, Decimal256Array, DurationMillisecondArray,
-    FixedSizeBinaryArray, RecordBatch, RecordBatchIterator, Time32MillisecondArray,
-    Time64NanosecondArray, TimestampMicrosecondArray, TimestampMillisecondArray,
-    TimestampNanosecondArray, TimestampSecondArray,
+    Array, ArrayRef, Date32Array, Date64Array, Decimal128Array, Decimal256Array, DictionaryArray,
+    DurationMillisecondArray, FixedSizeBinaryArray, Int8Array, RecordBatch, RecordBatchIterator,
+    StringArray, Time32MillisecondArray, Time64NanosecondArray, TimestampMicrosecondArray,
+    TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray,
 };
 use arrow_buffer::i256;
-use arrow_schema::{Field, Schema};
+use arrow_schema::{DataType, Field, Schema};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use tenarc::archive::{Compression, SaveOptions};
@@ -105,6 +106,8 @@ fn typed_arrays() -> Vec<(&'static str, ArrayRef, Option<&'static str>)> {
     };
     let decimal256 = Decimal256Array::from(wide.to_vec());
     let uuids = FixedSizeBinaryArray::try_from_sparse_iter_with_size(uuids.into_iter(), 16);
+    let fixed = [Some(b"abc"), None, Some(b"\xff\0\0"), Some(b"xyz")];
+    let fixed = FixedSizeBinaryArray::try_from_sparse_iter_with_size(fixed.into_iter(), 3);
     vec![
         ("s", Arc::new(TimestampSecondArray::from(numbers.to_vec())), None),
         ("ms", Arc::new(TimestampMillisecondArray::from(numbers.to_vec())), None),
@@ -119,7 +122,96 @@ fn typed_arrays() -> Vec<(&'static str, ArrayRef, Option<&'static str>)> {
         ("long", decimal(38, -3), None),
         ("wide", Arc::new(decimal256.with_precision_and_scale(60, 5).unwrap()), None),
         ("uuid", Arc::new(uuids.unwrap()), Some("arrow.uuid")),
+        ("date64", Arc::new(Date64Array::from(numbers.to_vec())), None),
+        ("fixed", Arc::new(fixed.unwrap()), None),
+        ("category", category(&[Some(2), None, Some(0), Some(2)], &["x", "y", "z"]), None),
     ]
+}
+
+fn category(codes: &[Option<i8>], names: &[&str]) -> ArrayRef {
+    let (codes, names) = (Int8Array::from(codes.to_vec()), StringArray::from(names.to_vec()));
+    Arc::new(DictionaryArray::try_new(codes, Arc::new(names)).unwrap())
+}
+
+/// What is in an archive of these batches, or why they cannot be saved.
+fn through(schema: &Arc<Schema>, batches: &[ArrayRef]) -> tenarc::Result<(Field, Vec<ArrayRef>)> {
+    let batches =
+        batches.iter().map(|array| RecordBatch::try_new(schema.clone(), vec![array.clone()]));
+    let mut out = OArchive::new(Vec::new())?;
+    save(&mut out, "t", RecordBatchIterator::new(batches, schema.clone()))?;
+    let archive = Archive::new(out.finish()?)?;
+    let table = ArrowTable::open(&archive, "t")?;
+    let mut arrays = Vec::new();
+    let mut reader = table.reader();
+    while let Some(batch) = reader.next_batch()? {
+        arrays.push(batch.column(0).clone());
+    }
+    Ok((table.schema().field(0).clone(), arrays))
+}
+
+#[test]
+fn categories_have_one_dictionary_for_all_batches() {
+    let first = category(&[Some(1), None, Some(1)], &["x", "y"]);
+    let second = category(&[Some(1), Some(0)], &["z", "y"]);
+    let of = |is_ordered| {
+        let field =
+            Field::new("a", first.data_type().clone(), true).with_dict_is_ordered(is_ordered);
+        Arc::new(Schema::new(vec![field]))
+    };
+    let (field, found) = through(&of(false), &[first.clone(), second.clone()]).unwrap();
+    assert_eq!(field, *of(false).field(0));
+    // Names that do not occur are left out.
+    let names = |array: &ArrayRef| array.as_any_dictionary().values().as_string::<i32>().clone();
+    for (array, expected) in found.iter().zip([&first, &second]) {
+        assert_eq!(names(array), StringArray::from(vec!["y", "z"]));
+        assert_eq!(array.to_data(), expected.to_data());
+    }
+    // In an order, they are kept. A dictionary can get more of them.
+    let third = category(&[Some(2)], &["x", "y", "z"]);
+    let (field, found) = through(&of(true), &[first.clone(), third.clone()]).unwrap();
+    assert_eq!(field, *of(true).field(0));
+    assert_eq!(names(&found[0]), StringArray::from(vec!["x", "y", "z"]));
+    assert_eq!((found[0].to_data(), found[1].to_data()), (first.to_data(), third.to_data()));
+    // Values with other orders have none together.
+    let (field, found) = through(&of(true), &[first.clone(), second.clone()]).unwrap();
+    assert_eq!(field.dict_is_ordered(), Some(false));
+    assert_eq!(found[1].to_data(), second.to_data());
+}
+
+#[test]
+fn an_order_that_cannot_be_kept_is_refused() {
+    let refused = |names: &[&str]| {
+        let array = category(&[Some(0)], names);
+        let field = Field::new("a", array.data_type().clone(), true).with_dict_is_ordered(true);
+        through(&Arc::new(Schema::new(vec![field])), &[array]).err()
+    };
+    let many: Vec<String> = (0..16).map(|number| number.to_string()).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    assert!(refused(&many[..15]).is_none());
+    for names in [&many, &["x", "x"][..], &[&*"x".repeat(65)]] {
+        let error = refused(names).unwrap().to_string();
+        assert!(error.contains("`a`: the order of a category"), "{error}");
+    }
+}
+
+#[test]
+fn indices_have_room_for_all_names() {
+    let batch = |from: usize| {
+        let names: Vec<_> = (from..from + 100).map(|number| number.to_string()).collect();
+        let names: Vec<_> = names.iter().map(String::as_str).collect();
+        category(&(0..100).map(Some).collect::<Vec<_>>(), &names)
+    };
+    let (first, second) = (batch(0), batch(100));
+    let schema = Arc::new(Schema::new(vec![Field::new("a", first.data_type().clone(), true)]));
+    let (field, found) = through(&schema, &[first, second]).unwrap();
+    let DataType::Dictionary(index, _) = field.data_type() else { panic!("{field}") };
+    assert_eq!(**index, DataType::Int32);
+    let texts = |array: &ArrayRef| {
+        let array = array.as_any_dictionary();
+        let (names, keys) = (array.values().as_string::<i32>(), array.normalized_keys());
+        keys.into_iter().map(|key| names.value(key).to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(texts(&found[1])[99], "199");
 }
 
 #[test]
@@ -148,8 +240,12 @@ fn types_come_back() {
         let table = ArrowTable::open(&archive, "t").unwrap();
         assert_eq!(table.schema().fields(), schema.fields());
         let found: Vec<_> = table.reader().collect::<Result<_, _>>().unwrap();
-        assert_eq!(found[0].columns(), batch.columns());
-        assert_eq!(found[1].columns(), batch.slice(2, 2).columns());
+        for (found, expected) in found.iter().zip([&batch, &batch.slice(2, 2)]) {
+            for (found, expected) in found.columns().iter().zip(expected.columns()) {
+                assert_eq!(found.to_data(), expected.to_data());
+            }
+        }
+        assert_eq!(found.len(), 2);
     }
 }
 

@@ -100,6 +100,16 @@ impl Losses {
         report.notes().iter().for_each(|note| self.note(note));
     }
 
+    /// Adds what a group of rows loses, unless another one has lost it before.
+    #[cfg(any(feature = "arrow", feature = "parquet"))]
+    pub(crate) fn add_new(&mut self, report: &tenarc_arrow::Report) {
+        for (path, what) in report.lost() {
+            if !self.listed.iter().any(|loss| loss.path == *path && loss.what == *what) {
+                self.add(path, what);
+            }
+        }
+    }
+
     /// Adds a tensor that is left out.
     pub(crate) fn add_tensor(&mut self, path: &str, what: impl Into<String>) {
         self.add_tensors(path, 1, what);

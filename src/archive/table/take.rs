@@ -9,7 +9,7 @@ use super::{SequenceStorage, Table, TablePart};
 use crate::budget::Budget;
 use crate::buffer::file::FileBuffers;
 use crate::buffer::unpack::KeptChunks;
-use crate::de::fields_of;
+use crate::de::fields_at;
 use crate::error::Result;
 use crate::io::at::ReadAt;
 
@@ -108,10 +108,11 @@ impl<S: ReadAt + ?Sized> TablePart<'_, S> {
             SequenceStorage::Columns { groups } => {
                 let mut buffers =
                     FileBuffers::keeping(source, loaded, options, budget.clone(), chunks);
-                let (rows, fields) = (first - self.first..last - self.first + 1, fields_of::<T>());
+                let rows = first - self.first..last - self.first + 1;
                 let seed = Picked { rows: wanted, row: PhantomData };
                 let options = options.with_checksums(false);
-                let taken = self.in_groups(groups, rows, fields, options, &mut buffers, seed)?;
+                let taken =
+                    self.in_groups(groups, rows, &fields_at::<T>, options, &mut buffers, seed)?;
                 budget.take_over(buffers.left());
                 Ok(taken)
             }

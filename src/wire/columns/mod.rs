@@ -31,7 +31,7 @@ pub use self::rows::{Bitmap, EncodedRows, Enum, Offsets, Optional, RowLengths, T
 pub use self::structs::{Field, Structs};
 pub use self::tensor::{ColumnTensor, tensor_of_groups};
 pub use self::uniform::Uniform;
-pub use self::wanted::WantedFields;
+pub use self::wanted::{Ask, Place, WantedFields};
 
 use crate::type_name::TypeName;
 

@@ -158,15 +158,17 @@ impl<'de> Reader<'de, '_> {
         if len == 0 {
             self.free_rows(rows)?;
         }
+        let wanted = wanted.of_struct();
         let mut fields = Vec::new();
         for _ in 0..len {
             let name = self.name(rows)?;
-            let Some(wanted) = wanted.within(&name) else {
+            let place = wanted.place(&name);
+            let Some(inside) = wanted.within(&place) else {
                 self.skip()?;
                 continue;
             };
             let mut present = None;
-            match self.part_of_column(rows, Some(&mut present), &wanted) {
+            match self.part_of_column(rows, Some(&mut present), &inside) {
                 Ok(column) => fields.push(Field { name, present, column }),
                 Err(error) => return Err(error.in_field(name)),
             }

@@ -20,6 +20,8 @@ pub struct Cells {
     pub shape: Vec<usize>,
     /// The stride of each axis in elements. `None` if the elements of a row are in row-major order.
     pub strides: Option<Vec<usize>>,
+    /// Whether the elements are times or UUIDs. A tensor has no place for that, and a table has.
+    pub are_named: bool,
 }
 
 /// How elements are stored.
@@ -47,8 +49,12 @@ impl Cells {
         let bool8 = extension.name == Some(extension::BOOL8) && dtype == DType::I8;
         let (dtype, form) = if bool8 { (DType::Bool, Form::Bool8) } else { (dtype, form) };
         extension.lost(field, bool8, path, losses);
-        let mut cells =
-            Self { dtype, form, lists: Vec::new(), slot: 1, shape: Vec::new(), strides: None };
+        let are_named = match field.type_type() {
+            Type::Date | Type::Time | Type::Timestamp | Type::Duration => true,
+            _ => extension.name == Some(extension::UUID),
+        };
+        let (lists, shape, strides) = (Vec::new(), Vec::new(), None);
+        let mut cells = Self { dtype, form, lists, slot: 1, shape, strides, are_named };
         if let Some(binary) = field.type_as_fixed_size_binary() {
             let width = usize::try_from(binary.byteWidth()).map_err(|_| {
                 Error::syntax("the byte strings of a column have a negative length")

@@ -138,6 +138,7 @@ impl Contents {
             }
             Kind::Strings(strings) => Leaf::Strings(number, *strings),
             Kind::Tensor(cells) => {
+                self.is_table |= cells.are_named && !one_row;
                 let info = info(&column.path, cells, (!one_row).then_some(self.rows))
                     .map_err(|error| error.in_field(&*column.path))?;
                 self.infos.push(info);

@@ -48,7 +48,9 @@ pub fn segments_to_writer<S: ReadAt + ?Sized, W: Write>(
     writer: W,
     options: &Options,
 ) -> Result<Losses> {
-    records::to_writer(segments, writer, options, |records, out| write(records, out, options))
+    records::to_writer(records::table(segments)?, writer, options, |records, out| {
+        write(records, out, options)
+    })
 }
 
 /// Like [`segments_to_writer`], but writes to an empty file, which must be open for reading too. The file is read back,
@@ -66,7 +68,7 @@ pub fn segments_to_file<S: ReadAt + ?Sized>(
     let container = options.container.unwrap_or_else(|| Container::of_name(path));
     let options = options.clone().with_container(container);
     records::to_file(
-        segments,
+        records::table(segments)?,
         (file, path),
         &options,
         |records, out| write(records, out, &options),

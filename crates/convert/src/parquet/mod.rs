@@ -42,8 +42,10 @@ pub(crate) mod options;
 mod pages;
 mod read;
 mod source;
+mod stated;
 mod thrift;
 mod write;
+
 mod zstd;
 
 pub use super::options::Options;

@@ -8,11 +8,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::ArrowError;
+use arrow_schema::{ArrowError, Fields};
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
 };
-use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
+use parquet::arrow::{
+    ARROW_SCHEMA_META_KEY, ProjectionMask, parquet_to_arrow_field_levels, parquet_to_arrow_schema,
+};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, Length};
@@ -24,6 +26,7 @@ use tenarc_arrow::{Import, Rows, TABLE};
 use super::error::failed;
 use super::pages::Group;
 use super::source::{Pages, Source};
+use super::stated::{self, with_days, with_zones};
 use super::thrift::{self, FILE, Fault};
 use super::{Options, about};
 use crate::Losses;
@@ -58,6 +61,8 @@ const BATCH: usize = 8192;
 pub struct ParquetFile<S> {
     source: Source<S>,
     metadata: ArrowReaderMetadata,
+    /// The columns of the file.
+    fields: Fields,
     import: Import,
     /// The numbers of the columns in the file that are kept.
     roots: Vec<usize>,
@@ -98,20 +103,28 @@ impl<S: ReadAt + Send + Sync + 'static> ParquetFile<S> {
         })?;
         check_places(metadata.metadata(), Length::len(&source))?;
         let mut losses = Losses::default();
-        let fields = metadata.schema().fields().iter().map(AsRef::as_ref);
-        let import = Import::of(fields)?;
+        let texts = metadata.metadata().file_metadata().key_value_metadata();
+        let texts = || texts.into_iter().flatten();
+        let stated = texts().find(|text| text.key == ARROW_SCHEMA_META_KEY);
+        let mut fields = metadata.schema().fields().clone();
+        let arrow = guarded(|| Ok(stated.and_then(|text| stated::schema(text.value.as_ref()?))))?;
+        if let Some(arrow) = arrow {
+            let parquet = metadata.metadata().file_metadata().schema_descr();
+            let parquet = guarded(|| parquet_to_arrow_schema(parquet, None).map_err(failed))?;
+            fields = with_zones(&with_days(&fields, parquet.fields()), arrow.fields());
+        }
+        let import = Import::of(fields.iter().map(AsRef::as_ref))?;
         losses.add_report(import.report());
         let roots = import.kept().collect();
         // Only the columns that are kept are decoded.
         let import = import.of_kept();
-        let texts = metadata.metadata().file_metadata().key_value_metadata();
-        for text in texts.into_iter().flatten() {
-            if text.key != TABLE && text.key != "ARROW:schema" {
+        for text in texts() {
+            if text.key != TABLE && text.key != ARROW_SCHEMA_META_KEY {
                 let key = text.key.escape_debug();
                 losses.note(format!("the metadata `{key}` of the file are left out"));
             }
         }
-        Ok(Self { source, metadata, import, roots, losses, limits: Limits::default() })
+        Ok(Self { source, metadata, fields, import, roots, losses, limits: Limits::default() })
     }
 
     /// Sets how many bytes a row group may take in memory, which is 16 GiB by default. The bytes are counted after every
@@ -215,8 +228,8 @@ impl<S: ReadAt + Send + Sync + 'static> ParquetFile<S> {
         let mask =
             ProjectionMask::roots(self.metadata.parquet_schema(), self.roots.iter().copied());
         let schema = metadata.file_metadata().schema_descr();
-        let fields = Some(self.metadata.schema().fields());
-        let levels = parquet_to_arrow_field_levels(schema, mask, fields).map_err(failed)?;
+        let levels = parquet_to_arrow_field_levels(schema, mask, Some(&self.fields));
+        let levels = levels.map_err(failed)?;
         ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, BATCH, None)
             .map_err(failed)
     }

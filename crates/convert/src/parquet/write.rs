@@ -59,7 +59,16 @@ pub fn segments_to_file<S: ReadAt + ?Sized>(
 ) -> Result<Losses> {
     let write =
         |records: &ArrowTable<'_, S>, out: &mut (dyn Write + Send)| write(records, out, options);
-    records::to_file(segments, (file, path), options, write, check)
+    records::to_file(table(segments)?, (file, path), options, write, check)
+}
+
+/// The table of these segments. A file has the names of a category in the order in which they first occur.
+fn table<S: ReadAt + ?Sized>(segments: Vec<Segment<'_, S>>) -> Result<(ArrowTable<'_, S>, Losses)> {
+    let (table, _) = records::table(segments)?;
+    let types = table.types().clone().without_orders();
+    let table = table.with_types(&types)?;
+    let losses = records::losses(&table);
+    Ok((table, losses))
 }
 
 /// Checks that the file has the row groups and the rows that were written.
@@ -97,7 +106,9 @@ pub fn segments_to_writer<S: ReadAt + ?Sized, W: Write + Send>(
     writer: W,
     options: &Options,
 ) -> Result<Losses> {
-    records::to_writer(segments, writer, options, |records, out| write(records, out, options))
+    records::to_writer(table(segments)?, writer, options, |records, out| {
+        write(records, out, options)
+    })
 }
 
 /// Writes all rows. Returns the number of row groups.

@@ -67,45 +67,49 @@ pub fn table<S: ReadAt + ?Sized>(
     if !table.are_structs() {
         return Err(Error::data("expected rows that are structs, found rows of another type"));
     }
-    let mut losses = Losses::default();
-    losses.add_report(table.report());
+    let losses = losses(&table);
     Ok((table, losses))
 }
 
-/// Writes segments that are one table to an empty file, which must be open for reading too. `check` reads the file back
+/// What a table leaves out.
+pub fn losses<S: ?Sized>(table: &ArrowTable<'_, S>) -> Losses {
+    let mut losses = Losses::default();
+    losses.add_report(table.report());
+    losses
+}
+
+/// Writes a [`table`] to an empty file, which must be open for reading too. `check` reads the file back
 /// and compares it; it also gets what `write` returned.
 ///
 /// # Errors
-/// - If the segments are not a table, or are damaged.
+/// - If the segments are damaged.
 /// - If something cannot be kept, and the options do not accept losses.
 /// - If the file cannot be written, or is not what was written when it is read back.
 pub fn to_file<S: ReadAt + ?Sized, T>(
-    segments: Vec<Segment<'_, S>>,
+    (table, losses): (ArrowTable<'_, S>, Losses),
     (file, path): (&File, &Path),
     options: &Options,
     write: impl FnOnce(&ArrowTable<'_, S>, &mut (dyn Write + Send)) -> Result<T>,
     check: impl FnOnce(&ArrowTable<'_, S>, &File, T) -> Result<()>,
 ) -> Result<Losses> {
-    let (table, losses) = table(segments)?;
     losses.check(options.accept_losses, usize::MAX)?;
     let written = made::written(file, path, |out| write(&table, out))?;
     check(&table, file, written).map_err(|error| error.in_file(path))?;
     Ok(losses)
 }
 
-/// Writes segments that are one table to any writer.
+/// Writes a [`table`] to any writer.
 ///
 /// # Errors
-/// - If the segments are not a table, or are damaged.
+/// - If the segments are damaged.
 /// - If something cannot be kept, and the options do not accept losses.
 /// - If the writer fails.
 pub fn to_writer<S: ReadAt + ?Sized, W: Write, T>(
-    segments: Vec<Segment<'_, S>>,
+    (table, losses): (ArrowTable<'_, S>, Losses),
     writer: W,
     options: &Options,
     write: impl FnOnce(&ArrowTable<'_, S>, &mut Honest<W>) -> Result<T>,
 ) -> Result<Losses> {
-    let (table, losses) = table(segments)?;
     losses.check(options.accept_losses, usize::MAX)?;
     let mut writer = Honest::new(writer);
     write(&table, &mut writer)?;
@@ -182,6 +186,8 @@ impl<I: Iterator<Item = Result<Rows>>> Groups<'_, I> {
         let mut is_empty = true;
         for group in self.groups {
             let group = group?;
+            losses.add_new(group.report());
+            losses.check(options.accept_losses, self.columns)?;
             rows += group.len() as u64;
             out.save_as(name, &group).map_err(|error| {
                 if group.exceeds_limit() { Error::limit(error.message()) } else { error }
