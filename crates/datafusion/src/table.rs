@@ -30,7 +30,7 @@ use crate::filter::{Columns, Kind};
 /// The files are opened again by each query. A file that was appended to meanwhile has the rows that it had when the table
 /// was opened. If a file has other columns than it had, the query fails.
 #[derive(Clone, Debug)]
-pub struct TenarcTable(Arc<Inner>);
+pub struct TenarcTable(pub(crate) Arc<Inner>);
 
 #[derive(Debug)]
 pub(crate) struct Inner {
@@ -40,6 +40,8 @@ pub(crate) struct Inner {
     /// Of all files.
     pub types: Types,
     pub are_structs: bool,
+    /// Whether it came from another process.
+    pub is_sent: bool,
 }
 
 #[derive(Debug)]
@@ -62,7 +64,7 @@ pub(crate) struct Partition {
 }
 
 impl FileRows {
-    fn rows(&self) -> u64 {
+    pub fn rows(&self) -> u64 {
         self.groups.last().copied().unwrap_or_default()
     }
 }
@@ -119,7 +121,23 @@ impl TenarcTable {
         Ok(names)
     }
 
-    fn of(paths: Vec<PathBuf>, mut name: Name) -> Result<Self> {
+    fn of(paths: Vec<PathBuf>, name: Name) -> Result<Self> {
+        Ok(Self(Arc::new(Inner::open(paths, name)?)))
+    }
+
+    /// The files, in the order in which they are read.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.0.files.iter().map(|file| file.path.as_path())
+    }
+
+    /// The number of rows.
+    pub fn rows(&self) -> u64 {
+        self.0.files.iter().map(FileRows::rows).fold(0, u64::saturating_add)
+    }
+}
+
+impl Inner {
+    pub fn open(paths: Vec<PathBuf>, mut name: Name) -> Result<Self> {
         let mut found: Option<Found> = None;
         let mut files = Vec::new();
         for path in paths {
@@ -148,17 +166,7 @@ impl TenarcTable {
         let Some(Found { schema, types, are_structs, .. }) = found else {
             return Err(Error::data("expected the files of a table, found none"));
         };
-        Ok(Self(Arc::new(Inner { files, name, schema, types, are_structs })))
-    }
-
-    /// The files, in the order in which they are read.
-    pub fn files(&self) -> impl Iterator<Item = &Path> {
-        self.0.files.iter().map(|file| file.path.as_path())
-    }
-
-    /// The number of rows.
-    pub fn rows(&self) -> u64 {
-        self.0.files.iter().map(FileRows::rows).fold(0, u64::saturating_add)
+        Ok(Self { files, name, schema, types, are_structs, is_sent: false })
     }
 }
 

@@ -6,6 +6,9 @@
     clippy::trivially_copy_pass_by_ref
 )]
 
+#[cfg(feature = "proto")]
+mod codec;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
