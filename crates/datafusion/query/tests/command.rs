@@ -16,6 +16,11 @@ struct Event {
 }
 
 #[derive(Serialize)]
+struct Number {
+    id: u32,
+}
+
+#[derive(Serialize)]
 struct User {
     id: u8,
     name: String,
@@ -181,6 +186,32 @@ fn long_tables_are_cut_and_say_so() {
 }
 
 #[test]
+fn rows_that_need_more_memory_are_sorted_in_files() {
+    let dir = files();
+    let numbers = |step: u32| (0..400_000).map(move |id| Number { id: id * step % 400_009 });
+    tenarc::save(dir.path().join("n.tenarc"), &numbers(7919).collect::<Vec<_>>()).unwrap();
+    // The rows are texts of 104 bytes.
+    let sorted = "SELECT lpad(id, 100, 'x') AS text FROM n ORDER BY text";
+    let grouped = "SELECT count(*) AS n, max(text) AS text \
+                   FROM (SELECT lpad(id, 100, 'x') AS text FROM n GROUP BY text)";
+    let run = |query: &str, memory: &str| {
+        let output = run(&dir, &[query, "n.tenarc", "--format", "csv", "--memory", memory]);
+        (output.status.code().unwrap(), output.stdout, String::from_utf8(output.stderr).unwrap())
+    };
+    let (status, rows, error) = run(sorted, "16MiB");
+    assert!(status == 0 && rows.len() > 400_000 * 100, "{status}, {}, {error}", rows.len());
+    assert_eq!(rows, run(sorted, "1GiB").1);
+    let (status, found, error) = run(grouped, "16MiB");
+    assert!(status == 0, "{error}");
+    assert_eq!(found, run(grouped, "1GiB").1);
+    // A join holds one side in memory.
+    let joined = "SELECT count(*) FROM n a JOIN n b ON lpad(a.id, 100, 'x') = lpad(b.id, 100, 'x')";
+    let (status, _, error) = run(joined, "16MiB");
+    assert!(status == 2 && error.contains("--memory gives a query more"), "{error}");
+    assert_eq!(run(joined, "1GiB").0, 0);
+}
+
+#[test]
 fn errors_say_what_is_wrong() {
     let dir = files();
     let deep = format!("SELECT {}1{}", "(".repeat(20_000), ")".repeat(20_000));
@@ -215,6 +246,8 @@ fn errors_say_what_is_wrong() {
         (&["COPY (SELECT 1) TO 'x.csv'"], "DML not supported: COPY; a query"),
         (&["SET datafusion.execution.batch_size = 1"], "SetVariable; a query"),
         (&["SELECT 1; SELECT 2"], "single SQL statement"),
+        (&["SELECT 1", "--memory", "2 apples"], "such as 500MB or 2GiB"),
+        (&["SELECT 1", "--memory=0"], "such as 500MB or 2GiB"),
         (&["SELECT 1", "--format=xml"], "possible values: table, csv, json"),
         (&["SELECT 1", "--format=csv", "-o", "x.tenarc"], "cannot be used with"),
         (&["SELECT 1", "-o", "missing/x.tenarc"], "missing/x.tenarc"),
