@@ -33,8 +33,9 @@ const START: &[u8] = b"\0tenarc-datafusion\0";
 /// What follows. Another version can test other filters, or test them in another way.
 const VERSION: &[u8] = concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes();
 
-/// Sends tables of tenarc, and plans that read them, to other processes: for distributed engines such as Ballista, which
-/// send plans as messages of Protobuf.
+/// Sends tables of tenarc, and plans that read them, to other processes.
+///
+/// This is for distributed engines such as Ballista, which send plans as messages of Protobuf.
 ///
 /// It is both a [`LogicalExtensionCodec`] and a [`PhysicalExtensionCodec`]. All processes need one. What is not of this
 /// crate is left to the codec in it, such as `BallistaPhysicalExtensionCodec`.

@@ -50,9 +50,9 @@ pub struct TenarcExec {
     partitions: Arc<[Partition]>,
     /// Has the numbers of planned partitions as rows, if the plan came from another process.
     ///
-    /// Some engines give a part of the partitions to each process. They can do that with a plan of rows in memory, but not
-    /// with a plan that they do not know: Ballista would read all partitions in each process. So partition `n` of this plan
-    /// reads those whose numbers are in partition `n` of this child.
+    /// Some engines give a part of the partitions to each process. They can do that with a plan of rows in memory, but
+    /// not with a plan that they do not know: Ballista would read all partitions in each process. So partition `n` of
+    /// this plan reads those whose numbers are in partition `n` of this child.
     numbers: Option<Arc<dyn ExecutionPlan>>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,

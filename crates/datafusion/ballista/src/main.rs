@@ -1,7 +1,7 @@
 //! SQL on tables of tenarc's files, on several machines, by Ballista: an example.
 //!
-//! Ballista runs the plans of `DataFusion` in several processes. These must know how to read a plan that reads tenarc's
-//! files: each is given [`TenarcCodec`]. That is all that this program adds to Ballista's own. The README says how to run it.
+//! Ballista runs plans of `DataFusion` in several processes. Each of them is given [`TenarcCodec`], which sends tables and
+//! plans of tenarc. That is all that this program adds to Ballista's own. The README says how to run it.
 
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};

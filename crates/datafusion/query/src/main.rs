@@ -45,8 +45,8 @@ struct Arguments {
     /// Save the rows to an archive, as a table with the name of the file. It is replaced only once the new one is complete
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The memory for sorting, grouping and joining: 500MB, 2GiB. Rows that need more are written to temporary files while
-    /// they are sorted or grouped. Without, it is half of the machine's memory
+    /// The memory for sorting, grouping and joining: 500MB, 2GiB. Rows that need more are written to temporary files
+    /// while they are sorted or grouped. Without this option, it is half of the machine's memory
     #[arg(long, value_name = "SIZE", value_parser = memory::size)]
     memory: Option<usize>,
 }
