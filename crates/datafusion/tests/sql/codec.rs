@@ -170,7 +170,10 @@ async fn files_must_be_what_they_were() {
     let plan = scan(&only, &[]).await;
     write(path("1.tenarc"), &[("events", vec![Narrow { id: 1 }])]);
     let other = sent(&plan).unwrap_err().to_string();
-    assert!(other.contains("found Field { \"id\": UInt8 }") && other.contains("have changed"), "{other}");
+    assert!(
+        other.contains("found Field { \"id\": UInt8 }") && other.contains("have changed"),
+        "{other}"
+    );
 }
 
 #[tokio::test]
