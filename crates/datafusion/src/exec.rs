@@ -4,17 +4,21 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::array::{ArrayRef, AsArray as _, RecordBatch, UInt64Array};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{DataFusionError, Result, Statistics, internal_datafusion_err};
+use datafusion::common::{
+    DataFusionError, Result, Statistics, internal_datafusion_err, internal_err,
+};
+use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::Expr;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{
-    Boundedness, EmissionType, ReplaceChildrenOptions,
+    Boundedness, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions,
 };
 use datafusion::physical_plan::metrics::{
     BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
@@ -37,10 +41,19 @@ const AHEAD: usize = 2;
 /// Reads the rows of a [`TenarcTable`](crate::TenarcTable). Each partition reads groups of rows in a thread of its own.
 #[derive(Clone, Debug)]
 pub struct TenarcExec {
-    table: Arc<Inner>,
-    filters: Vec<Expr>,
-    limit: Option<usize>,
+    pub(crate) table: Arc<Inner>,
+    pub(crate) filters: Vec<Expr>,
+    pub(crate) limit: Option<usize>,
+    /// Those that were planned.
+    pub(crate) planned: Arc<[Partition]>,
+    /// Those that are read.
     partitions: Arc<[Partition]>,
+    /// Has the numbers of planned partitions as rows, if the plan came from another process.
+    ///
+    /// Some engines give a part of the partitions to each process. They can do that with a plan of rows in memory, but
+    /// not with a plan that they do not know: Ballista would read all partitions in each process. So partition `n` of
+    /// this plan reads those whose numbers are in partition `n` of this child.
+    numbers: Option<Arc<dyn ExecutionPlan>>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -57,20 +70,85 @@ impl TenarcExec {
             Some(columns) => Arc::new(table.schema.project(&columns)?),
             None => table.schema.clone(),
         };
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(schema),
-            Partitioning::UnknownPartitioning(partitions.len()),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
+        let planned: Arc<[Partition]> = partitions.into();
         Ok(Self {
+            properties: Arc::new(properties(schema, planned.len())),
+            numbers: table.is_sent.then(|| numbers(planned.len())).transpose()?,
             table,
             filters,
             limit,
-            partitions: partitions.into(),
-            properties: Arc::new(properties),
+            partitions: planned.clone(),
+            planned,
             metrics: ExecutionPlanMetricsSet::new(),
         })
+    }
+
+    /// Reads the partitions whose numbers are in this plan.
+    pub(crate) fn with_numbers(&self, numbers: &Arc<dyn ExecutionPlan>) -> Result<Self> {
+        let source = numbers.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source);
+        let Some(source) = source.and_then(|source| source.downcast_ref::<MemorySourceConfig>())
+        else {
+            return internal_err!("expected the numbers of partitions, found {}", numbers.name());
+        };
+        let mut left: Vec<_> = self.planned.iter().map(Some).collect();
+        let mut partitions = Vec::new();
+        for batches in source.partitions() {
+            let mut partition = Partition::default();
+            for batch in batches {
+                for &number in numbers_of(batch)? {
+                    let planned = usize::try_from(number).ok().and_then(|at| left.get_mut(at));
+                    let Some(planned) = planned.and_then(Option::take) else {
+                        return internal_err!(
+                            "there is no partition {number}, or it is read twice"
+                        );
+                    };
+                    partition.parts.extend_from_slice(&planned.parts);
+                    partition.rows = partition.rows.saturating_add(planned.rows);
+                }
+            }
+            partitions.push(partition);
+        }
+        Ok(Self {
+            properties: Arc::new(properties(self.schema(), partitions.len())),
+            numbers: Some(numbers.clone()),
+            partitions: partitions.into(),
+            metrics: ExecutionPlanMetricsSet::new(),
+            ..self.clone()
+        })
+    }
+}
+
+fn properties(schema: SchemaRef, partitions: usize) -> PlanProperties {
+    PlanProperties::new(
+        EquivalenceProperties::new(schema),
+        Partitioning::UnknownPartitioning(partitions),
+        EmissionType::Incremental,
+        Boundedness::Bounded,
+    )
+}
+
+/// A plan with the number of each partition in that partition.
+fn numbers(partitions: usize) -> Result<Arc<dyn ExecutionPlan>> {
+    let schema = Arc::new(Schema::new(vec![Field::new("partition", DataType::UInt64, false)]));
+    let batch = |number: u64| {
+        let numbers: ArrayRef = Arc::new(UInt64Array::from(vec![number]));
+        Ok(vec![RecordBatch::try_new(schema.clone(), vec![numbers])?])
+    };
+    let batches = (0..partitions as u64).map(batch).collect::<Result<Vec<_>>>()?;
+    Ok(MemorySourceConfig::try_new_exec(&batches, schema.clone(), None)?)
+}
+
+fn numbers_of(batch: &RecordBatch) -> Result<&[u64]> {
+    match batch.columns() {
+        [column] => match column.as_primitive_opt::<UInt64Type>() {
+            Some(numbers) => Ok(numbers.values()),
+            None => {
+                internal_err!("expected the numbers of partitions, found {}", column.data_type())
+            }
+        },
+        columns => {
+            internal_err!("expected the numbers of partitions, found {} columns", columns.len())
+        }
     }
 }
 
@@ -111,7 +189,11 @@ impl ExecutionPlan for TenarcExec {
     }
 
     fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
+        Vec::from_iter(&self.numbers)
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false; self.children().len()]
     }
 
     fn apply_expressions(
@@ -123,17 +205,26 @@ impl ExecutionPlan for TenarcExec {
 
     fn replace_children(
         self: Arc<Self>,
-        _children: Vec<Arc<dyn ExecutionPlan>>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
         _options: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
+        match (&children[..], &self.numbers) {
+            ([], None) => Ok(self),
+            ([numbers], Some(_)) => Ok(Arc::new(self.with_numbers(numbers)?)),
+            _ => internal_err!(
+                "expected {} children, found {}",
+                self.children().len(),
+                children.len()
+            ),
+        }
     }
 
     fn with_new_children(
         self: Arc<Self>,
-        _children: Vec<Arc<dyn ExecutionPlan>>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
+        let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+        self.replace_children(children, options)
     }
 
     fn execute(

@@ -4,6 +4,8 @@
 //! Arrow, NaN equals itself and is greater (or, if its sign is negative, less) than all numbers, and -0.0 is less than 0.0.
 //! So a condition about floats is made wider, and `DataFusion` filters the rows again.
 
+use std::collections::HashSet;
+
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::{Cast, InList, Like, ScalarFunction};
@@ -58,7 +60,9 @@ impl Kind {
 pub struct Columns<'s> {
     /// The schema of the table.
     pub schema: &'s Schema,
-    /// The schema of one of its files, in which structs can lack fields and enums can lack variants.
+    /// The columns that all files have.
+    pub common: &'s HashSet<String>,
+    /// The schema of one of its files, which can lack columns, fields of structs and variants of enums.
     pub file: Option<&'s Schema>,
 }
 
@@ -66,7 +70,8 @@ pub struct Columns<'s> {
 struct Operand {
     column: Col,
     kind: Option<Kind>,
-    is_nested: bool,
+    /// Whether a file can lack it, so that `DataFusion` must test the condition again.
+    is_optional: bool,
 }
 
 impl Columns<'_> {
@@ -120,7 +125,7 @@ impl Columns<'_> {
                 if is_float && is_opposite && values.iter().any(is_zero) {
                     return None;
                 }
-                let is_exact = !is_float && !operand.is_nested;
+                let is_exact = !is_float && !operand.is_optional;
                 let filter = operand.column.is_in(values);
                 Some(Condition { filter: if is_opposite { !filter } else { filter }, is_exact })
             }
@@ -131,7 +136,7 @@ impl Columns<'_> {
                 let operand = self.operand(filter)?;
                 (operand.kind == Some(Kind::Bool)).then(|| Condition {
                     filter: operand.column.eq(!is_opposite),
-                    is_exact: !operand.is_nested,
+                    is_exact: !operand.is_optional,
                 })
             }
             _ => None,
@@ -142,7 +147,7 @@ impl Columns<'_> {
         let operand = self.operand(column)?;
         let filter = operand.column.is_null();
         let filter = if is_opposite { !filter } else { filter };
-        Some(Condition { filter, is_exact: !operand.is_nested })
+        Some(Condition { filter, is_exact: !operand.is_optional })
     }
 
     /// Texts that start with a text, or contain one.
@@ -164,7 +169,7 @@ impl Columns<'_> {
         let filter =
             if is_start { operand.column.starts_with(part) } else { operand.column.contains(part) };
         let filter = if *negated == is_opposite { filter } else { !filter };
-        Some(Condition { filter, is_exact: !operand.is_nested })
+        Some(Condition { filter, is_exact: !operand.is_optional })
     }
 
     fn comparison(
@@ -181,7 +186,7 @@ impl Columns<'_> {
         let op = if is_opposite { op.negate()? } else { op };
         let operand = self.operand(column)?;
         let value = operand.value(value)?;
-        let is_exact = operand.kind != Some(Kind::Float) && !operand.is_nested;
+        let is_exact = operand.kind != Some(Kind::Float) && !operand.is_optional;
         let column = operand.column;
         let filter = if operand.kind == Some(Kind::Float) {
             wide(column, op, value)?
@@ -209,11 +214,14 @@ impl Columns<'_> {
                 .then(|| Operand { kind: Kind::of(to.data_type()), ..inner });
         }
         let (path, data_type) = field(self.schema, expr)?;
-        let is_nested = !matches!(expr, Expr::Column(_));
-        if is_nested && let Some(file) = self.file {
+        if let Some(file) = self.file {
             field(file, expr)?;
         }
-        Some(Operand { column: col(path), kind: Kind::of(&data_type), is_nested })
+        let is_optional = match expr {
+            Expr::Column(column) => !self.common.contains(&column.name),
+            _ => true,
+        };
+        Some(Operand { column: col(path), kind: Kind::of(&data_type), is_optional })
     }
 }
 

@@ -31,6 +31,8 @@
 //! of rows that do not meet them, no other column is read. `EXPLAIN` shows them as `filters=[…]`.
 
 mod bridge;
+#[cfg(feature = "proto")]
+mod codec;
 mod exec;
 mod factory;
 mod files;
@@ -42,6 +44,8 @@ mod table;
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+#[cfg(feature = "proto")]
+pub use codec::TenarcCodec;
 pub use exec::TenarcExec;
 pub use factory::TenarcTableFactory;
 pub use save::save;

@@ -25,21 +25,25 @@ use crate::filter::{Columns, Kind};
 /// A table of one or more files, for `DataFusion`.
 ///
 /// To open one, only the metadata of the files are read. A query reads the columns and rows that it needs, a group of at
-/// most 65,536 rows at a time.
+/// most 65,536 rows at a time. A column that a file lacks is null in it.
 ///
 /// The files are opened again by each query. A file that was appended to meanwhile has the rows that it had when the table
 /// was opened. If a file has other columns than it had, the query fails.
 #[derive(Clone, Debug)]
-pub struct TenarcTable(Arc<Inner>);
+pub struct TenarcTable(pub(crate) Arc<Inner>);
 
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub files: Vec<FileRows>,
     pub name: Name,
     pub schema: SchemaRef,
+    /// The names of the columns that each file has. The others are null in files without them.
+    pub common: HashSet<String>,
     /// Of all files.
     pub types: Types,
     pub are_structs: bool,
+    /// Whether it came from another process.
+    pub is_sent: bool,
 }
 
 #[derive(Debug)]
@@ -62,7 +66,7 @@ pub(crate) struct Partition {
 }
 
 impl FileRows {
-    fn rows(&self) -> u64 {
+    pub fn rows(&self) -> u64 {
         self.groups.last().copied().unwrap_or_default()
     }
 }
@@ -72,8 +76,8 @@ impl TenarcTable {
     /// `events-*.tenarc`. All values in the first file must have one name, or no name. It is that of the table.
     ///
     /// # Errors
-    /// If there is no such file, it cannot be read, it is damaged, or has several tables. If the files have other columns
-    /// than the first one.
+    /// If there is no such file, it cannot be read, it is damaged, or has several tables. If a column has values of another
+    /// kind than in the files before, or no column is in all files.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::of(files::find(path.as_ref())?, Name::Any)
     }
@@ -119,36 +123,8 @@ impl TenarcTable {
         Ok(names)
     }
 
-    fn of(paths: Vec<PathBuf>, mut name: Name) -> Result<Self> {
-        let mut found: Option<Found> = None;
-        let mut files = Vec::new();
-        for path in paths {
-            let archive = Watched::open(&path, |_| true)?;
-            let read = || {
-                let table = files::table(&archive, &name)?;
-                let groups = (table.groups().to_vec(), table.has_statistics());
-                let named = Name::Is(table.name().map(str::to_owned));
-                let own = Found::of(&table)?;
-                let all = match &found {
-                    None => own,
-                    Some(found) => {
-                        let types = found.types.clone().merged(&own.types);
-                        let all = Found::of(&table.with_types(&types)?)?;
-                        all.check(found, &own)?;
-                        all
-                    }
-                };
-                Ok((groups, named, all))
-            };
-            let read = read().map_err(|error: Error| error.in_file(&path))?;
-            let ((groups, has_statistics), named, all) = read;
-            (name, found) = (named, Some(all));
-            files.push(FileRows { path, groups, has_statistics });
-        }
-        let Some(Found { schema, types, are_structs, .. }) = found else {
-            return Err(Error::data("expected the files of a table, found none"));
-        };
-        Ok(Self(Arc::new(Inner { files, name, schema, types, are_structs })))
+    fn of(paths: Vec<PathBuf>, name: Name) -> Result<Self> {
+        Ok(Self(Arc::new(Inner::open(paths, name)?)))
     }
 
     /// The files, in the order in which they are read.
@@ -162,9 +138,49 @@ impl TenarcTable {
     }
 }
 
+impl Inner {
+    pub fn open(paths: Vec<PathBuf>, mut name: Name) -> Result<Self> {
+        let mut found: Option<Found> = None;
+        let mut files = Vec::new();
+        for path in paths {
+            let archive = Watched::open(&path, |_| true)?;
+            let read = || {
+                let table = files::table(&archive, &name)?;
+                let groups = (table.groups().to_vec(), table.has_statistics());
+                let named = Name::Is(table.name().map(str::to_owned));
+                let own = Found::of(&table)?;
+                let all = match &found {
+                    None => own,
+                    Some(found) => {
+                        let types = found.types.clone().merged(&own.types);
+                        let mut all = Found::of(&table.with_types(&types)?)?;
+                        all.check(found, &own)?;
+                        all.common = found.common.intersection(&own.common).cloned().collect();
+                        if all.common.is_empty() {
+                            return Err(Error::data("the files before have none of the columns"));
+                        }
+                        all
+                    }
+                };
+                Ok((groups, named, all))
+            };
+            let read = read().map_err(|error: Error| error.in_file(&path))?;
+            let ((groups, has_statistics), named, all) = read;
+            (name, found) = (named, Some(all));
+            files.push(FileRows { path, groups, has_statistics });
+        }
+        let Some(Found { schema, common, types, are_structs, .. }) = found else {
+            return Err(Error::data("expected the files of a table, found none"));
+        };
+        Ok(Self { files, name, schema, common, types, are_structs, is_sent: false })
+    }
+}
+
 /// What the metadata of files say.
 struct Found {
     schema: SchemaRef,
+    /// The names of the columns that are in each file.
+    common: HashSet<String>,
     types: Types,
     are_structs: bool,
     /// The columns that are left out.
@@ -174,35 +190,31 @@ struct Found {
 impl Found {
     fn of<S: ReadAt>(table: &ArrowTable<'_, S>) -> Result<Self> {
         let schema = bridge::schema(table.schema());
+        let schema = schema.map_err(|error| Error::data(error.to_string()))?;
         Ok(Self {
-            schema: schema.map_err(|error| Error::data(error.to_string()))?,
+            common: schema.fields().iter().map(|field| field.name().clone()).collect(),
+            schema,
             types: table.types().clone(),
             are_structs: table.are_structs(),
             lost: table.report().lost().to_vec(),
         })
     }
 
-    /// Checks that a file has the columns of the files before it. `self` is what all of them have together.
+    /// Checks that the columns of a file have the kinds that they have in the files before it. `self` is what all of them
+    /// have together.
     fn check(&self, before: &Self, own: &Self) -> Result<()> {
-        let names = |schema: &Schema| -> HashSet<String> {
-            schema.fields().iter().map(|field| field.name().clone()).collect()
-        };
-        let (expected, found) = (names(&before.schema), names(&own.schema));
-        let mut differing: Vec<_> = expected.symmetric_difference(&found).collect();
-        differing.sort_unstable();
-        if let Some(name) = differing.first() {
-            let what = match own.lost.iter().find(|(path, _)| path == *name) {
-                Some((_, why)) => format!("the column cannot be read: {why}"),
-                None if expected.contains(*name) => {
-                    "the column is missing, but the files before have it".to_owned()
+        for (of, other, place) in [(own, before, ""), (before, own, " in the files before")] {
+            for (name, why) in &of.lost {
+                if other.schema.fields().find(name).is_some() {
+                    let what = format!("the column cannot be read{place}: {why}");
+                    return Err(Error::data(what).in_field(name));
                 }
-                None => "the column is not in the files before".to_owned(),
-            };
-            return Err(Error::data(what).in_field(name.as_str()));
+            }
         }
         for field in own.schema.fields() {
             let name = field.name();
-            let before = before.schema.field_with_name(name).ok();
+            let Some(before) = before.schema.fields().find(name) else { continue };
+            let before = Some(before.1.as_ref());
             let all = self.schema.field_with_name(name).ok();
             let kinds = [before, Some(field.as_ref()), all];
             let kinds = kinds.map(|field| field.map(|field| Kind::of(field.data_type())));
@@ -313,7 +325,7 @@ impl Inner {
     }
 
     pub fn columns<'s>(&'s self, file: Option<&'s Schema>) -> Columns<'s> {
-        Columns { schema: &self.schema, file }
+        Columns { schema: &self.schema, common: &self.common, file }
     }
 }
 

@@ -71,10 +71,13 @@ impl From<DataFusionError> for Failure {
             }
             cause = found.source();
         }
-        Self::new(match error.find_root() {
-            DataFusionError::SQL(error, _) => error.to_string(),
-            error => error.message().into_owned(),
-        })
+        match error.find_root() {
+            DataFusionError::SQL(error, _) => Self::new(error.to_string()),
+            error @ DataFusionError::ResourcesExhausted(_) => {
+                Self::new(error.message()).with_hint("--memory gives a query more")
+            }
+            error => Self::new(error.message()),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! `tenarc-query`: runs SQL on tables of files.
 
 mod failure;
+mod memory;
 mod output;
 mod tables;
 
@@ -44,6 +45,10 @@ struct Arguments {
     /// Save the rows to an archive, as a table with the name of the file. It is replaced only once the new one is complete
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// The memory for sorting, grouping and joining: 500MB, 2GiB. Rows that need more are written to temporary files
+    /// while they are sorted or grouped. Without this option, it is half of the machine's memory
+    #[arg(long, value_name = "SIZE", value_parser = memory::size)]
+    memory: Option<usize>,
 }
 
 /// The bytes of the stacks of the thread that plans, and of each that runs the plan. They are used only by queries with
@@ -68,7 +73,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().thread_stack_size(RUN_STACK).build()?;
     let schemas = Schemas::of(&arguments.tables)?;
-    let context = context(&schemas);
+    let context = context(&schemas, arguments.memory)?;
     let only_reads =
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     let stream = runtime.block_on(async {
@@ -93,18 +98,19 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-fn context(schemas: &Schemas) -> SessionContext {
+fn context(schemas: &Schemas, memory: Option<usize>) -> Result<SessionContext, Failure> {
     let mut config = SessionConfig::new()
         .with_information_schema(true)
         .with_default_catalog_and_schema("tenarc", SCHEMA);
     // The names of fields of structs are often camelCase.
     config.options_mut().sql_parser.enable_ident_normalization = false;
-    let context = SessionContext::new_with_config(config);
+    let runtime = memory::limited(&mut config, memory)?;
+    let context = SessionContext::new_with_config_rt(config, runtime);
     if let Some(catalog) = context.catalog("tenarc") {
         for (name, tables) in schemas.each() {
             // A catalog in memory takes all schemas.
             let _ = catalog.register_schema(name, Arc::new(tables.clone()));
         }
     }
-    context
+    Ok(context)
 }

@@ -16,6 +16,11 @@ struct Event {
 }
 
 #[derive(Serialize)]
+struct Number {
+    id: u32,
+}
+
+#[derive(Serialize)]
 struct User {
     id: u8,
     name: String,
@@ -181,6 +186,31 @@ fn long_tables_are_cut_and_say_so() {
 }
 
 #[test]
+fn rows_that_need_more_memory_are_sorted_in_files() {
+    let dir = files();
+    let numbers = (0..250_000).map(|id: u32| Number { id: id * 7919 % 250_007 });
+    tenarc::save(dir.path().join("n.tenarc"), &numbers.collect::<Vec<_>>()).unwrap();
+    let run = |query: &str, memory: &str| {
+        let output = run(&dir, &[query, "n.tenarc", "--format", "csv", "--memory", memory]);
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    };
+    // The rows are different texts of 100 bytes.
+    let (status, rows, error) =
+        run("SELECT lpad(id, 100, 'x') AS text FROM n ORDER BY text", "16MiB");
+    assert!(status == 0 && lines(&rows).len() == 250_001, "{error}");
+    assert!(lines(&rows)[1..].is_sorted());
+    let grouped =
+        "SELECT count(*) AS n FROM (SELECT lpad(id, 100, 'x') AS text FROM n GROUP BY text)";
+    assert_eq!(run(grouped, "16MiB"), (0, "n\n250000\n".to_owned(), String::new()));
+    // A join holds one side in memory.
+    let joined = "SELECT count(*) FROM n a JOIN n b ON lpad(a.id, 100, 'x') = lpad(b.id, 100, 'x')";
+    let (status, _, error) = run(joined, "16MiB");
+    assert!(status == 2 && error.contains("--memory gives a query more"), "{error}");
+    assert_eq!(run(joined, "1GiB").0, 0);
+}
+
+#[test]
 fn errors_say_what_is_wrong() {
     let dir = files();
     let deep = format!("SELECT {}1{}", "(".repeat(20_000), ")".repeat(20_000));
@@ -215,6 +245,8 @@ fn errors_say_what_is_wrong() {
         (&["COPY (SELECT 1) TO 'x.csv'"], "DML not supported: COPY; a query"),
         (&["SET datafusion.execution.batch_size = 1"], "SetVariable; a query"),
         (&["SELECT 1; SELECT 2"], "single SQL statement"),
+        (&["SELECT 1", "--memory", "2 apples"], "such as 500MB or 2GiB"),
+        (&["SELECT 1", "--memory=0"], "such as 500MB or 2GiB"),
         (&["SELECT 1", "--format=xml"], "possible values: table, csv, json"),
         (&["SELECT 1", "--format=csv", "-o", "x.tenarc"], "cannot be used with"),
         (&["SELECT 1", "-o", "missing/x.tenarc"], "missing/x.tenarc"),

@@ -6,6 +6,9 @@
     clippy::trivially_copy_pass_by_ref
 )]
 
+#[cfg(feature = "proto")]
+mod codec;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -513,9 +516,6 @@ async fn files_are_found_and_must_agree() {
     write(path("b"), &[("t", vec![Wide { id: 1000u16, name: Some("x") }])]);
     write(path("c"), &[("t", vec![Wide { id: "z", name: None }])]);
     write(path("d"), &[("t", vec![Wide { id: 1u8, name: None }])]);
-    let lacking = error(both("b", "a"));
-    assert!(lacking.contains("name") && lacking.contains("missing"), "{lacking}");
-    assert!(lacking.contains(path("a").to_str().unwrap()), "{lacking}");
     let differing = error(both("b", "c"));
     assert!(differing.contains("expected UInt16") && differing.contains("Utf8"), "{differing}");
     assert!(
@@ -536,11 +536,54 @@ async fn files_are_found_and_must_agree() {
         several.contains("`t`") && several.contains("`u`") && several.contains("choose"),
         "{several}"
     );
+    // Rows of other tables.
+    write(path("f"), &[("t", vec![Place { x: None, name: String::new() }])]);
+    let other = error(both("a", "f"));
+    assert!(other.contains("none of the columns") && other.contains(path("f").to_str().unwrap()));
     // Rows that are no structs are one column.
     let plain = context(TenarcTable::open_named(path("e"), "u").unwrap());
     assert!(
         rows(&plain, "SELECT value FROM events WHERE value = 1").await.unwrap()[3].contains('1')
     );
+}
+
+/// A log gets columns as time goes on.
+#[tokio::test]
+async fn columns_that_a_file_lacks_are_null_in_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let wide = |id, name| Wide { id, name };
+    write(path("a"), &[("t", vec![Narrow { id: 1 }, Narrow { id: 2 }])]);
+    write(path("b"), &[("t", vec![wide(1000u16, Some("x")), wide(3, None), wide(4, Some("y"))])]);
+    write(path("c"), &[("t", vec![Narrow { id: 5 }])]);
+    for order in [["a", "b", "c"], ["b", "c", "a"]] {
+        let table = TenarcTable::of_files(order.map(path), None).unwrap();
+        let files = context(table);
+        for (condition, expected) in [
+            ("true", &[1, 2, 3, 4, 5, 1000][..]),
+            ("name IS NULL", &[1, 2, 3, 5]),
+            ("name IS NOT NULL", &[4, 1000]),
+            ("name = 'x'", &[1000]),
+            ("NOT (name = 'x')", &[4]),
+            ("name <> 'x' OR id < 3", &[1, 2, 4]),
+            ("NOT (name = 'x' AND id > 2)", &[1, 2, 4]),
+            ("name IN ('y', 'z') OR name IS NULL AND id = 5", &[4, 5]),
+            ("coalesce(name, 'none') = 'none' AND id > 1", &[2, 3, 5]),
+        ] {
+            let query = format!("SELECT id FROM events WHERE {condition} ORDER BY id");
+            let found = rows(&files, &query).await.unwrap();
+            let found = found[3..found.len() - 1].iter().map(|line| line.replace([' ', '|'], ""));
+            let expected: Vec<_> = expected.iter().map(ToString::to_string).collect();
+            assert_eq!(found.collect::<Vec<_>>(), expected, "{order:?}: {condition}");
+        }
+        let query = "SELECT name, count(*) AS n FROM events GROUP BY name ORDER BY name";
+        let found = rows(&files, query).await.unwrap().join("\n");
+        for line in ["| x    | 1 |", "| y    | 1 |", "|      | 4 |"] {
+            assert!(found.contains(line), "{found}");
+        }
+        let types = rows(&files, "SELECT arrow_typeof(id) FROM events LIMIT 1").await;
+        assert!(types.unwrap()[3].contains("UInt16"));
+    }
 }
 
 #[tokio::test]
