@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import dtypes, items, named
+from .accelerator import compiled
 from .errors import Damaged, Fault, Mismatch
 from .fields import frozen
 from .values import Numbers, Raw, Some, Tag
@@ -551,6 +552,10 @@ class TextColumn(_Strings):
         return str(self.data, "ascii") if self.is_ascii else None
 
     def rows(self, start: int, stop: int) -> list[Any]:
+        if compiled is not None:
+            edges = self.lengths.at(np.arange(start, stop + 1))
+            data = bytes(self.data[edges[0]:edges[-1]])
+            return compiled.texts(data, (edges - edges[0]).astype("<i8").tobytes())
         edges = pairwise(self.lengths.edges(start, stop))
         if self._ascii is not None:
             text = self._ascii

@@ -21,6 +21,7 @@ import numpy.typing as npt
 import xxhash
 
 from . import dtypes, items, named
+from .accelerator import compiled
 from .calls import Call
 from .decode import Resolver
 from .dlpack import array_of
@@ -94,6 +95,13 @@ class Encoder:
 
     def value(self, value: Any, depth: int) -> None:
         """Writes a value that is nested `depth` levels deep."""
+        if compiled is not None:
+            compiled.write(self, value, depth, Fault)
+        else:
+            self.other(value, depth)
+
+    def other(self, value: Any, depth: int) -> None:
+        """The same, without the accelerator, which leaves to this what is not plain or cannot be written."""
         write = _WRITERS.get(type(value))
         if write is None:
             write = _writer_of(value)
@@ -153,8 +161,8 @@ class Encoder:
             kinds = set(map(type, value))
             if kinds == {float}:
                 return self.doubles(value)
-            if kinds <= _PLAIN and (int not in kinds or _is_short(value)):
-                return self.plain(value)
+            if kinds <= _PLAIN and (int not in kinds or _is_short(value)) and self.plain(value):
+                return
         self.out.append(items.head(items.ARRAY, len(value)))
         for index, item in enumerate(value):
             try:
@@ -167,18 +175,21 @@ class Encoder:
         rows["head"], rows["value"] = 0xFB, value
         self.out += (items.head(items.ARRAY, len(value)), rows.tobytes())
 
-    def plain(self, value: Any) -> None:
+    def plain(self, value: Any) -> bool:
+        """Writes a value with cbor2. `False` if a text is not valid Unicode; who writes item by item finds where."""
         try:
             self.out.append(cbor2.dumps(value))
-        except (UnicodeEncodeError, cbor2.CBOREncodeError) as error:
-            raise Fault(Unsupported, f"text is not valid Unicode: {error}") from None
+        except (UnicodeEncodeError, cbor2.CBOREncodeError):
+            return False
+        return True
 
     def write_mapping(self, value: Mapping[Any, Any], depth: int) -> None:
         self.levels(depth)
         if type(value) is dict and len(value) >= _LONG:
             kinds = {*map(type, value), *map(type, value.values())}
-            if kinds <= _PLAIN and (int not in kinds or _is_short([*value, *value.values()])):
-                return self.plain(value)
+            is_short = int not in kinds or _is_short([*value, *value.values()])
+            if kinds <= _PLAIN and is_short and self.plain(value):
+                return
         if not _PLAIN_KEYS.issuperset(map(type, value)):
             _check_keys(value)
         self.out.append(items.head(items.MAP, len(value)))

@@ -165,7 +165,7 @@ def bignum(node: Tag) -> Any:
     return -1 - number if number < 1 << 127 else node
 
 
-def payload_of(payload: bytes) -> Payload:
+def payload_of(payload: bytes | memoryview) -> Payload:
     """Bytes as a payload, without a copy."""
     return np.frombuffer(payload, np.uint8)
 
