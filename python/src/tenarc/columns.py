@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from . import dtypes, items, named
-from .accelerator import compiled
+from . import accelerator, dtypes, items, named
 from .errors import Damaged, Fault, Mismatch
 from .fields import frozen
 from .values import Numbers, Raw, Some, Tag
@@ -552,10 +551,10 @@ class TextColumn(_Strings):
         return str(self.data, "ascii") if self.is_ascii else None
 
     def rows(self, start: int, stop: int) -> list[Any]:
-        if compiled is not None:
+        if accelerator.compiled is not None:
             edges = self.lengths.at(np.arange(start, stop + 1))
             data = bytes(self.data[edges[0]:edges[-1]])
-            return compiled.texts(data, (edges - edges[0]).astype("<i8").tobytes())
+            return accelerator.compiled.texts(data, (edges - edges[0]).astype("<i8").tobytes())
         edges = pairwise(self.lengths.edges(start, stop))
         if self._ascii is not None:
             text = self._ascii

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import cbor2
 import numpy as np
 
-from . import dtypes, named
-from .accelerator import compiled
+from . import accelerator, dtypes, named
 from .calls import Read
 from .column_reader import ColumnReader, references_in
 from .columns import ABSENT, Column, NumberColumn, memory_of
@@ -18,6 +17,7 @@ from .errors import Damaged, Error, Fault, Limit, Mismatch, bounded_recursion
 from .fields import (
     Decoded,
     bignum,
+    brief,
     check_length,
     dtype_name,
     fields_of,
@@ -236,8 +236,8 @@ class Resolver:
             return node
         if kind is Tag:
             return self._tag(node)
-        if compiled is not None and not self.keeps_tree and (kind is list or kind is dict):
-            return compiled.resolve(node, self.value, self._map, self._deep, Fault)
+        if accelerator.compiled is not None and not self.keeps_tree and (kind is list or kind is dict):
+            return accelerator.compiled.resolve(node, self.value, self._map, self._deep, Fault)
         if kind is list or kind is tuple:
             if not self.keeps_tree and kind is list and len(node) > _SHORT and is_plain(node):
                 return node
@@ -379,7 +379,7 @@ class Resolver:
             raise Fault(Damaged, "a reference to a buffer, but items among columns have no references")
         lengths = self.buffers.header.lengths
         if type(number) is not int or not 0 <= number < len(lengths):
-            raise Fault(Damaged, f"no buffer {number!r:.40}: there are {len(lengths)}")
+            raise Fault(Damaged, f"no buffer {brief(number)}: there are {len(lengths)}")
         length = lengths[number]
         if len(fields) == 1:
             return Described("u8", (length,), "C", length, number, is_bytes=True)
@@ -586,7 +586,7 @@ class Resolver:
             raise Fault(Limit, found)
         for dim in dims:
             if type(dim) is not int or not 0 <= dim < 1 << 64:
-                raise Fault(Damaged, f"a shape: {dim!r:.40} is not a valid dimension")
+                raise Fault(Damaged, f"a shape: {brief(dim)} is not a valid dimension")
         return tuple(dims)
 
     def _array(self, name: str, shape: tuple[int, ...], order: Order, payload: Payload) -> Any:

@@ -20,8 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from . import dtypes, items, named
-from .accelerator import compiled
+from . import accelerator, dtypes, items, named
 from .calls import Call
 from .decode import Resolver
 from .dlpack import array_of
@@ -95,8 +94,8 @@ class Encoder:
 
     def value(self, value: Any, depth: int) -> None:
         """Writes a value that is nested `depth` levels deep."""
-        if compiled is not None:
-            compiled.write(self, value, depth, Fault)
+        if accelerator.compiled is not None:
+            accelerator.compiled.write(self, value, depth, Fault)
         else:
             self.other(value, depth)
 
@@ -187,8 +186,11 @@ class Encoder:
         self.levels(depth)
         if type(value) is dict and len(value) >= _LONG:
             kinds = {*map(type, value), *map(type, value.values())}
-            is_short = int not in kinds or _is_short([*value, *value.values()])
-            if kinds <= _PLAIN and is_short and self.plain(value):
+            if (
+                kinds <= _PLAIN
+                and (int not in kinds or _is_short([*value, *value.values()]))
+                and self.plain(value)
+            ):
                 return
         if not _PLAIN_KEYS.issuperset(map(type, value)):
             _check_keys(value)

@@ -9,8 +9,7 @@ from typing import Any
 
 import cbor2
 
-from . import dtypes, scan
-from .accelerator import compiled
+from . import accelerator, dtypes, scan
 from .errors import Damaged, Error, Fault
 from .fields import has_typed_array
 from .options import Limits
@@ -56,10 +55,10 @@ def parse(
 
     For errors, `offset` is the position of `data`, and `cut` the type of the error if it ends too early.
     """
-    if compiled is not None:
+    if accelerator.compiled is not None:
         # Otherwise something is wrong or rare, which cbor2 knows.
         with contextlib.suppress(ValueError):
-            return compiled.parse(data, limits.max_depth, _strict if is_metadata else _kept, not is_metadata)
+            return accelerator.compiled.parse(data, limits.max_depth, _strict if is_metadata else _kept, not is_metadata)
     try:
         return _loads(data, limits, _STRICT if is_metadata else _KEPT, indefinite=False)
     except (cbor2.CBORDecodeError, ValueError, OverflowError) as error:
