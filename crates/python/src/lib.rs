@@ -18,7 +18,7 @@ mod tenarc_accelerator {
     #[pymodule_export]
     use crate::resolve::resolve;
     #[pymodule_export]
-    use crate::rows::texts;
+    use crate::rows::{structs, texts};
     #[pymodule_export]
     use crate::write::write;
 

@@ -211,12 +211,12 @@ impl<'a, 'py> Reader<'a, 'py> {
 
 /// A float of 16 bits; `None` if it is one of the unusual NaNs.
 fn half(bits: u16) -> Option<f64> {
-    let fraction = f64::from(bits & 0x3ff);
-    let magnitude = match bits >> 10 & 31 {
-        0 => fraction * 2f64.powi(-24),
-        31 if bits & 0x3ff == 0 => f64::INFINITY,
-        31 => return (bits == 0x7e00).then_some(f64::NAN),
-        exponent => (1024.0 + fraction) * 2f64.powi(i32::from(exponent) - 25),
+    let fraction = bits & 0x3ff;
+    let magnitude = match (bits >> 10 & 31, fraction) {
+        (0, _) => f64::from(fraction) * 2f64.powi(-24),
+        (31, 0) => f64::INFINITY,
+        (31, _) => return (bits == 0x7e00).then_some(f64::NAN),
+        (exponent, _) => f64::from(1024 + fraction) * 2f64.powi(i32::from(exponent) - 25),
     };
     Some(if bits >> 15 == 0 { magnitude } else { -magnitude })
 }

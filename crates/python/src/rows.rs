@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 /// The texts in UTF-8 between each edge and the next. `edges` are integers of 64 bits, little-endian.
 #[pyfunction]
@@ -19,4 +19,30 @@ pub(crate) fn texts<'py>(
         rows.push(PyString::from_bytes(data.py(), text)?);
     }
     PyList::new(data.py(), rows)
+}
+
+/// A dict for each row of some columns, which are lists of one length. Values that are `absent` are left out.
+#[pyfunction]
+pub(crate) fn structs<'py>(
+    names: &Bound<'py, PyTuple>,
+    columns: &Bound<'py, PyList>,
+    count: usize,
+    absent: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyList>> {
+    let py = names.py();
+    let columns =
+        columns.iter().map(Bound::cast_into).collect::<Result<Vec<Bound<'py, PyList>>, _>>()?;
+    let names: Vec<_> = names.iter().collect();
+    let rows = PyList::empty(py);
+    for row in 0..count {
+        let fields = PyDict::new(py);
+        for (name, column) in names.iter().zip(&columns) {
+            let value = column.get_item(row)?;
+            if !value.is(absent) {
+                fields.set_item(name, value)?;
+            }
+        }
+        rows.append(fields)?;
+    }
+    Ok(rows)
 }

@@ -1,7 +1,7 @@
 """The compiled module `tenarc_accelerator` (`crates/python`), if it is installed.
 
-It has the loops over plain values. What it does not know, and whatever is wrong, it leaves to this package, so that results
-and errors are the same without it.
+It has the loops over plain values. What it does not know, and whatever is wrong, it leaves to this package, so
+that results and errors are the same without it.
 """
 
 from __future__ import annotations

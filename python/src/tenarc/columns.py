@@ -391,6 +391,9 @@ class StructColumn(BaseColumn):
             columns.append(column.rows(start, stop))
             gaps = gaps or isinstance(column, PresentColumn)
         names = tuple(self.fields)
+        if accelerator.compiled is not None:
+            rows: list[Any] = accelerator.compiled.structs(names, columns, stop - start, ABSENT)
+            return rows
         if not gaps:
             return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
         return [
@@ -552,9 +555,12 @@ class TextColumn(_Strings):
 
     def rows(self, start: int, stop: int) -> list[Any]:
         if accelerator.compiled is not None:
-            edges = self.lengths.at(np.arange(start, stop + 1))
-            data = bytes(self.data[edges[0]:edges[-1]])
-            return accelerator.compiled.texts(data, (edges - edges[0]).astype("<i8").tobytes())
+            places = self.lengths.at(np.arange(start, stop + 1))
+            first, last = places[[0, -1]].tolist()
+            rows: list[Any] = accelerator.compiled.texts(
+                bytes(self.data[first:last]), (places - first).astype("<i8").tobytes()
+            )
+            return rows
         edges = pairwise(self.lengths.edges(start, stop))
         if self._ascii is not None:
             text = self._ascii

@@ -50,6 +50,8 @@ from .values import Numbers, Raw, Simple, Some, Tag, is_none, is_record
 # Lists and dicts of at least `_LONG` entries of these types only are encoded by cbor2, which is faster.
 _PLAIN = frozenset((int, str, bool, type(None)))
 _LONG = 16
+_NESTED = frozenset((list, tuple, dict))
+_MIN_VIEW = 4096
 # Keys of these types are read as what they are.
 _PLAIN_KEYS = frozenset((str, int, float, bool, type(None), bytes))
 # Longer keys are not kept.
@@ -81,7 +83,7 @@ def encode(value: Any, options: SaveOptions | None) -> Encoded:
 
 class Encoder:
     def __init__(self, options: SaveOptions | None) -> None:
-        self.out: list[bytes] = []
+        self.out: list[bytes | memoryview] = []
         self.buffers: list[Payload] = []
         self.tensors: list[tuple[str, tuple[int, ...]]] = []
         self.max_depth = SaveOptions.max_depth if options is None else options.max_depth
@@ -94,7 +96,7 @@ class Encoder:
 
     def value(self, value: Any, depth: int) -> None:
         """Writes a value that is nested `depth` levels deep."""
-        if accelerator.compiled is not None:
+        if accelerator.compiled is not None and type(value) in _NESTED:
             accelerator.compiled.write(self, value, depth, Fault)
         else:
             self.other(value, depth)
@@ -175,7 +177,7 @@ class Encoder:
         self.out += (items.head(items.ARRAY, len(value)), rows.tobytes())
 
     def plain(self, value: Any) -> bool:
-        """Writes a value with cbor2. `False` if a text is not valid Unicode; who writes item by item finds where."""
+        """Writes a value with cbor2. `False` if a text is not valid Unicode: writing item by item shows which."""
         try:
             self.out.append(cbor2.dumps(value))
         except (UnicodeEncodeError, cbor2.CBOREncodeError):
@@ -392,7 +394,9 @@ class Encoder:
         if dtype.is_complex:
             self.out.append(items.head(items.TAG, COMPLEX))
         self.out.append(items.tag(dtype.tag, items.head(items.BYTES, payload.nbytes)))
-        self.out.append(payload.tobytes())
+        # A long payload is copied once, when everything is joined.
+        is_view = payload.nbytes >= _MIN_VIEW and payload.flags.c_contiguous
+        self.out.append(payload.data if is_view else payload.tobytes())
 
     def reference(self, fields: list[bytes], payload: Payload, dtype: str, shape: tuple[int, ...]) -> None:
         """Puts a payload into a buffer and writes a reference. With `dedup`, equal payloads share a buffer."""

@@ -58,7 +58,8 @@ def parse(
     if accelerator.compiled is not None:
         # Otherwise something is wrong or rare, which cbor2 knows.
         with contextlib.suppress(ValueError):
-            return accelerator.compiled.parse(data, limits.max_depth, _strict if is_metadata else _kept, not is_metadata)
+            tag = _strict if is_metadata else _kept
+            return accelerator.compiled.parse(data, limits.max_depth, tag, not is_metadata)
     try:
         return _loads(data, limits, _STRICT if is_metadata else _KEPT, indefinite=False)
     except (cbor2.CBORDecodeError, ValueError, OverflowError) as error:
