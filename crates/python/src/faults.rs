@@ -3,8 +3,8 @@
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-/// Adds a step to a `Fault` of the package while it propagates, as the package does itself: the number of the child, and its
-/// name in a path.
+/// Adds a step to a `Fault` of the package while it propagates, as the package does itself: the number of the child,
+/// and its name in a path.
 pub(crate) fn at<'py>(
     py: Python<'py>,
     error: PyErr,

@@ -1,8 +1,8 @@
 //! Makes the slow parts of tenarc's Python package fast.
 //!
-//! The package in `python/` works without this module, and is the only place that knows what values mean. Here are loops over
-//! plain values: items to objects and back. Whatever a loop does not know, and whatever is wrong, it leaves to the package. So
-//! results and errors are the same with and without it.
+//! The package in `python/` works without this module, and is the only place that knows what values mean. Here are
+//! loops over plain values: items to objects and back. Whatever a loop does not know, and whatever is wrong, it
+//! leaves to the package. So results and errors are the same with and without it.
 
 mod faults;
 mod read;

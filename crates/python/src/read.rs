@@ -21,8 +21,8 @@ const NAMED: u64 = u32::from_be_bytes(*b"TENS") as u64;
 ///
 /// With `views`, long payloads of tensors are a `memoryview` of the input instead of a copy.
 ///
-/// Raises `ValueError` if something is wrong, or rare: indefinite lengths, other simple values than booleans and null, keys that
-/// are no plain values. The caller then parses it in another way, which says what is wrong.
+/// Raises `ValueError` if something is wrong, or rare: indefinite lengths, other simple values than booleans and
+/// null, keys that are no plain values. The caller then parses it in another way, which says what is wrong.
 #[pyfunction]
 pub(crate) fn parse<'py>(
     data: &Bound<'py, PyBytes>,

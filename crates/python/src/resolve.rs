@@ -8,8 +8,9 @@ use crate::faults;
 /// The deepest nesting here. What is deeper, the package resolves itself.
 const MAX_DEPTH: usize = 128;
 
-/// Replaces the nodes in a list or dict that are no plain values by what `value` makes of them. The list or dict is changed, and
-/// returned. If a key is no plain value, `map` makes another dict instead. `deep` is for what is nested deeply.
+/// Replaces the nodes in a list or dict that are no plain values by what `value` makes of them. The list or dict is
+/// changed, and returned. If a key is no plain value, `map` makes another dict instead. `deep` is for what is nested
+/// deeply.
 ///
 /// The steps to the place of a `fault` are added to it.
 #[pyfunction]

@@ -19,8 +19,8 @@ const MAP: u8 = 5;
 
 /// Writes a value that is nested `depth` levels deep to the list `encoder.out`.
 ///
-/// What is no plain value, list or dict, `encoder.other` writes, and also what cannot be written: it raises the error. The steps
-/// to the place of a `fault` are added to it.
+/// What is no plain value, list or dict, `encoder.other` writes, and also what cannot be written: it raises the
+/// error. The steps to the place of a `fault` are added to it.
 #[pyfunction]
 pub(crate) fn write<'py>(
     encoder: &Bound<'py, PyAny>,

@@ -40,6 +40,8 @@ _MAP, _PAIR = 232, 80
 #: the first `_SAMPLE` rows are distinct, and if the rows take at most `_REPEATED` times its bytes. It takes about
 #: `_HEADS` bytes besides codes and rows.
 _SAVING, _SAMPLE, _MOST_DISTINCT, _REPEATED, _HEADS = 5, 256, 192, 32, 16
+# Texts of so few rows are made as fast without the accelerator.
+_FEW = 16
 #: Rows of a dict that are one object count as so many times less memory than rows by themselves. So the rows of
 #: dicts may have 1,024 times the bytes of the input (SPEC 7), because `Limits.memory` allows 64 times.
 _ONE_OBJECT = 16
@@ -554,7 +556,7 @@ class TextColumn(_Strings):
         return str(self.data, "ascii") if self.is_ascii else None
 
     def rows(self, start: int, stop: int) -> list[Any]:
-        if accelerator.compiled is not None:
+        if accelerator.compiled is not None and stop - start > _FEW:
             places = self.lengths.at(np.arange(start, stop + 1))
             first, last = places[[0, -1]].tolist()
             rows: list[Any] = accelerator.compiled.texts(
