@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -262,3 +263,9 @@ def test_it_can_be_turned_off():
         environment = {**os.environ, "TENARC_PURE": pure}
         run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
         assert run.stdout == f"{found} [1, {{'a': 2}}]\n", run.stderr
+
+
+def test_a_module_of_another_version_is_not_used(monkeypatch):
+    assert accelerator._found() is accelerator.compiled
+    monkeypatch.setitem(sys.modules, "tenarc_accelerator", SimpleNamespace(INTERFACE=0))
+    assert accelerator._found() is None
