@@ -242,11 +242,10 @@ def test_recursion_that_python_has_no_room_for_is_a_limit():
     def below(levels: int, call: Any) -> Any:
         return below(levels - 1, call) if levels else call()
 
-    calls = (
-        lambda: tenarc.loads(message, cls=Links),
-        lambda: tenarc.loads(message),
-        lambda: tenarc.dumps(value),
-    )
+    calls = [lambda: tenarc.loads(message, cls=Links)]
+    # The accelerator needs no room.
+    if not tenarc.accelerated:
+        calls += [lambda: tenarc.loads(message), lambda: tenarc.dumps(value)]
     for call in calls:
         for levels in range(100, sys.getrecursionlimit() - 150, 20):
             with contextlib.suppress(tenarc.Limit):

@@ -145,7 +145,7 @@ def test_memory_of_any_kind_is_bytes():
         ([np.ma.masked_array([1], [True])], "0", "MaskedArray"),
         ({"a": tenarc.Tag(int.from_bytes(b"TBUF", "big"), [0])}, "a", "refers to a buffer"),
         (["\ud800"], "0", "not valid Unicode"),
-        ({"a": ["ok"] * 20 + ["\ud800"]}, "a", "not valid Unicode"),
+        ({"a": ["ok"] * 20 + ["\ud800"]}, "a.20", "not valid Unicode"),
         ([complex], "0", "builtins.type"),
         ([int], "0", "builtins.type"),
     ],

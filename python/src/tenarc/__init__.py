@@ -14,6 +14,7 @@ are aligned and have checksums. A **message** (`dumps`, `loads`) is one value as
 `from_parts`) are one value as metadata and separate buffers. `SPEC.md` of the project specifies the format.
 """
 
+from . import accelerator as _accelerator
 from . import numpy as numpy
 from . import torch as torch
 from .archive import Archive, load
@@ -47,6 +48,8 @@ from .torch_arrays import to_torch
 from .values import Numbers, Raw, Simple, Some, Tag
 
 __version__ = "0.1.0"
+#: Whether the compiled module `tenarc_accelerator` makes slow parts fast.
+accelerated = _accelerator.compiled is not None
 
 __all__ = [
     "Appender",
@@ -79,6 +82,7 @@ __all__ = [
     "Unsupported",
     "Version",
     "Writer",
+    "accelerated",
     "append",
     "buffer_lengths",
     "col",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from . import dtypes, items, named
+from . import accelerator, dtypes, items, named
 from .errors import Damaged, Fault, Mismatch
 from .fields import frozen
 from .values import Numbers, Raw, Some, Tag
@@ -40,6 +40,8 @@ _MAP, _PAIR = 232, 80
 #: the first `_SAMPLE` rows are distinct, and if the rows take at most `_REPEATED` times its bytes. It takes about
 #: `_HEADS` bytes besides codes and rows.
 _SAVING, _SAMPLE, _MOST_DISTINCT, _REPEATED, _HEADS = 5, 256, 192, 32, 16
+# Texts of so few rows are made as fast without the accelerator.
+_FEW = 16
 #: Rows of a dict that are one object count as so many times less memory than rows by themselves. So the rows of
 #: dicts may have 1,024 times the bytes of the input (SPEC 7), because `Limits.memory` allows 64 times.
 _ONE_OBJECT = 16
@@ -391,6 +393,9 @@ class StructColumn(BaseColumn):
             columns.append(column.rows(start, stop))
             gaps = gaps or isinstance(column, PresentColumn)
         names = tuple(self.fields)
+        if accelerator.compiled is not None:
+            rows: list[Any] = accelerator.compiled.structs(names, columns, stop - start, ABSENT)
+            return rows
         if not gaps:
             return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
         return [
@@ -551,6 +556,13 @@ class TextColumn(_Strings):
         return str(self.data, "ascii") if self.is_ascii else None
 
     def rows(self, start: int, stop: int) -> list[Any]:
+        if accelerator.compiled is not None and stop - start > _FEW:
+            places = self.lengths.at(np.arange(start, stop + 1))
+            first, last = places[[0, -1]].tolist()
+            rows: list[Any] = accelerator.compiled.texts(
+                bytes(self.data[first:last]), (places - first).astype("<i8").tobytes()
+            )
+            return rows
         edges = pairwise(self.lengths.edges(start, stop))
         if self._ascii is not None:
             text = self._ascii

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import cbor2
 import numpy as np
 
-from . import dtypes, named
+from . import accelerator, dtypes, named
 from .calls import Read
 from .column_reader import ColumnReader, references_in
 from .columns import ABSENT, Column, NumberColumn, memory_of
@@ -17,6 +17,7 @@ from .errors import Damaged, Error, Fault, Limit, Mismatch, bounded_recursion
 from .fields import (
     Decoded,
     bignum,
+    brief,
     check_length,
     dtype_name,
     fields_of,
@@ -101,6 +102,8 @@ def _is_plain_map(node: Any) -> bool:
 _NOTHING: Payload = np.empty(0, np.uint8)
 _PLAIN = frozenset((str, int, float, bool, type(None), bytes))
 _TEXT = frozenset((str,))
+# Long payloads of messages can be views.
+_PAYLOAD = frozenset((bytes, memoryview))
 _NESTED = frozenset((list, dict))
 # It is worth finding out whether longer lists are plain.
 _SHORT = 16
@@ -233,6 +236,8 @@ class Resolver:
             return node
         if kind is Tag:
             return self._tag(node)
+        if accelerator.compiled is not None and not self.keeps_tree and (kind is list or kind is dict):
+            return accelerator.compiled.resolve(node, self.value, self._map, self._deep, Fault)
         if kind is list or kind is tuple:
             if not self.keeps_tree and kind is list and len(node) > _SHORT and is_plain(node):
                 return node
@@ -244,6 +249,14 @@ class Resolver:
         if kind is Decoded:
             return node.value
         return self._map(node)
+
+    def _deep(self, node: Any) -> Any:
+        """The value of a node, without the accelerator."""
+        before, self.keeps_tree = self.keeps_tree, True
+        try:
+            return self.value(node)
+        finally:
+            self.keeps_tree = before
 
     def _items(self, nodes: Any) -> list[Any]:
         items = []
@@ -324,7 +337,7 @@ class Resolver:
         """Dtype name, shape, order and payload of a tensor in the metadata."""
         if node.tag == NAMED:
             name, dims, order, content = fields_of(node.value, (4,), "a tensor")
-            if type(content) is not bytes:
+            if type(content) not in _PAYLOAD:
                 raise Fault(Damaged, f"a tensor's payload: expected bytes, found {kind_of(content)}")
             return dtype_name(name), self._shape(dims), order_of(order), payload_of(content)
         # `[shape, typed array]`, or a plain array of numbers in place of the typed array.
@@ -366,7 +379,7 @@ class Resolver:
             raise Fault(Damaged, "a reference to a buffer, but items among columns have no references")
         lengths = self.buffers.header.lengths
         if type(number) is not int or not 0 <= number < len(lengths):
-            raise Fault(Damaged, f"no buffer {number!r:.40}: there are {len(lengths)}")
+            raise Fault(Damaged, f"no buffer {brief(number)}: there are {len(lengths)}")
         length = lengths[number]
         if len(fields) == 1:
             return Described("u8", (length,), "C", length, number, is_bytes=True)
@@ -544,7 +557,7 @@ class Resolver:
         if node.tag not in dtypes.BY_TAG:
             raise Fault(Damaged, f"expected a typed array, found tag {node.tag}")
         dtype, is_big = dtypes.BY_TAG[node.tag]
-        if type(node.value) is not bytes:
+        if type(node.value) not in _PAYLOAD:
             raise Fault(Damaged, f"tag {node.tag}: expected bytes, found {kind_of(node.value)}")
         payload = payload_of(node.value)
         width = dtype.bits // 8
@@ -573,7 +586,7 @@ class Resolver:
             raise Fault(Limit, found)
         for dim in dims:
             if type(dim) is not int or not 0 <= dim < 1 << 64:
-                raise Fault(Damaged, f"a shape: {dim!r:.40} is not a valid dimension")
+                raise Fault(Damaged, f"a shape: {brief(dim)} is not a valid dimension")
         return tuple(dims)
 
     def _array(self, name: str, shape: tuple[int, ...], order: Order, payload: Payload) -> Any:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from . import dtypes, items, named
+from . import accelerator, dtypes, items, named
 from .calls import Call
 from .decode import Resolver
 from .dlpack import array_of
@@ -50,6 +50,8 @@ from .values import Numbers, Raw, Simple, Some, Tag, is_none, is_record
 # Lists and dicts of at least `_LONG` entries of these types only are encoded by cbor2, which is faster.
 _PLAIN = frozenset((int, str, bool, type(None)))
 _LONG = 16
+_NESTED = frozenset((list, tuple, dict))
+_MIN_VIEW = 4096
 # Keys of these types are read as what they are.
 _PLAIN_KEYS = frozenset((str, int, float, bool, type(None), bytes))
 # Longer keys are not kept.
@@ -81,7 +83,7 @@ def encode(value: Any, options: SaveOptions | None) -> Encoded:
 
 class Encoder:
     def __init__(self, options: SaveOptions | None) -> None:
-        self.out: list[bytes] = []
+        self.out: list[bytes | memoryview] = []
         self.buffers: list[Payload] = []
         self.tensors: list[tuple[str, tuple[int, ...]]] = []
         self.max_depth = SaveOptions.max_depth if options is None else options.max_depth
@@ -94,6 +96,13 @@ class Encoder:
 
     def value(self, value: Any, depth: int) -> None:
         """Writes a value that is nested `depth` levels deep."""
+        if accelerator.compiled is not None and type(value) in _NESTED:
+            accelerator.compiled.write(self, value, depth, Fault)
+        else:
+            self.other(value, depth)
+
+    def other(self, value: Any, depth: int) -> None:
+        """The same, without the accelerator, which leaves to this what is not plain or cannot be written."""
         write = _WRITERS.get(type(value))
         if write is None:
             write = _writer_of(value)
@@ -153,8 +162,8 @@ class Encoder:
             kinds = set(map(type, value))
             if kinds == {float}:
                 return self.doubles(value)
-            if kinds <= _PLAIN and (int not in kinds or _is_short(value)):
-                return self.plain(value)
+            if kinds <= _PLAIN and (int not in kinds or _is_short(value)) and self.plain(value):
+                return
         self.out.append(items.head(items.ARRAY, len(value)))
         for index, item in enumerate(value):
             try:
@@ -167,18 +176,24 @@ class Encoder:
         rows["head"], rows["value"] = 0xFB, value
         self.out += (items.head(items.ARRAY, len(value)), rows.tobytes())
 
-    def plain(self, value: Any) -> None:
+    def plain(self, value: Any) -> bool:
+        """Writes a value with cbor2. `False` if a text is not valid Unicode: writing item by item shows which."""
         try:
             self.out.append(cbor2.dumps(value))
-        except (UnicodeEncodeError, cbor2.CBOREncodeError) as error:
-            raise Fault(Unsupported, f"text is not valid Unicode: {error}") from None
+        except (UnicodeEncodeError, cbor2.CBOREncodeError):
+            return False
+        return True
 
     def write_mapping(self, value: Mapping[Any, Any], depth: int) -> None:
         self.levels(depth)
         if type(value) is dict and len(value) >= _LONG:
             kinds = {*map(type, value), *map(type, value.values())}
-            if kinds <= _PLAIN and (int not in kinds or _is_short([*value, *value.values()])):
-                return self.plain(value)
+            if (
+                kinds <= _PLAIN
+                and (int not in kinds or _is_short([*value, *value.values()]))
+                and self.plain(value)
+            ):
+                return
         if not _PLAIN_KEYS.issuperset(map(type, value)):
             _check_keys(value)
         self.out.append(items.head(items.MAP, len(value)))
@@ -379,7 +394,9 @@ class Encoder:
         if dtype.is_complex:
             self.out.append(items.head(items.TAG, COMPLEX))
         self.out.append(items.tag(dtype.tag, items.head(items.BYTES, payload.nbytes)))
-        self.out.append(payload.tobytes())
+        # A long payload is copied once, when everything is joined.
+        is_view = payload.nbytes >= _MIN_VIEW and payload.flags.c_contiguous
+        self.out.append(payload.data if is_view else payload.tobytes())
 
     def reference(self, fields: list[bytes], payload: Payload, dtype: str, shape: tuple[int, ...]) -> None:
         """Puts a payload into a buffer and writes a reference. With `dedup`, equal payloads share a buffer."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import cbor2
@@ -111,7 +112,7 @@ def has_typed_array(content: Any) -> bool:
 def dtype_name(name: Any) -> str:
     """Checks the name of a dtype, and returns it."""
     if type(name) is not str or len(name.encode()) > dtypes.MAX_NAME:
-        raise Fault(Damaged, f"a dtype: {name!r:.40} is not a valid name")
+        raise Fault(Damaged, f"a dtype: {brief(name)} is not a valid name")
     return name
 
 
@@ -121,7 +122,7 @@ def order_of(order: Any) -> Order:
         return "C"
     if order == "F":
         return "F"
-    raise Fault(Damaged, f"expected the order C or F, found {order!r:.40}")
+    raise Fault(Damaged, f"expected the order C or F, found {brief(order)}")
 
 
 def check_length(name: str, shape: tuple[int, ...], found: int) -> None:
@@ -165,18 +166,28 @@ def bignum(node: Tag) -> Any:
     return -1 - number if number < 1 << 127 else node
 
 
-def payload_of(payload: bytes) -> Payload:
+def payload_of(payload: bytes | memoryview) -> Payload:
     """Bytes as a payload, without a copy."""
     return np.frombuffer(payload, np.uint8)
 
 
 def kind_of(node: Any) -> str:
     """A description of an item, for errors."""
+    return _container(node) or f"{type(node).__name__} {node!r:.40}"
+
+
+def brief(node: Any) -> str:
+    """The same for an item whose type is clear."""
+    return _container(node) or f"{node!r:.40}"
+
+
+def _container(node: Any) -> str | None:
+    # cbor2 has several classes of arrays and maps. Which of them it takes, is of no interest to users.
     if isinstance(node, Tag):
         return f"tag {node.tag}"
     if isinstance(node, (list, tuple)):
         return "an array"
-    return f"{type(node).__name__} {node!r:.40}"
+    return "a map" if isinstance(node, Mapping) else None
 
 
 def frozen(key: Any) -> Any:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from io import BytesIO
 from typing import Any
 
 import cbor2
 
-from . import dtypes, scan
+from . import accelerator, dtypes, scan
 from .errors import Damaged, Error, Fault
 from .fields import has_typed_array
 from .options import Limits
@@ -38,6 +39,15 @@ _STRICT = _KEPT | dict.fromkeys(dtypes.NOT_IN_METADATA, _refused)
 _STRICT |= {ROW_MAJOR: _tensor(ROW_MAJOR), COLUMN_MAJOR: _tensor(COLUMN_MAJOR)}
 
 
+def _kept(number: int, content: Any) -> Any:
+    return Tag(number, content)
+
+
+def _strict(number: int, content: Any) -> Any:
+    decode = _STRICT.get(number)
+    return Tag(number, content) if decode is None else decode(content, None)
+
+
 def parse(
     data: bytes, offset: int, limits: Limits, cut: type[Error] = Damaged, *, is_metadata: bool = True
 ) -> Any:
@@ -45,6 +55,11 @@ def parse(
 
     For errors, `offset` is the position of `data`, and `cut` the type of the error if it ends too early.
     """
+    if accelerator.compiled is not None:
+        # Otherwise something is wrong or rare, which cbor2 knows.
+        with contextlib.suppress(ValueError):
+            tag = _strict if is_metadata else _kept
+            return accelerator.compiled.parse(data, limits.max_depth, tag, not is_metadata)
     try:
         return _loads(data, limits, _STRICT if is_metadata else _KEPT, indefinite=False)
     except (cbor2.CBORDecodeError, ValueError, OverflowError) as error:
