@@ -1,5 +1,6 @@
 //! [`TenarcCodec`].
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::path::{PathBuf, absolute};
 use std::sync::Arc;
@@ -84,6 +85,8 @@ struct SentTable {
     name: Option<String>,
     /// A message of Protobuf.
     schema: Vec<u8>,
+    /// The columns that each file has.
+    common: HashSet<String>,
 }
 
 /// A plan, as it is sent.
@@ -110,7 +113,7 @@ impl SentTable {
             Name::Any => None,
         };
         let schema = protobuf::Schema::try_from(&*table.schema)?.encode_to_vec();
-        Ok(Self { files, name, schema })
+        Ok(Self { files, name, schema, common: table.common.clone() })
     }
 
     fn open(self) -> Result<Inner> {
@@ -134,6 +137,11 @@ impl SentTable {
                 ),
             };
             return Err(external(changed(what)));
+        }
+        if let Some(name) = table.common.symmetric_difference(&self.common).min() {
+            let what =
+                "the column is in all files here or there, and not in both places".to_owned();
+            return Err(external(changed(what).in_field(name)));
         }
         for (file, groups) in table.files.iter_mut().zip(groups) {
             if !file.groups.starts_with(&groups) {

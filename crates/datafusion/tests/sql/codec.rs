@@ -166,6 +166,15 @@ async fn files_must_be_what_they_were() {
     let missing = error();
     assert!(missing.contains("2.tenarc") && missing.contains("No such file"), "{missing}");
 
+    // The type of the column is that of the table before, but conditions about it are tested in another way.
+    write(path("3"), &[("events", vec![Wide { id: 1u8, name: Some("x") }])]);
+    write(path("4"), &[("events", vec![Wide { id: 1u8, name: None }])]);
+    let both = TenarcTable::of_files([path("3"), path("4")], None).unwrap();
+    let plan = scan(&both, &[]).await;
+    write(path("4"), &[("events", vec![Narrow { id: 1 }])]);
+    let lacking = sent(&plan).unwrap_err().to_string();
+    assert!(lacking.contains("name") && lacking.contains("have changed"), "{lacking}");
+
     let only = TenarcTable::open(path("1.tenarc")).unwrap();
     let plan = scan(&only, &[]).await;
     write(path("1.tenarc"), &[("events", vec![Narrow { id: 1 }])]);
