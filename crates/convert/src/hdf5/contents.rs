@@ -38,8 +38,8 @@ const VIRTUAL: u8 = 3;
 const SCALES: &str = "DIMENSION_LIST";
 const SCALED: &str = "REFERENCE_LIST";
 
-/// What is lost of an enum.
-const NAMES: &str = "the names of the values of an enum";
+/// The attribute that a dataset of an enum gets, with the numbers of the names of its values.
+const ENUM: &str = "enum";
 
 /// The name of the root group.
 const ROOT: &str = "/";
@@ -423,7 +423,7 @@ impl Walk<'_> {
         let kind = match Kind::of(dataset.dtype(), &datatype) {
             Kind::Other(_) if is_bfloat16 && dataset.raw_element_size().ok() == Some(2) => {
                 let (dtype, inner) = (DType::BF16, Vec::new());
-                Kind::Numbers(Numbers { dtype, inner, is_big_endian: false, has_names: false })
+                Kind::Numbers(Numbers { dtype, inner, is_big_endian: false, names: Vec::new() })
             }
             kind => kind,
         };
@@ -464,9 +464,7 @@ impl Walk<'_> {
         let mut place = None;
         let elements = match kind {
             Kind::Numbers(numbers) => {
-                if numbers.has_names {
-                    self.found.losses.add(&path, NAMES);
-                }
+                self.names(&path, &numbers.names)?;
                 let array = numbers.array(outer).map_err(|error| error.in_field(&*path))?;
                 if field.is_none() {
                     let layout = stored::layout(self.file, dataset, header, array.len);
@@ -492,9 +490,7 @@ impl Walk<'_> {
                 return self.elements((dataset, header, &outer), path, field, kind);
             }
             Kind::List(numbers) => {
-                if numbers.has_names {
-                    self.found.losses.add(&path, NAMES);
-                }
+                self.names(&path, &numbers.names)?;
                 Elements::List(numbers)
             }
             Kind::Reference(size) => {
@@ -682,11 +678,41 @@ impl Walk<'_> {
             }
         }
         if !values.is_empty() {
-            let path = if path == ROOT { ROOT.to_owned() } else { format!("{ROOT}{path}") };
-            self.found.attributes.push((path, Value::Map(values)));
+            self.found.attributes.push((of_object(path), Value::Map(values)));
         }
         Ok(())
     }
+
+    /// Adds the names of the values of an enum to the attributes of the dataset or the field at this path.
+    fn names(&mut self, path: &str, names: &[(String, i128)]) -> Result<()> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let size = names.iter().map(|(name, _)| name.len() + size_of::<(Value, Value)>()).sum();
+        self.budget.take(size).map_err(|error| error.in_field(path))?;
+        let names = names.iter().map(|(name, number)| (name.as_str(), Value::Integer(*number)));
+        let (path, names) = (of_object(path), names.collect());
+        // The attributes of a dataset were added just before.
+        match self.found.attributes.last_mut() {
+            Some((last, Value::Map(values))) if *last == path => {
+                if values.iter().any(|(name, _)| name.as_str() == Some(ENUM)) {
+                    let what = format!(
+                        "the names of the values of an enum: an attribute is named `{ENUM}`"
+                    );
+                    self.found.losses.add(path.trim_start_matches(ROOT), what);
+                } else {
+                    values.push((ENUM.into(), names));
+                }
+            }
+            _ => self.found.attributes.push((path, Value::Map(vec![(ENUM.into(), names)]))),
+        }
+        Ok(())
+    }
+}
+
+/// The key of the attributes of an object.
+fn of_object(path: &str) -> String {
+    if path == ROOT { ROOT.to_owned() } else { format!("{ROOT}{path}") }
 }
 
 /// The addresses to which the references of a dataset lead.

@@ -45,8 +45,8 @@ pub struct Numbers {
     /// The dimensions of an element, if the elements are arrays.
     pub inner: Vec<usize>,
     pub is_big_endian: bool,
-    /// Whether the datatype gives names to some numbers.
-    pub has_names: bool,
+    /// The numbers to which the datatype gives names.
+    pub names: Vec<(String, i128)>,
 }
 
 /// Elements that are texts.
@@ -139,7 +139,7 @@ impl Numbers {
             dtype,
             inner: Vec::new(),
             is_big_endian: *order == hdf5_reader::ByteOrder::BigEndian,
-            has_names: false,
+            names: Vec::new(),
         };
         match datatype {
             Datatype::FixedPoint { size, signed, byte_order } => {
@@ -158,7 +158,10 @@ impl Numbers {
                 if is_bool(&base.dtype, members) {
                     return Some(Self { dtype: DType::Bool, ..base });
                 }
-                Some(Self { has_names: true, ..base })
+                let member =
+                    |member: &EnumMember| Some((member.name.clone(), base.integer(&member.value)?));
+                let names = members.iter().map(member).collect::<Option<_>>()?;
+                Some(Self { names, ..base })
             }
             Datatype::Array { base: of, dims } => {
                 // The number of dimensions, then the dimensions. Before version 3, there are three unused bytes behind
@@ -174,6 +177,17 @@ impl Numbers {
             Datatype::Compound { size, fields } => complex(*size, fields, raw),
             _ => None,
         }
+    }
+
+    /// The value of one element, if it is an integer.
+    fn integer(&self, bytes: &[u8]) -> Option<i128> {
+        let mut bytes = bytes.to_vec();
+        self.to_le(&mut bytes);
+        let is_signed = matches!(self.dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64);
+        let is_negative = is_signed && bytes.last()? >> 7 == 1;
+        let mut whole = if is_negative { [0xff; 16] } else { [0; 16] };
+        whole.get_mut(..bytes.len())?.copy_from_slice(&bytes);
+        Some(i128::from_le_bytes(whole))
     }
 
     /// Converts the bytes of elements to little-endian.

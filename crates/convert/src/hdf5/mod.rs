@@ -24,13 +24,14 @@
 //! | dataset that is null | null |
 //! | references to objects | their paths, for example `/run/pressure` |
 //! | attributes | maps in `__metadata__`, by the path of the object, for example `/` and `/run` |
+//! | names of the values of an enum | a map from names to numbers, as the attribute `enum` of the dataset or field |
 //! | scales of dimensions | their paths in the attribute `DIMENSION_LIST`, an entry for each dimension |
 //!
 //! Chunks may be compressed with gzip, LZF, LZ4, Zstandard, Blosc, bitshuffle, SZIP, n-bit, or scale and offset, and may be
 //! shuffled. Elements that were never written have the fill value of the dataset. Keras' raw elements of the dtype bfloat16
 //! are read as such.
 //!
-//! Losses are: enums' names, references to parts of datasets, raw elements, other filters, elements in other files, virtual
+//! Losses are: references to parts of datasets, raw elements, other filters, elements in other files, virtual
 //! datasets, and second links to a group. External links are not followed. Soft links that lead nowhere, and named datatypes,
 //! are left out.
 //!
