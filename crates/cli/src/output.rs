@@ -45,8 +45,8 @@ impl Out {
         self.coloured
     }
 
-    /// Returns the number of characters in a line of the terminal. `None` if the output is not a terminal: then lines may
-    /// have any length, because other programs read them.
+    /// Returns the number of characters in a line of the terminal. `None` if the output is not a terminal: then lines
+    /// may have any length, because other programs read them.
     pub fn width(&self) -> Option<usize> {
         self.width
     }

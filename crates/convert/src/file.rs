@@ -59,11 +59,11 @@ pub trait TensorFile {
         Ok(Some("the format has no checksums: changed elements are not detected".into()))
     }
 
-    /// Returns what the file says of itself beside its tensors, for people: a map from topics to texts, numbers, maps of
-    /// them, or arrays of maps that all have the same keys. It is null if there is nothing to say.
+    /// Returns what the file says of itself beside its tensors, for people: a map from topics to texts, numbers, maps
+    /// of them, or arrays of maps that all have the same keys. It is null if there is nothing to say.
     ///
-    /// An ONNX model has its inputs and outputs, its operators and its producer. An HDF5 file has the layout and the filters
-    /// of each dataset. An Arrow file has its record batches. Later versions may say more.
+    /// An ONNX model has its inputs and outputs, its operators and its producer. An HDF5 file has the layout and the
+    /// filters of each dataset. An Arrow file has its record batches. Later versions may say more.
     ///
     /// # Errors
     /// If the file cannot be read.

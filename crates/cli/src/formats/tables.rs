@@ -59,8 +59,8 @@ pub fn read_arrow(input: Input, reading: &Reading) -> Result<Document> {
 }
 
 /// Creates a document of a temporary archive, to which `save` saves a table. `save` gets the name of the file without
-/// extension, as a name of the table, and options that accept losses. What it returns is content that is not read. If only
-/// a description is wanted, rows that cannot be read are told, and the document has none.
+/// extension, as a name of the table, and options that accept losses. What it returns is content that is not read. If
+/// only a description is wanted, rows that cannot be read are told, and the document has none.
 fn document(
     input: String,
     format: Format,
@@ -141,8 +141,8 @@ pub fn write_parquet(values: &mut Values<'_>, target: &Target, lossy: Lossy) -> 
     )
 }
 
-/// Returns the values of a file of JSON lines as a table in a temporary archive, which has the name of the file without extension.
-/// Returns `None` if they are no such values, or if a table would not keep all of them as they are: then `values` is unchanged.
+/// Returns the values of a file of JSON lines as a table in a temporary archive, which has the name of the file without
+/// extension. Returns `None` if they are no such values, or if a table would not keep all of them as they are.
 ///
 /// # Errors
 /// If a value cannot be read, or the temporary archive cannot be written.

@@ -76,9 +76,28 @@ pub fn segments_to_file<S: ReadAt + ?Sized>(
     )
 }
 
-/// Saves segments that are one table to an archive as columns, in values of this name of at most 65,536 rows. Returns `false`, and
-/// saves nothing, if the segments are no table of structs or have no rows, or if a table would not keep all of them as they are, for
-/// example because a row lacks a field that others have.
+/// Saves segments that are one table to an archive as columns, in values of this name of at most 65,536 rows. Returns
+/// `false`, and saves nothing, if the segments are no table of structs or have no rows, or if a table would not keep
+/// all of them as they are, for example because a row lacks a field that others have.
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use tenarc::{Archive, OArchive};
+/// use tenarc_convert::arrow;
+///
+/// // Maps are not stored as columns, because each could have other keys.
+/// let rows: Vec<_> = (0..100).map(|id| BTreeMap::from([("id", id)])).collect();
+/// let mut out = OArchive::new(Vec::new())?;
+/// out.save(&rows)?;
+/// let archive = Archive::new(out.finish()?)?;
+/// let segments = archive.segments().collect::<Result<_, _>>()?;
+///
+/// let mut out = OArchive::new(Vec::new())?;
+/// assert!(arrow::segments_to_archive(segments, &mut out, "events")?);
+/// let table = Archive::new(out.finish()?)?;
+/// assert_eq!(table.table("events")?.column::<Vec<i32>>("id")?[99], 99);
+/// # Ok::<(), tenarc::Error>(())
+/// ```
 ///
 /// # Errors
 /// If the segments cannot be read, or the archive cannot be written. Some values are saved nevertheless.

@@ -297,8 +297,8 @@ impl<S> ParquetFile<S> {
         self.metadata.metadata().num_row_groups()
     }
 
-    /// Describes the row groups and the columns of the file as its footer does: a map with an array for each. Later versions
-    /// may say more.
+    /// Describes the row groups and the columns of the file as its footer does: a map with an array for each. Later
+    /// versions may say more.
     pub fn about(&self) -> Value {
         about::of(self.metadata.metadata())
     }

@@ -45,8 +45,9 @@ impl Matched<'_> {
     }
 }
 
-/// Converts a node to a [`Written`] value whose maps and arrays can be changed. Leaves out the nodes to drop, and puts new
-/// tensors in place of those that change. Columns with a change inside become rows. Returns `None` if the node itself is dropped.
+/// Converts a node to a [`Written`] value whose maps and arrays can be changed. Leaves out the nodes to drop, and puts
+/// new tensors in place of those that change. Columns with a change inside become rows. Returns `None` if the node
+/// itself is dropped.
 ///
 /// # Errors
 /// If columns with a change inside cannot be read.

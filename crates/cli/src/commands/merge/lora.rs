@@ -53,8 +53,14 @@ pub struct Config {
 }
 
 /// Options of a configuration with which the weights are not the sum of a weight and a product.
-const REFUSED: [&str; 4] =
-    ["use_dora", "use_qalora", "layer_replication", "alora_invocation_tokens"];
+const REFUSED: [&str; 6] = [
+    "use_dora",
+    "use_qalora",
+    "use_bdlora",
+    "arrow_config",
+    "layer_replication",
+    "alora_invocation_tokens",
+];
 
 impl Adapter {
     /// Opens an adapter: its directory, or the file of its matrices.
@@ -170,7 +176,7 @@ pub fn merged<'a>(
             Some("embedding_A") => (true, true),
             Some("embedding_B") => (false, true),
             Some(_) => {
-                let what = "this part of an adapter is not supported, only the matrices of linear layers and of embeddings";
+                let what = "this part of an adapter is not supported, only matrices of linear layers and embeddings";
                 return Err(Failure::new(what)).of(quoted(&path)).of(file);
             }
         };
@@ -180,10 +186,13 @@ pub fn merged<'a>(
             let pair = Pair { name: path.clone(), a: None, b: None, is_embedding };
             pairs.push((module.to_owned(), pair));
         }
-        if let Some((_, pair)) = pairs.get_mut(at) {
-            *(if is_a { &mut pair.a } else { &mut pair.b }) = Some(factor);
+        let pair = pairs.get_mut(at).map(|(_, pair)| pair);
+        let place = pair.map(|pair| if is_a { &mut pair.a } else { &mut pair.b });
+        match place.and_then(|place| place.replace(factor)) {
+            None => Ok(()),
+            // With the prefix and without it.
+            Some(_) => Err(Failure::new("the adapter has two of it")).of(quoted(&path)).of(file),
         }
-        Ok(())
     })?;
     for (module, pair) in pairs {
         base.add(&module, &pair, config).of(quoted(&pair.name)).of(file)?;

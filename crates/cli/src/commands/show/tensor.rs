@@ -36,8 +36,8 @@ const EDGE: usize = 3;
 /// Abbreviated tensors with more dimensions are not shown: even their edges have thousands of elements.
 const MAX_RANK: usize = 6;
 
-/// Returns the elements as text, in lines of at most `line` characters. The text is empty if the dtype cannot be decoded, or
-/// if the tensor has too many dimensions.
+/// Returns the elements as text, in lines of at most `line` characters. The text is empty if the dtype cannot be
+/// decoded, or if the tensor has too many dimensions.
 pub fn text(
     section: &Section<'_>,
     node: &Node,
