@@ -49,7 +49,7 @@ class NotCompared(Exception):
 
 def table_of_arrow(path):
     with path.open("rb") as file:
-        if file.read(6) in (b"ARROW1", b"FEA1\x02\0"):
+        if file.read(4) in (b"ARRO", b"FEA1"):
             return pyarrow.feather.read_table(path)
         file.seek(0)
         return pyarrow.ipc.open_stream(file).read_all()
