@@ -11,8 +11,8 @@ use crate::wire::columns::Place;
 
 type Fields = Option<&'static [&'static str]>;
 
-/// The names of the fields that a type reads from the map at this place in a value, if it reads a struct there. They include
-/// aliases. `None` if it is something else, or may read any field.
+/// The names of the fields that a type reads from the map at this place in a value, if it reads a struct there. They
+/// include aliases. `None` if it is something else, or may read any field.
 pub fn fields_at<'de, T: Deserialize<'de>>(place: Place<'_>) -> Fields {
     let found = Cell::new(None);
     // This fails always: there is nothing to read.

@@ -14,9 +14,9 @@ use tenarc::{Result, Value};
 
 use crate::columns::Column;
 
-/// The name of the type around a category that came from Arrow. Its parameters are the type of the indices, and then all names in
-/// their order if they have one. The dict of a category cannot have that order: its names are in the order in which they first
-/// occur.
+/// The name of the type around a category that came from Arrow. Its parameters are the type of the indices, and then
+/// all names in their order if they have one. The dict of a category cannot have that order: its names are in the order
+/// in which they first occur.
 const DICTIONARY: &str = "arrow.dictionary";
 
 /// The types of indices, and their names in [`DICTIONARY`].
@@ -55,7 +55,8 @@ pub enum Order {
 }
 
 impl Category {
-    /// The category that a column of a type with this name is. `None` if it is none. `read` returns the texts of a column.
+    /// The category that a column of a type with this name is. `None` if it is none. `read` returns the texts of a
+    /// column.
     pub fn of(
         name: &str,
         parameters: &[Value],

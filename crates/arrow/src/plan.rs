@@ -163,8 +163,8 @@ impl Plan {
                     Seen::Differs => true,
                 };
                 if is_lost {
-                    let what = "the order of a category must have at most 15 names of at most 64 bytes, and be the same in \
-                                all batches: it is left out";
+                    let what = "the order of a category must have at most 15 names of at most 64 bytes, and \
+                                be the same in all batches: it is left out";
                     report.add(path, what);
                 }
             }

@@ -212,7 +212,8 @@ impl Inner {
             }
             Type::Category(category) if category.order == Order::Differs => {
                 let path = path.escape_debug();
-                report.note(format!("`{path}`: the names are in no order, because parts of the table have another one"));
+                let why = "because parts of the table have another one";
+                report.note(format!("`{path}`: the names are in no order, {why}"));
                 true
             }
             Type::Category(Category { order: Order::LeftOut, .. }) => {

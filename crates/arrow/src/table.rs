@@ -184,12 +184,12 @@ impl<'a, S: ReadAt + ?Sized> ArrowTable<'a, S> {
         Ok(self)
     }
 
-    /// The table with timestamps in place of the texts in these columns: nanoseconds in UTC. `DateTime` of chrono and `Timestamp` of
-    /// jiff serialize such texts, in the form of RFC 3339.
+    /// The table with timestamps in place of the texts in these columns: nanoseconds in UTC. `DateTime` of chrono and
+    /// `Timestamp` of jiff serialize such texts, in the form of RFC 3339.
     ///
-    /// A text that is no date and time with an offset is an error of the reader, which names the row. So is a time before 1677 or
-    /// after 2262, one with more than nine digits of a second, and a leap second. A [condition](Self::with_filter) is still about the
-    /// texts.
+    /// A text that is no date and time with an offset is an error of the reader, which names the row. So is a time
+    /// before 1677 or after 2262, one with more than nine digits of a second, and a leap second. A
+    /// [condition](Self::with_filter) is still about the texts.
     ///
     /// ```
     /// # #[derive(serde::Serialize)]
@@ -216,8 +216,8 @@ impl<'a, S: ReadAt + ?Sized> ArrowTable<'a, S> {
         self.parsed(columns, Parsed::Times)
     }
 
-    /// The table with dates in place of the texts in these columns, such as `2026-11-28`. A text that is no date is an error of the
-    /// reader, which names the row.
+    /// The table with dates in place of the texts in these columns, such as `2026-11-28`. A text that is no date is an
+    /// error of the reader, which names the row.
     ///
     /// # Errors
     /// If there is no such column, or it has no texts.
@@ -415,8 +415,8 @@ impl Types {
         })
     }
 
-    /// The same types, with categories that have no order. A table [with them](ArrowTable::with_types) reports each order that is left
-    /// out.
+    /// The same types, with categories that have no order. A table [with them](ArrowTable::with_types) reports each
+    /// order that is left out.
     #[must_use]
     pub fn without_orders(mut self) -> Self {
         if let Some(inner) = &mut self.0 {

@@ -6,7 +6,8 @@ use crate::steps::Steps;
 #[derive(Clone, Copy)]
 pub enum WantedFields<'w> {
     All,
-    /// The fields that the function returns for the struct at this place, and for those in it. If it returns `None`, all.
+    /// The fields that the function returns for the struct at this place, and for those in it. If it returns `None`,
+    /// all.
     Of(&'w Ask<'w>, Place<'w>),
     /// The field or variant with the first name, in it that with the second name, and so on. In the last one, what the
     /// steps lead to. Names can have dots, so steps can lead to several fields.

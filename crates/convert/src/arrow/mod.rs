@@ -38,7 +38,7 @@
 //! | `arrow.fixed_shape_tensor` | a tensor `[rows, shape…]`, with its dimensions in the order of its permutation |
 //! | `arrow.bool8` | a tensor of bools |
 //! | byte strings of fixed size | a tensor of `u8`, `[rows, size]` |
-//! | timestamps, dates, times, durations | a tensor of their integers; the unit is a [`Loss`](super::Loss). Conversions read such a file as a table |
+//! | timestamps, dates, times, durations | a tensor of their integers; the unit is a [`Loss`](super::Loss) |
 //! | texts, byte strings | an array of texts or byte strings |
 //! | structs | a map |
 //! | any other type, or any column with nulls | a loss: it is left out. Conversions read such a file as a table |

@@ -1,10 +1,10 @@
 //! The types that a Parquet file states for its columns, where the library takes others.
 //!
-//! Parquet says of a timestamp that it is in UTC, and not which zone it is of. The schema of Arrow in the file's metadata does.
-//! Seconds are written as milliseconds, and then the library does not look at the zone.
+//! Parquet says of a timestamp that it is in UTC, and not which zone it is of. The schema of Arrow in the file's
+//! metadata does. Seconds are written as milliseconds, and then the library does not look at the zone.
 //!
-//! Parquet has one type of dates, which counts days. If the schema of Arrow says that they were milliseconds, the library makes
-//! milliseconds of them, and would write plain integers.
+//! Parquet has one type of dates, which counts days. If the schema of Arrow says that they were milliseconds, the
+//! library makes milliseconds of them, and would write plain integers.
 
 use arrow_ipc::convert::try_fb_to_schema;
 use arrow_ipc::root_as_message;
