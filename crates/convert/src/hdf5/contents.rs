@@ -10,13 +10,14 @@ use hdf5_reader::messages::layout::DataLayout;
 use hdf5_reader::object_header::ObjectHeader;
 use hdf5_reader::reference::read_object_references;
 use hdf5_reader::{Dataset, ExternalLinkResolver, Hdf5File, RawAttribute};
+use tenarc::error::Category;
 use tenarc::{DType, Error, Result, Value};
 
 use super::attribute;
 use super::budget::Budget;
 use super::counted::Counted;
 use super::datatype::{Array, Field, Kind, Numbers, Resolve, Text};
-use super::error::{failed, innermost, is_of_object, is_unsupported, unread};
+use super::error::{failed, innermost, is_of_object, is_unsupported};
 use super::links::{self, Link};
 use super::mend::{self, Unknown};
 use super::stored::Source;
@@ -56,6 +57,8 @@ pub struct Contents {
     /// The attributes of all objects: maps from their names to values, by the path of the object.
     pub attributes: Vec<(String, Value)>,
     pub losses: Losses,
+    /// The path of the first object that is damaged, and what is wrong with it.
+    pub damage: Option<(String, String)>,
     /// Whether a dataset has several paths.
     pub has_tied: bool,
 }
@@ -258,10 +261,7 @@ impl Walk<'_> {
                     self.paths.entry(address).or_insert(path);
                 }
                 Ok(None) => {}
-                Err(error) if is_of_object(&error) => {
-                    self.found.losses.add_tensor(&path, unread(&error));
-                }
-                Err(error) => return Err(error),
+                Err(error) => self.unread(&path, &error).ok_or(error)?,
             }
         }
         for inner in groups {
@@ -292,10 +292,7 @@ impl Walk<'_> {
             }
             match self.group(&inner, &path, depth) {
                 Ok(inside) => entries.push((inner.name().to_owned(), Entry::Group(inside))),
-                Err(error) if is_of_object(&error) => {
-                    self.found.losses.add(&path, unread(&error));
-                }
-                Err(error) => return Err(error),
+                Err(error) => self.unread(&path, &error).ok_or(error)?,
             }
         }
         Ok(entries)
@@ -368,21 +365,31 @@ impl Walk<'_> {
                 Err(error) => {
                     let is_virtual =
                         matches!(innermost(&error), Hdf5Error::UnsupportedLayoutClass(VIRTUAL));
-                    let error = of_group(error);
-                    if !is_of_object(&error) {
-                        return Err(error);
-                    }
                     let path = self.join(path, &name, names)?;
-                    let what = if is_virtual {
-                        "a virtual dataset: its elements are those of other datasets".to_owned()
+                    let error = of_group(error);
+                    if is_virtual {
+                        let what = "a virtual dataset: its elements are those of other datasets";
+                        self.found.losses.add_tensor(&path, what);
                     } else {
-                        unread(&error)
-                    };
-                    self.found.losses.add_tensor(&path, what);
+                        self.unread(&path, &error).ok_or(error)?;
+                    }
                 }
             }
         }
         Ok((groups, datasets))
+    }
+
+    /// Leaves out an object that cannot be read. `None` if no other object could be read after this error, either.
+    fn unread(&mut self, path: &str, error: &Error) -> Option<()> {
+        if !is_of_object(error) {
+            return None;
+        }
+        let what = error.message();
+        self.found.losses.add_tensor(path, format!("it cannot be read: {what}"));
+        if error.category() != Category::Version {
+            self.found.damage.get_or_insert_with(|| (path.to_owned(), what));
+        }
+        Some(())
     }
 
     /// Returns the path of a member of a group. `names` are those of the members before it.

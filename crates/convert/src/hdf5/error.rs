@@ -36,11 +36,6 @@ pub fn is_of_object(error: &Error) -> bool {
     !matches!(error.category(), Category::Io | Category::Limit)
 }
 
-/// What an object is that cannot be read.
-pub fn unread(error: &Error) -> String {
-    format!("it cannot be read: {}", error.message())
-}
-
 /// Whether a file uses what the crate does not know. It is not damaged then. There are many variants for that.
 pub fn is_unsupported(error: &Hdf5Error) -> bool {
     error.to_string().starts_with("unsupported")

@@ -361,6 +361,9 @@ impl TensorFile for Hdf5 {
     }
 
     fn verify(&self) -> Result<Option<String>> {
+        if let Some((path, what)) = &self.contents.damage {
+            return Err(Error::damaged(&**what).in_field(&**path));
+        }
         if let Some(weights) = &self.weights {
             // The checksum of the zip file counts for all elements.
             return weights.verify(&self.file).map(|()| None);
