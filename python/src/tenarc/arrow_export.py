@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import prod
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ _WIDTHS = {"timestamp": "<i8", "duration": "<i8", "date": "<i4", "time": "<i8"}
 _WIDTHS_OF_KINDS = {"null": 0, "none": 0, "text": 4, "bytes": 4, "map": 4, "enum": 4, "number": 8, "named": 16}
 # So many bytes for the rows of a dict are not worth finding out how many exactly.
 _LITTLE = 1 << 22
+_LONG = frozenset(("text", "bytes"))
 _Bits = npt.NDArray[np.bool_]
 
 
@@ -133,10 +135,11 @@ class Export:
     def batches_of(self, columns: Sequence[Column | None], count: int) -> Iterator[Any]:
         """The record batches of rows whose columns are given."""
         try:
-            types = [found for _, found in self._columns]
-            arrays = self._pool.map(
-                lambda part: self._array_or_nulls(*part, count), [*zip(columns, types, strict=True)], count
-            )
+            parts = [*zip(columns, (found for _, found in self._columns), strict=True)]
+            # Texts take the longest. If one of them came last, one thread would work on it while the others wait.
+            order = sorted(range(len(parts)), key=lambda number: parts[number][1].kind not in _LONG)
+            made = self._pool.map(lambda number: self._array_or_nulls(*parts[number], count), order, count)
+            arrays = [array for _, array in sorted(zip(order, made, strict=True), key=itemgetter(0))]
         except _TooLong:
             if count == 1:
                 raise Unsupported("a row has more bytes or elements than Arrow's offsets can count") from None
