@@ -24,14 +24,14 @@ use crate::target::Target;
 use crate::text::{counted, nearest, quoted};
 use section::{Item, encoded};
 
-/// What happens if the rows of a Parquet or Arrow file cannot be read.
+/// What is wanted of the tables in a Parquet or Arrow file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Unread {
-    /// The file cannot be opened.
+pub enum Wanted {
+    /// Their rows. If these cannot be read, the file cannot be opened.
     #[default]
-    Refuse,
-    /// It is told, and the file has no rows: only a description of it is wanted.
-    Tell,
+    Rows,
+    /// Also what the file says of itself. If the rows cannot be read, this is told, and the file has none.
+    Description,
 }
 
 /// The options that decide how inputs are read. All subcommands share them.
@@ -45,8 +45,7 @@ pub struct Reading {
     pub no_verify: bool,
     /// Whether the names of tensors in a file of another format are split at their dots.
     pub names: Names,
-    /// What happens if the rows of a table cannot be read.
-    pub unread: Unread,
+    pub wanted: Wanted,
     /// Whether an Arrow file is read as a table even if its columns can be read as tensors.
     pub table: bool,
     /// The dtypes of raw elements in npy and npz files.

@@ -29,6 +29,15 @@ pub fn alloc_budget(limits: Limits, input_is_in_memory: bool) -> u64 {
     limits.max_alloc().unwrap_or(if input_is_in_memory { u64::MAX } else { READER_ALLOC })
 }
 
+/// Returns a little-endian integer, in two's complement if it is signed. No bytes are 0. `None` if it has more than 16.
+#[cfg(any(feature = "hdf5", feature = "torch"))]
+pub fn integer_of(bytes: &[u8], is_signed: bool) -> Option<i128> {
+    let is_negative = is_signed && bytes.last().is_some_and(|last| last >> 7 == 1);
+    let mut wide = if is_negative { [0xff; 16] } else { [0; 16] };
+    wide.get_mut(..bytes.len())?.copy_from_slice(bytes);
+    Some(i128::from_le_bytes(wide))
+}
+
 /// Calls a reader once, and again if it was interrupted. Fails if it claims to have read more than `out` can hold.
 pub fn read_some(
     out: &mut [u8],

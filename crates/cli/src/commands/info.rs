@@ -10,7 +10,7 @@ use serde::Serialize;
 use tenarc::Value;
 
 use crate::args::Info;
-use crate::document::{Document, Reading, Section, Unread};
+use crate::document::{Document, Reading, Section, Wanted};
 use crate::failure::{Of, Result, Status};
 use crate::formats::{self, Format};
 use crate::inputs::{self, Headings};
@@ -69,7 +69,7 @@ pub fn run(args: &Info, out: &mut Out) -> Result<Status> {
     let mut lines = JsonLines::default();
     let mut headings = Headings::new(args.inputs.inputs.len());
     let status = inputs::each(&args.inputs.inputs, &mut |input| {
-        let reading = Reading { unread: Unread::Tell, ..args.read.reading() };
+        let reading = Reading { wanted: Wanted::Description, ..args.read.reading() };
         let document = Document::open(input, &reading)?;
         document.report_losses();
         let mut report = report(&document).of(&document.name)?;

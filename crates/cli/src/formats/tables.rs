@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use tenarc::Archive;
 use tenarc::archive::Segment;
+use tenarc::{Archive, Value};
 use tenarc_convert::arrow::{self, ArrowFile, TableFile};
 use tenarc_convert::parquet::{self, ParquetFile};
 use tenarc_convert::{Format as Converted, Losses, Opened, Options};
@@ -12,7 +12,7 @@ use tenarc_convert::{Format as Converted, Losses, Opened, Options};
 use super::stream::write_file_or_stream;
 use super::values::{Valued, Values};
 use super::{Format, Lossy, converted};
-use crate::document::{Document, Reading, Unread};
+use crate::document::{Document, Reading, Wanted};
 use crate::failure::Result;
 use crate::input::{Input, Source};
 use crate::limits::limits;
@@ -29,10 +29,10 @@ use crate::written::Written;
 /// If the input cannot be read, or is not a Parquet file.
 pub fn read_parquet(input: Input, reading: &Reading) -> Result<Document> {
     let file = quietly(|| ParquetFile::new(input.file))?.with_limits(limits());
-    let document = document(input.name, Format::Parquet, reading, |out, stem, options| {
+    let save = |out: &mut Temporary<'_>, stem: &str, options: &Options| {
         quietly(|| file.save_to(out, stem, options))
-    })?;
-    Ok(document.with_about(file.about()))
+    };
+    document(input.name, Format::Parquet, reading, save, || file.about())
 }
 
 /// Reads an Arrow file: as a table if that is requested or if tensors would not keep all columns, and otherwise as
@@ -51,21 +51,21 @@ pub fn read_arrow(input: Input, reading: &Reading) -> Result<Document> {
         }
         file.into_table()?
     };
-    let document = document(input.name, Format::Arrow, reading, |out, stem, options| {
-        file.save_to(out, stem, options)
-    })?;
+    let save =
+        |out: &mut Temporary<'_>, stem: &str, options: &Options| file.save_to(out, stem, options);
     // What is damaged was found when the rows were read.
-    Ok(document.with_about(file.about().unwrap_or_default()))
+    document(input.name, Format::Arrow, reading, save, || file.about().unwrap_or_default())
 }
 
 /// Creates a document of a temporary archive, to which `save` saves a table. `save` gets the name of the file without
 /// extension, as a name of the table, and options that accept losses. What it returns is content that is not read. If
-/// only a description is wanted, rows that cannot be read are told, and the document has none.
+/// a description is wanted, `about` returns it, and rows that cannot be read are told.
 fn document(
     input: String,
     format: Format,
     reading: &Reading,
     save: impl FnOnce(&mut Temporary<'_>, &str, &Options) -> tenarc::Result<Losses>,
+    about: impl FnOnce() -> Value,
 ) -> Result<Document> {
     let stem = Path::new(&input).file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let mut losses = Losses::default();
@@ -74,14 +74,16 @@ fn document(
         losses = save(out, stem.as_deref().unwrap_or("table"), &options)?;
         Ok(())
     });
+    let is_described = reading.wanted == Wanted::Description;
     let archive = match read {
-        Err(failure) if reading.unread == Unread::Tell => {
+        Err(failure) if is_described => {
             say(&format!("{input}: {NOT_READ}: {failure}"));
             temporary_archive(|_| Ok(()))?
         }
         read => read?,
     };
-    Ok(Document::of_archive(input, format, archive).with_losses(losses))
+    let document = Document::of_archive(input, format, archive).with_losses(losses);
+    Ok(if is_described { document.with_about(about()) } else { document })
 }
 
 /// Writes values to an Arrow file: as record batches if they are a table or its rows, and otherwise as tensors.

@@ -698,20 +698,20 @@ impl Walk<'_> {
         let size = names.iter().map(|(name, _)| name.len() + size_of::<(Value, Value)>()).sum();
         self.budget.take(size).map_err(|error| error.in_field(path))?;
         let names = names.iter().map(|(name, number)| (name.as_str(), Value::Integer(*number)));
-        let (path, names) = (of_object(path), names.collect());
+        let (object, entry) = (of_object(path), (Value::from(ENUM), names.collect()));
         // The attributes of a dataset were added just before.
         match self.found.attributes.last_mut() {
-            Some((last, Value::Map(values))) if *last == path => {
+            Some((last, Value::Map(values))) if *last == object => {
                 if values.iter().any(|(name, _)| name.as_str() == Some(ENUM)) {
                     let what = format!(
-                        "the names of the values of an enum: an attribute is named `{ENUM}`"
+                        "the names of an enum's values: the dataset has an attribute `{ENUM}`, where they would be"
                     );
-                    self.found.losses.add(path.trim_start_matches(ROOT), what);
+                    self.found.losses.add(path, what);
                 } else {
-                    values.push((ENUM.into(), names));
+                    values.push(entry);
                 }
             }
-            _ => self.found.attributes.push((path, Value::Map(vec![(ENUM.into(), names)]))),
+            _ => self.found.attributes.push((object, Value::Map(vec![entry]))),
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use super::budget::Budget;
 use super::error::failed;
 use crate::elements::is_typed;
 use crate::place::Place;
-use crate::support::swap_words;
+use crate::support::{integer_of, swap_words};
 
 /// What the elements of a dataset or an attribute are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -184,10 +184,7 @@ impl Numbers {
         let mut bytes = bytes.to_vec();
         self.to_le(&mut bytes);
         let is_signed = matches!(self.dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64);
-        let is_negative = is_signed && bytes.last()? >> 7 == 1;
-        let mut whole = if is_negative { [0xff; 16] } else { [0; 16] };
-        whole.get_mut(..bytes.len())?.copy_from_slice(&bytes);
-        Some(i128::from_le_bytes(whole))
+        integer_of(&bytes, is_signed)
     }
 
     /// Converts the bytes of elements to little-endian.

@@ -8,6 +8,7 @@ use super::heap::{Heap, Made};
 use super::input::Input;
 use super::object::{Dict, Object, Origin, Value};
 use super::{build, global};
+use crate::support::integer_of;
 
 /// A pickle that was read.
 #[derive(Debug)]
@@ -351,16 +352,10 @@ impl Machine {
 
     /// Pushes a little-endian integer in two's complement, of any length.
     fn long(&mut self, bytes: &[u8]) -> Result<()> {
-        let sign = bytes.last().map_or(0, |last| if last & 0x80 == 0 { 0 } else { 0xff });
-        let mut wide = [sign; 16];
-        if bytes.len() > wide.len() {
+        let Some(number) = integer_of(bytes, true) else {
             let what = format!("an integer of {} bytes", bytes.len());
             return self.make(Object::lost(what));
-        }
-        for (to, &from) in wide.iter_mut().zip(bytes) {
-            *to = from;
-        }
-        let number = i128::from_le_bytes(wide);
+        };
         match i64::try_from(number) {
             Ok(number) => self.push(Value::Int(number)),
             Err(_) => self.make(Object::Big(number)),
