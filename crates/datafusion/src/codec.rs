@@ -229,6 +229,51 @@ fn decode<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Option<Result<T>> {
     Some(body.and_then(|body| tenarc::from_slice(body)).map_err(external))
 }
 
+/// The functions that both kinds of codecs have alike: for functions of SQL, of which none is of this crate.
+macro_rules! functions_of_inner {
+    () => {
+        fn try_decode_udf(&self, name: &str, bytes: &[u8]) -> Result<Arc<ScalarUDF>> {
+            self.0.try_decode_udf(name, bytes)
+        }
+
+        fn try_encode_udf(&self, function: &ScalarUDF, out: &mut Vec<u8>) -> Result<()> {
+            self.0.try_encode_udf(function, out)
+        }
+
+        fn try_decode_higher_order_function(
+            &self,
+            name: &str,
+            bytes: &[u8],
+        ) -> Result<Arc<HigherOrderUDF>> {
+            self.0.try_decode_higher_order_function(name, bytes)
+        }
+
+        fn try_encode_higher_order_function(
+            &self,
+            function: &HigherOrderUDF,
+            out: &mut Vec<u8>,
+        ) -> Result<()> {
+            self.0.try_encode_higher_order_function(function, out)
+        }
+
+        fn try_decode_udaf(&self, name: &str, bytes: &[u8]) -> Result<Arc<AggregateUDF>> {
+            self.0.try_decode_udaf(name, bytes)
+        }
+
+        fn try_encode_udaf(&self, function: &AggregateUDF, out: &mut Vec<u8>) -> Result<()> {
+            self.0.try_encode_udaf(function, out)
+        }
+
+        fn try_decode_udwf(&self, name: &str, bytes: &[u8]) -> Result<Arc<WindowUDF>> {
+            self.0.try_decode_udwf(name, bytes)
+        }
+
+        fn try_encode_udwf(&self, function: &WindowUDF, out: &mut Vec<u8>) -> Result<()> {
+            self.0.try_encode_udwf(function, out)
+        }
+    };
+}
+
 impl<C: LogicalExtensionCodec> LogicalExtensionCodec for TenarcCodec<C> {
     fn try_encode_table_provider(
         &self,
@@ -284,45 +329,7 @@ impl<C: LogicalExtensionCodec> LogicalExtensionCodec for TenarcCodec<C> {
         self.0.try_encode_file_format(out, format)
     }
 
-    fn try_decode_udf(&self, name: &str, bytes: &[u8]) -> Result<Arc<ScalarUDF>> {
-        self.0.try_decode_udf(name, bytes)
-    }
-
-    fn try_encode_udf(&self, function: &ScalarUDF, out: &mut Vec<u8>) -> Result<()> {
-        self.0.try_encode_udf(function, out)
-    }
-
-    fn try_decode_higher_order_function(
-        &self,
-        name: &str,
-        bytes: &[u8],
-    ) -> Result<Arc<HigherOrderUDF>> {
-        self.0.try_decode_higher_order_function(name, bytes)
-    }
-
-    fn try_encode_higher_order_function(
-        &self,
-        function: &HigherOrderUDF,
-        out: &mut Vec<u8>,
-    ) -> Result<()> {
-        self.0.try_encode_higher_order_function(function, out)
-    }
-
-    fn try_decode_udaf(&self, name: &str, bytes: &[u8]) -> Result<Arc<AggregateUDF>> {
-        self.0.try_decode_udaf(name, bytes)
-    }
-
-    fn try_encode_udaf(&self, function: &AggregateUDF, out: &mut Vec<u8>) -> Result<()> {
-        self.0.try_encode_udaf(function, out)
-    }
-
-    fn try_decode_udwf(&self, name: &str, bytes: &[u8]) -> Result<Arc<WindowUDF>> {
-        self.0.try_decode_udwf(name, bytes)
-    }
-
-    fn try_encode_udwf(&self, function: &WindowUDF, out: &mut Vec<u8>) -> Result<()> {
-        self.0.try_encode_udwf(function, out)
-    }
+    functions_of_inner!();
 }
 
 impl<C: PhysicalExtensionCodec> PhysicalExtensionCodec for TenarcCodec<C> {
@@ -376,43 +383,5 @@ impl<C: PhysicalExtensionCodec> PhysicalExtensionCodec for TenarcCodec<C> {
         self.0.try_encode_expr(expr, out, context)
     }
 
-    fn try_decode_udf(&self, name: &str, bytes: &[u8]) -> Result<Arc<ScalarUDF>> {
-        self.0.try_decode_udf(name, bytes)
-    }
-
-    fn try_encode_udf(&self, function: &ScalarUDF, out: &mut Vec<u8>) -> Result<()> {
-        self.0.try_encode_udf(function, out)
-    }
-
-    fn try_decode_higher_order_function(
-        &self,
-        name: &str,
-        bytes: &[u8],
-    ) -> Result<Arc<HigherOrderUDF>> {
-        self.0.try_decode_higher_order_function(name, bytes)
-    }
-
-    fn try_encode_higher_order_function(
-        &self,
-        function: &HigherOrderUDF,
-        out: &mut Vec<u8>,
-    ) -> Result<()> {
-        self.0.try_encode_higher_order_function(function, out)
-    }
-
-    fn try_decode_udaf(&self, name: &str, bytes: &[u8]) -> Result<Arc<AggregateUDF>> {
-        self.0.try_decode_udaf(name, bytes)
-    }
-
-    fn try_encode_udaf(&self, function: &AggregateUDF, out: &mut Vec<u8>) -> Result<()> {
-        self.0.try_encode_udaf(function, out)
-    }
-
-    fn try_decode_udwf(&self, name: &str, bytes: &[u8]) -> Result<Arc<WindowUDF>> {
-        self.0.try_decode_udwf(name, bytes)
-    }
-
-    fn try_encode_udwf(&self, function: &WindowUDF, out: &mut Vec<u8>) -> Result<()> {
-        self.0.try_encode_udwf(function, out)
-    }
+    functions_of_inner!();
 }
