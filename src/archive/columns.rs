@@ -13,7 +13,9 @@ use crate::io::at::ReadAt;
 use crate::path::list::references_at;
 use crate::path::locate::{Inside, Location, in_columns, locate};
 use crate::path::schema::{ColumnTarget, Schema, WholeColumn};
+use crate::steps::Steps;
 use crate::tensor::{DynTensor, FromTensor, RawTensor, Slices, Tensor, TensorInfo, ToTensor as _};
+use crate::wire::columns::WantedFields;
 use crate::wire::tensor::ItemPayload;
 
 impl<S: ReadAt + ?Sized> Segment<'_, S> {
@@ -29,6 +31,7 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
         range: Range<usize>,
         inside: &Inside<'_>,
     ) -> Result<T> {
+        self.announce(|| self.numbers_inside(range.clone(), inside));
         let mut buffers = FileBuffers::new(self.source, &self.loaded, self.options);
         let (base, item) = self.item(range)?;
         in_columns(item, base, &mut buffers, self.options, inside)
@@ -92,17 +95,32 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
     }
 
     /// The numbers of the buffers that a target refers to: those of a column, or those of the group of a row.
+    pub(super) fn numbers_inside(
+        &self,
+        range: Range<usize>,
+        inside: &Inside<'_>,
+    ) -> Result<BTreeSet<u64>> {
+        let (names, rows) = match &inside.target {
+            _ if inside.is_packed => return self.numbers_of(range),
+            ColumnTarget::Column(whole) => (&whole.names, inside.rows.clone()),
+            ColumnTarget::InRow { names, row, .. } => (names, *row..row.saturating_add(1)),
+        };
+        self.numbers_in(range, WantedFields::At(names, Steps::of("")), vec![rows])
+    }
+
+    /// The numbers of the buffers of these fields in groups with these rows.
     pub(super) fn numbers_in(
         &self,
         range: Range<usize>,
-        target: &ColumnTarget<'_>,
+        fields: WantedFields<'_>,
+        rows: Vec<Range<u64>>,
     ) -> Result<BTreeSet<u64>> {
         let (base, item) = self.item(range)?;
         let (header, limits) = (self.header(), self.options.limits);
         let mut outline = Schema::default();
         outline.add(item, base, header, limits)?;
         let mut holders = outline.holders();
-        let wanted = outline.wanted(target);
+        let wanted = outline.wanted(fields, rows);
         let mut numbers = BTreeSet::new();
         references_at(item, base, &header.layout.buffers, limits, &mut |end, item| {
             if let ItemPayload::Buffer { number, .. } = item.payload

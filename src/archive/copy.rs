@@ -1,5 +1,6 @@
 //! Copies segments, and reads the bytes of buffers, without decoding or holding them in memory.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 
 use super::segment::Segment;
@@ -46,6 +47,7 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
         number: usize,
         mut each: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
+        self.announce(|| Ok(BTreeSet::from([number as u64])));
         let (start, len) = match self.loaded.buffer(number as u64, self.options)? {
             BufferPlace::Plain { start, len } => (start, len),
             BufferPlace::Packed(place) => {
@@ -170,6 +172,7 @@ impl<W: Write> OArchive<W> {
         let header = segment.header();
         let lengths = header.lengths();
         let metadata = segment.metadata()?;
+        segment.announce(|| Ok((0..lengths.len() as u64).collect()));
         let hashes = segment.loaded.hash_bytes(segment.source)?;
         let content = header.content(name, &lengths, &header.layout.packed, metadata);
         self.whole_segment(&content, |out: &mut dyn Output| {

@@ -5,6 +5,7 @@
 //! one block at each level. So an archive of a million segments needs as little memory, and as few
 //! bytes for each append, as an archive of a few.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::digest::Digest;
@@ -119,6 +120,13 @@ pub struct BlockAt {
     pub offset: u64,
     /// The length of its record.
     pub len: u64,
+}
+
+impl BlockAt {
+    /// The range of its record in the archive.
+    pub fn range(self) -> Range<u64> {
+        self.offset..self.offset.saturating_add(self.len)
+    }
 }
 
 /// The content of a block.

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
+use std::iter;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -13,11 +15,11 @@ use super::directory::{self, BlockAt, Directory, DirectoryBlock, Entry, EntryPla
 use super::opened::{Last, Opened, SegmentIndex};
 use super::scan;
 use super::segment::Segment;
-use super::table::Table;
+use super::table::{Table, UnreadHeader};
 use crate::buffer::loaded::Loaded;
 use crate::buffer::source;
 use crate::error::{Error, Result};
-use crate::io::at::{ReadAt, open_file};
+use crate::io::at::{ReadAt, announce, open_file};
 use crate::mem::Arena;
 use crate::near::Nearest;
 use crate::options::DecodeOptions;
@@ -25,6 +27,9 @@ use crate::segment::format::MAGIC;
 use crate::segment::items::ItemEncoder;
 use crate::tensor::{FromTensor, Slices, TensorInfo};
 use crate::wire::head;
+
+/// The number of segments whose headers are announced together.
+pub(super) const TOGETHER: usize = 64;
 
 /// An archive that can be read at any position: a [file](crate::open), a [`Map`](crate::Map), bytes in
 /// memory, or anything else that implements [`ReadAt`].
@@ -270,6 +275,7 @@ impl<S: ReadAt> Archive<S> {
             SegmentIndex::Tree(directory, _) => {
                 let entries = directory.entries().iter().rev().cloned().map(Pending::Entry);
                 let blocks = directory.blocks().map(|(level, at)| Pending::Block(level, at));
+                self.announce_blocks(directory.blocks().map(|(_, at)| at));
                 entries.chain(blocks).collect()
             }
         };
@@ -281,7 +287,16 @@ impl<S: ReadAt> Archive<S> {
     /// # Errors
     /// An item is an error if the directory or the segment's header is damaged or cannot be read.
     pub fn segments(&self) -> impl Iterator<Item = Result<Segment<'_, S>>> {
-        self.entries().map(|entry| self.at(&entry?))
+        let mut entries = self.entries();
+        let mut next = Vec::new().into_iter();
+        iter::from_fn(move || {
+            if next.len() == 0 {
+                let some: Vec<_> = entries.by_ref().take(TOGETHER).collect();
+                self.announce_headers(some.iter().flatten());
+                next = some.into_iter();
+            }
+            next.next().map(|entry| self.at(&entry?))
+        })
     }
 
     /// The rows of all values with this name, as one table. Each value must be a sequence, such as a `Vec` of structs.
@@ -339,8 +354,7 @@ impl<S: ReadAt> Archive<S> {
         match entry.rows() {
             // The header is read when a row is needed.
             Some(rows) => {
-                let limits = self.options.limits;
-                table.add_later(rows, limits, Box::new(move || self.at(&entry)));
+                table.add_later(rows, self.options.limits, self.later(entry));
                 Ok(())
             }
             None => {
@@ -369,6 +383,30 @@ impl<S: ReadAt> Archive<S> {
             return Err(Error::damaged(what).at(entry.offset));
         }
         Ok(self.with_loaded(loaded))
+    }
+
+    /// The range of a header, with the magic in front of the first one. Empty if it was read when the archive was opened.
+    pub(super) fn header_of(&self, entry: &Entry) -> Range<u64> {
+        let start = if entry.offset == MAGIC.len() as u64 { 0 } else { entry.offset };
+        let end = entry.offset.saturating_add(entry.header_len).min(self.len);
+        if self.last.start <= start { end..end } else { start..end }
+    }
+
+    /// The header of a segment, to be read when it is needed.
+    pub(super) fn later(&self, entry: Entry) -> UnreadHeader<'_, S> {
+        let (source, place) = (&self.source, self.header_of(&entry));
+        UnreadHeader { source, place, open: Box::new(move || self.at(&entry)) }
+    }
+
+    /// Announces the headers of segments.
+    pub(super) fn announce_headers<'e>(&self, entries: impl Iterator<Item = &'e Entry>) {
+        announce(&self.source, || entries.map(|entry| self.header_of(entry)).collect());
+    }
+
+    /// Announces blocks of the directory that were not read when the archive was opened.
+    fn announce_blocks(&self, blocks: impl Iterator<Item = BlockAt>) {
+        let unread = blocks.filter(|block| block.offset < self.last.start);
+        announce(&self.source, || unread.map(BlockAt::range).collect());
     }
 
     /// Reads the header of a segment, and its checksums if they are among the last bytes.
@@ -694,6 +732,7 @@ impl<S: ReadAt> Iterator for Entries<'_, S> {
                     self.pending.extend(entries.into_iter().rev().map(Pending::Entry));
                 }
                 Ok(DirectoryBlock::Blocks(blocks)) => {
+                    self.archive.announce_blocks(blocks.iter().copied());
                     let level = level.saturating_sub(1);
                     let blocks = blocks.into_iter().rev();
                     self.pending.extend(blocks.map(|at| Pending::Block(level, at)));

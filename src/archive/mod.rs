@@ -4,6 +4,7 @@
 //! Headers and buffers have checksums. An *end mark* after the last segment says that everything before it is
 //! complete. An archive is *torn* if it does not end with an end mark, for example after a crash.
 
+mod announce;
 mod columns;
 mod copy;
 mod decoded;

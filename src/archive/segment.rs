@@ -30,7 +30,7 @@ use crate::options::DecodeOptions;
 use crate::parts::{Buffer, Parts};
 use crate::path::find;
 use crate::path::list;
-use crate::path::locate::{Inside, Location, in_columns};
+use crate::path::locate::{Location, in_columns};
 use crate::path::schema::ColumnTarget;
 use crate::segment::buffers::{MemoryBuffers, SeenBuffers};
 use crate::segment::decode;
@@ -207,6 +207,10 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         let one = NonZeroUsize::MIN;
         let options = if threads > 1 { self.options.with_threads(one) } else { self.options };
         let segment = Self { options, ..self.clone() };
+        self.announce(|| {
+            let numbers = paths.iter().filter_map(|path| self.numbers_at(path.as_ref()).ok());
+            Ok(numbers.flatten().collect())
+        });
         in_parallel(paths.iter().zip(&mut tensors), threads, |(path, tensor)| {
             *tensor = Some(segment.dyn_tensor(path.as_ref())?);
             Ok(())
@@ -271,6 +275,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         part: PayloadPart,
         number: u64,
     ) -> Result<T> {
+        self.announce_part(&part, number);
         let mut ranges = Ranges::new(self.source, &self.loaded, number, self.options)?;
         if let (None, Some(meta)) = (self.source.contents(), part.unchanged()) {
             // Reads directly into the memory of the elements.
@@ -334,19 +339,22 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
 
     /// The numbers of the buffers that the value at `path` refers to.
     pub(super) fn numbers_at(&self, path: &str) -> Result<BTreeSet<u64>> {
-        let range = match self.locate(path)? {
-            Location::Item(range) | Location::InColumns(range, Inside { is_packed: true, .. }) => {
-                range
-            }
-            Location::InColumns(range, Inside { target, .. }) => {
-                if let ColumnTarget::InRow { row, .. } = target {
+        match self.locate(path)? {
+            Location::Item(range) => self.numbers_of(range),
+            Location::InColumns(range, inside) => {
+                if let (ColumnTarget::InRow { row, .. }, false) = (&inside.target, inside.is_packed)
+                {
                     let mut table = Table::default();
                     table.add(self.clone(), range.clone())?;
-                    table.check_row(row).map_err(|error| error.in_field(path))?;
+                    table.check_row(*row).map_err(|error| error.in_field(path))?;
                 }
-                return self.numbers_in(range, &target);
+                self.numbers_inside(range, &inside)
             }
-        };
+        }
+    }
+
+    /// The numbers of the buffers that the items in this range of the metadata refer to.
+    pub(super) fn numbers_of(&self, range: Range<usize>) -> Result<BTreeSet<u64>> {
         let item = self.metadata()?.get(range).unwrap_or_default();
         let mut numbers = BTreeSet::new();
         list::references(item, self.header(), self.options.limits, &mut |_, item| {
@@ -410,6 +418,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// If the segment cannot be read or is damaged, or there is not enough memory.
     pub fn to_parts(&self) -> Result<Parts> {
         let header = self.header();
+        self.announce(|| Ok((0..header.count() as u64).collect()));
         let hashes = self.loaded.hashes(self.source)?;
         let alignment = usize::try_from(header.alignment).unwrap_or(1);
         let mut buffers = Vec::with_capacity(header.count());
@@ -509,6 +518,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// # Errors
     /// If the range is not that of an item, or the value cannot be read, is damaged, or does not fit the type.
     pub fn decode<T: DeserializeOwned>(&self, range: Range<usize>) -> Result<T> {
+        self.announce(|| self.numbers_of(range.clone()));
         let mut buffers = FileBuffers::new(self.source, &self.loaded, self.options);
         let (base, item) = self.item(range)?;
         decode(PhantomData, item, base, &mut buffers, self.options)

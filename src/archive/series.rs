@@ -1,16 +1,17 @@
 //! What is at one path in all values that were saved under one name.
 
 use std::fmt;
-use std::ops::RangeBounds;
+use std::ops::{Range, RangeBounds};
 
 use serde::de::DeserializeOwned;
 
 use super::directory::Entry;
+use super::file::TOGETHER;
 use super::table::range_within;
 use super::{Archive, Segment};
 use crate::budget::Budget;
 use crate::error::{Error, Result};
-use crate::io::at::ReadAt;
+use crate::io::at::{ReadAt, announce};
 use crate::meta::Order;
 use crate::options::Limits;
 use crate::tensor::{DynTensor, FromTensor, Slices};
@@ -112,8 +113,42 @@ impl<'a, S: ReadAt> Series<'a, S> {
     /// # Errors
     /// The errors of [`get`](Self::get).
     pub fn read<T: DeserializeOwned>(&self, steps: impl RangeBounds<u64>) -> Result<Vec<T>> {
-        let steps = range_within(steps, self.len()).map_err(|step| self.no_step(step))?;
-        steps.map(|step| self.get(step)).collect()
+        let mut values = Vec::new();
+        let places = |segment: &Segment<'_, S>| segment.places_of(segment.numbers_at(&self.path));
+        self.each_step(steps, places, |step, segment| {
+            let value = segment.get(&self.path).map_err(|error| error.in_index(step))?;
+            values.push(value);
+            Ok(())
+        })?;
+        Ok(values)
+    }
+
+    /// Calls `read` with each step of a range. The headers of the next steps are announced together, and then what is at the
+    /// path in each of them.
+    fn each_step(
+        &self,
+        steps: impl RangeBounds<u64>,
+        places: impl Fn(&Segment<'a, S>) -> Vec<Range<u64>>,
+        mut read: impl FnMut(u64, &Segment<'a, S>) -> Result<()>,
+    ) -> Result<()> {
+        let Range { start, end } =
+            range_within(steps, self.len()).map_err(|step| self.no_step(step))?;
+        let entries =
+            self.entries.iter().zip(0..end).skip(usize::try_from(start).unwrap_or(usize::MAX));
+        let entries: Vec<_> = entries.collect();
+        for entries in entries.chunks(TOGETHER) {
+            self.archive.announce_headers(entries.iter().map(|(entry, _)| *entry));
+            let steps: Vec<_> =
+                entries.iter().map(|(entry, step)| (*step, self.archive.at(entry))).collect();
+            let known = || steps.iter().filter_map(|(_, segment)| segment.as_ref().ok());
+            let source = self.archive.source();
+            announce(source, || known().filter_map(Segment::place_of_checksums).collect());
+            announce(source, || known().flat_map(&places).collect());
+            for (step, segment) in steps {
+                read(step, &segment?)?;
+            }
+        }
+        Ok(())
     }
 
     /// Loads the tensors in the steps of a range as one tensor, whose first dimension is the steps.
@@ -123,7 +158,8 @@ impl<'a, S: ReadAt> Series<'a, S> {
     /// - The dtypes or shapes of two steps differ, or the type cannot hold them.
     /// - The range is empty, so that the dtype and shape are not known.
     pub fn stack<T: for<'de> FromTensor<'de>>(&self, steps: impl RangeBounds<u64>) -> Result<T> {
-        self.stacked(steps, |segment| segment.dyn_tensor(&self.path))
+        let places = |segment: &Segment<'_, S>| segment.places_of(segment.numbers_at(&self.path));
+        self.stacked(steps, places, |segment| segment.dyn_tensor(&self.path))
     }
 
     /// Like [`stack`](Self::stack), with a part of each tensor: `slice(10..20, s![0..5, ..])`. Only the chunks with these
@@ -137,25 +173,25 @@ impl<'a, S: ReadAt> Series<'a, S> {
         slices: impl Into<Slices>,
     ) -> Result<T> {
         let slices = slices.into();
-        self.stacked(steps, |segment| segment.slice(&self.path, slices.clone()))
+        let places = |segment: &Segment<'_, S>| segment.places_of_slice(&self.path, &slices);
+        self.stacked(steps, places, |segment| segment.slice(&self.path, slices.clone()))
     }
 
     fn stacked<T: for<'de> FromTensor<'de>>(
         &self,
         steps: impl RangeBounds<u64>,
+        places: impl Fn(&Segment<'a, S>) -> Vec<Range<u64>>,
         read: impl Fn(&Segment<'a, S>) -> Result<DynTensor>,
     ) -> Result<T> {
-        let steps = range_within(steps, self.len()).map_err(|step| self.no_step(step))?;
         let (mut first, mut bytes) = (None, Vec::new());
-        let mut shape = vec![usize::try_from(steps.end - steps.start).unwrap_or(usize::MAX)];
+        let mut shape = vec![0];
         // A few bytes of each of many values could become much memory.
         let budget = Budget::new(self.archive.options().limits);
-        for step in steps {
-            let segment = self.segment(step)?;
+        self.each_step(steps, places, |step, segment| {
             budget.start(0);
             let (plain, packed) = segment.loaded.input();
             budget.allow(Limits::allowed(plain, packed));
-            let tensor = read(&segment).and_then(DynTensor::into_row_major);
+            let tensor = read(segment).and_then(DynTensor::into_row_major);
             let tensor = tensor.map_err(|error| error.in_index(step))?;
             budget.extend(&mut bytes, &tensor.le_bytes())?;
             let (dtype, dims) = first.get_or_insert_with(|| {
@@ -169,7 +205,9 @@ impl<'a, S: ReadAt> Series<'a, S> {
                 );
                 return Err(Error::data(what).in_field(&self.path).in_index(step));
             }
-        }
+            shape[0] += 1;
+            Ok(())
+        })?;
         let (dtype, _) = first.ok_or_else(|| {
             Error::data("expected at least one step to stack: the range is empty")
         })?;

@@ -12,7 +12,9 @@ mod take;
 mod tests;
 mod views;
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::iter;
 use std::marker::PhantomData;
 use std::ops::{Bound, Range, RangeBounds};
 use std::sync::OnceLock;
@@ -30,7 +32,7 @@ use crate::buffer::unpack::KeptChunks;
 use crate::de::{ColumnOfGroups, WantedRows, fields_at};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::io::at::ReadAt;
+use crate::io::at::{ReadAt, announce};
 use crate::io::input::Input;
 use crate::options::{DecodeOptions, Limits};
 use crate::path::schema::{ColumnTarget, Schema, WholeColumn};
@@ -59,12 +61,20 @@ struct TableEntry<'a, S: ?Sized> {
     first: u64,
     rows: u64,
     part: OnceLock<TablePart<'a, S>>,
-    /// Reads the header. `None` if it was read.
-    open: Option<Open<'a, S>>,
+    /// `None` if the header was read before.
+    unread: Option<UnreadHeader<'a, S>>,
+}
+
+/// A header that was not read yet.
+pub(super) struct UnreadHeader<'a, S: ?Sized> {
+    pub source: &'a S,
+    /// Its range in the archive.
+    pub place: Range<u64>,
+    pub open: OpenSegment<'a, S>,
 }
 
 /// Reads the header of a segment.
-type Open<'a, S> = Box<dyn Fn() -> Result<Segment<'a, S>> + Send + Sync + 'a>;
+type OpenSegment<'a, S> = Box<dyn Fn() -> Result<Segment<'a, S>> + Send + Sync + 'a>;
 
 /// One sequence.
 struct TablePart<'a, S: ?Sized> {
@@ -171,19 +181,20 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
         let part = TablePart::new(segment, range, self.rows)?;
         let (first, rows) = (self.rows, part.rows);
         self.rows = first.saturating_add(rows);
-        self.parts.push(TableEntry { first, rows, part: part.into(), open: None });
+        self.parts.push(TableEntry { first, rows, part: part.into(), unread: None });
         Ok(())
     }
 
     /// Adds the rows of a value, of which only the number of rows is known.
-    pub(super) fn add_later(&mut self, rows: u64, limits: Limits, open: Open<'a, S>) {
+    pub(super) fn add_later(&mut self, rows: u64, limits: Limits, header: UnreadHeader<'a, S>) {
         let first = self.rows;
         (self.rows, self.limits) = (first.saturating_add(rows), limits);
-        self.parts.push(TableEntry { first, rows, part: OnceLock::new(), open: Some(open) });
+        self.parts.push(TableEntry { first, rows, part: OnceLock::new(), unread: Some(header) });
     }
 
     /// The sequences that have rows. Reads their headers.
     fn filled(&self) -> impl Iterator<Item = Result<&TablePart<'a, S>>> {
+        announce_headers(&self.parts);
         self.parts.iter().filter(|part| part.rows > 0).map(TableEntry::part)
     }
 
@@ -237,8 +248,13 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
         let Range { start, end } = self.range(range)?;
         let mut rows = Vec::new();
         let budget = Budget::new(self.limits);
-        let parts = self.parts.iter().skip(self.part_of(start));
-        for part in parts.take_while(|part| part.first < end) {
+        let parts = self.parts_with(&(start..end));
+        announce_headers(parts);
+        announce_parts(parts, |part| {
+            let rows = start.saturating_sub(part.first)..end.saturating_sub(part.first);
+            part.numbers(WantedFields::Of(&fields_at::<T>, Place::ROW), vec![rows])
+        });
+        for part in parts {
             let from = start.max(part.first);
             let to = end.min(part.end());
             if from < to {
@@ -261,6 +277,12 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     /// If the range exceeds the table.
     fn range(&self, range: impl RangeBounds<u64>) -> Result<Range<u64>> {
         range_within(range, self.rows).map_err(|row| self.no_row(row))
+    }
+
+    /// The parts with these rows. There can be parts without rows among them.
+    fn parts_with(&self, rows: &Range<u64>) -> &[TableEntry<'a, S>] {
+        let parts = self.parts.get(self.part_of(rows.start)..).unwrap_or_default();
+        parts.get(..parts.partition_point(|part| part.first < rows.end)).unwrap_or_default()
     }
 
     /// The number of the part with a row, among all parts.
@@ -312,6 +334,11 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     fn column_of(&self, names: &[String]) -> Result<ColumnOfGroups<'_>> {
         let budget = Budget::new(self.limits);
         let mut column = ColumnOfGroups::new(budget.clone());
+        announce_headers(&self.parts);
+        let all = || iter::once(0..u64::MAX).collect();
+        announce_parts(&self.parts, |part| {
+            part.numbers(WantedFields::At(names, Steps::of("")), all())
+        });
         for part in self.filled() {
             budget.start(0);
             part?.column(names, &mut column, &budget)?;
@@ -355,6 +382,7 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     /// The columns. `None` if no rows are stored as columns.
     fn columns_outline(&self) -> Result<Option<Schema<'_>>> {
         let mut are_items = true;
+        announce_headers(&self.parts);
         for part in &self.parts {
             are_items &= matches!(part.part()?.stored, SequenceStorage::Items(_));
         }
@@ -365,6 +393,26 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     fn whole(&self, path: &str) -> Result<WholeColumn> {
         whole(self.columns_outline()?.as_ref(), path)
     }
+}
+
+/// Announces the headers that were not read yet.
+fn announce_headers<S: ReadAt + ?Sized>(parts: &[TableEntry<'_, S>]) {
+    let unread = || parts.iter().filter(|part| part.rows > 0 && part.part.get().is_none());
+    let mut unread = unread().filter_map(|part| part.unread.as_ref()).peekable();
+    let Some(source) = unread.peek().map(|header| header.source) else { return };
+    announce(source, || unread.map(|header| header.place.clone()).collect());
+}
+
+/// Announces the checksums of these sequences, and the buffers with these numbers. Headers that cannot be read are passed over.
+fn announce_parts<'p, 'a, S: ReadAt + ?Sized>(
+    parts: &'p [TableEntry<'a, S>],
+    numbers: impl Fn(&'p TablePart<'a, S>) -> Result<BTreeSet<u64>>,
+) {
+    let known = || parts.iter().filter(|part| part.rows > 0).filter_map(|part| part.part().ok());
+    // Without a header, the source is not known, and there is nothing to read.
+    let Some(source) = known().next().map(|part| part.segment.source) else { return };
+    announce(source, || known().filter_map(|part| part.segment.place_of_checksums()).collect());
+    announce(source, || known().flat_map(|part| part.segment.places_of(numbers(part))).collect());
 }
 
 /// The numbers in a range, of those from 0 to `count`. If it exceeds these, the last number in it is the error.
@@ -437,8 +485,8 @@ impl<'a, S: ReadAt + ?Sized> TableEntry<'a, S> {
         if let Some(part) = self.part.get() {
             return Ok(part);
         }
-        let open = self.open.as_ref().ok_or_else(|| Error::data("the sequence is missing"))?;
-        let segment = open()?;
+        let unread = self.unread.as_ref().ok_or_else(|| Error::data("the sequence is missing"))?;
+        let segment = (unread.open)()?;
         let (offset, whole) = (segment.offset(), 0..segment.metadata()?.len());
         let part = TablePart::new(segment, whole, self.first)?;
         if part.rows != self.rows {
@@ -461,6 +509,16 @@ impl<'a, S: ReadAt + ?Sized> TablePart<'a, S> {
 }
 
 impl<S: ReadAt + ?Sized> TablePart<'_, S> {
+    /// The numbers of the buffers of these fields in groups with these rows.
+    fn numbers(&self, fields: WantedFields<'_>, rows: Vec<Range<u64>>) -> Result<BTreeSet<u64>> {
+        match self.stored {
+            SequenceStorage::Items(_) => self.segment.numbers_of(self.range.clone()),
+            SequenceStorage::Columns { .. } => {
+                self.segment.numbers_in(self.range.clone(), fields, rows)
+            }
+        }
+    }
+
     /// Calls `read` with the buffers of this segment. `budget` is what the same call has left after other segments.
     fn read<'s, R>(
         &'s self,

@@ -1,11 +1,13 @@
 //! Verifies every byte of an archive.
 
+use std::iter;
+
 use super::scan::{self, Compare, scan};
 use crate::buffer::chunked;
 use crate::buffer::loaded::Loaded;
 use crate::buffer::source;
 use crate::error::{Category, Error, Result};
-use crate::io::at::ReadAt;
+use crate::io::at::{ReadAt, announce};
 use crate::options::{DecodeOptions, Limits};
 use crate::path::list;
 use crate::wire::tensor::ItemPayload;
@@ -89,6 +91,7 @@ pub fn body<S: ReadAt + ?Sized>(
         let what = "wrong padding before the body";
         return Err(Error::damaged(what).at(layout.header_end + at as u64));
     }
+    announce(source, || iter::once(layout.body_start..layout.body_end).collect());
     // Without checksums, the list of them is empty, but it must be intact too.
     segment.hashes(source)?;
     let mut position = layout.body_start;

@@ -1,6 +1,7 @@
 //! A segment whose header has been read.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use super::source;
@@ -197,6 +198,13 @@ impl Loaded {
         let trailer = self.trailer(source)?;
         let hashes = self.header.open_trailer(&trailer, self.header.layout.body_end)?;
         Ok(self.hashes.get_or_init(|| hashes))
+    }
+
+    /// The range of the archive with the checksums of the buffers. `None` if they were read, or there are none.
+    pub fn unread_hashes(&self) -> Option<Range<u64>> {
+        let layout = &self.header.layout;
+        let is_unread = self.hashes.get().is_none() && layout.trailer_len() > 0;
+        is_unread.then(|| layout.body_end..layout.body_end.saturating_add(layout.trailer_len()))
     }
 
     /// Keeps the checksums of the buffers if these bytes are the trailer.

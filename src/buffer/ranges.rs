@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::io::at::ReadAt;
 use crate::io::checksum;
 use crate::options::DecodeOptions;
-use crate::segment::buffers::StoredHashes;
+use crate::segment::buffers::{StoredHashes, stored_range};
 use crate::segment::format::BufferPlace;
 
 /// Reads parts of one buffer of a segment.
@@ -83,6 +83,27 @@ impl<'a, S: ReadAt + ?Sized> Ranges<'a, S> {
             Self::Packed(unpack) => unpack.read(at, out),
         }
     }
+}
+
+/// The ranges of the archive with a part of a buffer: chunks, or only the part itself if it is not verified. There are none if the
+/// buffer cannot be read.
+pub fn stored_ranges(
+    loaded: &Loaded,
+    part: &PayloadPart,
+    number: u64,
+    options: DecodeOptions,
+) -> Vec<Range<u64>> {
+    let Ok(place) = loaded.buffer(number, options) else { return Vec::new() };
+    let chunk_len = loaded.header.chunk_len;
+    let stored = |(at, len): (usize, usize)| {
+        let (start, end) = (at as u64, (at as u64).saturating_add(len as u64));
+        if place.packed().is_none() && !loaded.verifies(options) {
+            return place.start() + start..place.start() + end;
+        }
+        let chunk = |byte: u64| stored_range(place, chunk_len, byte / chunk_len.get());
+        chunk(start).start..chunk(end.saturating_sub(1)).end
+    };
+    part.runs().filter(|&(_, len)| len > 0).map(stored).collect()
 }
 
 /// A buffer that is stored as it is.

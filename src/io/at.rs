@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::iter;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -51,6 +52,13 @@ pub trait ReadAt: Sync {
         out.truncate(there);
         Ok(size)
     }
+
+    /// Says which ranges will be read next, about in this order. An archive calls this before it reads more than one
+    /// range: all tensors of a value, a slice, a column, the headers of a table. What is read later may be less.
+    ///
+    /// By default, this does nothing, and the ranges are not even computed. [`ReadAhead`](crate::io::ReadAhead) fetches them
+    /// side by side.
+    fn will_read(&self, _ranges: &mut dyn Iterator<Item = Range<u64>>) {}
 
     /// All bytes of the source, if they are in memory. Then tensors can be borrowed from them.
     fn contents(&self) -> Option<&[u8]> {
@@ -135,6 +143,10 @@ macro_rules! by_deref {
                 (**self).read_last(out)
             }
 
+            fn will_read(&self, ranges: &mut dyn Iterator<Item = Range<u64>>) {
+                (**self).will_read(ranges);
+            }
+
             fn contents(&self) -> Option<&[u8]> {
                 (**self).contents()
             }
@@ -195,6 +207,11 @@ impl ReadAt for MappedFile {
     fn share(&self, range: Range<usize>) -> Option<SharedBytes> {
         self.share(range)
     }
+}
+
+/// Tells a source what will be read. The ranges are computed only if it asks for them.
+pub fn announce<S: ReadAt + ?Sized>(source: &S, ranges: impl FnOnce() -> Vec<Range<u64>>) {
+    source.will_read(&mut iter::once_with(ranges).flatten());
 }
 
 /// Reads from `offset` until `out` is full or the source ends. Returns the number of bytes read.

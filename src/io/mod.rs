@@ -19,6 +19,6 @@ pub use crate::mem::shared_bytes::SharedBytes;
 pub use at::{ReadAt, open_file};
 pub use atomic::{AtomicFile, SyncLevel};
 pub use direct::DirectFile;
-pub use read_ahead::ReadAhead;
+pub use read_ahead::{ReadAhead, Requests};
 
 pub use crate::mem::MappedFile;

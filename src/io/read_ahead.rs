@@ -1,28 +1,148 @@
-//! [`ReadAhead`], a source that is read ahead by several threads.
+//! [`ReadAhead`], a source whose bytes are fetched before they are needed.
 
-use std::collections::VecDeque;
+use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::io::DirectFile;
 use crate::io::aligned::Aligned;
 use crate::io::at::{PIECE, ReadAt, read_up_to};
 use crate::mem::shared_bytes::SharedBytes;
 
-/// Threads that read ahead, if no other number is set.
-const THREADS: usize = 4;
+/// Ranges that are this near to each other are always read in one request: such a gap costs less than anything else.
+const NEAR: u64 = 4096;
+/// The most plans at once. Calls that ended early leave plans behind.
+const PLANS: usize = 16;
 
-/// A source that several threads read ahead, in blocks of 2 MiB.
+/// How a [`ReadAhead`] divides what will be read into requests.
 ///
-/// Use it to read large parts of an archive from front to end, if each read has to wait for a drive or a server. While
-/// one tensor is copied and verified, the next ones are already being read. [`ReadAhead::open`] reads a file past the
-/// page cache: an archive then loads at the speed of the drive, whatever the sizes of its tensors and however far the
-/// system reads ahead.
+/// Two ranges become one request if the gap between them is short enough, and gaps are at most a quarter of the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Requests {
+    longest: usize,
+    gap: u64,
+    align: u64,
+    threads: usize,
+    memory: u64,
+}
+
+impl Requests {
+    /// For a drive: requests of at most 2 MiB from four threads, into at most 24 MiB of memory. Gaps of at most 64 KiB are
+    /// read. Requests start and end at multiples of 4 KiB, as direct reads must.
+    pub const fn drive() -> Self {
+        let (longest, threads) = (PIECE, 4);
+        Self {
+            longest,
+            gap: 64 << 10,
+            align: 4096,
+            threads,
+            memory: 3 * (threads * longest) as u64,
+        }
+    }
+
+    /// For a server, which answers each request after tens of milliseconds: requests of at most 16 MiB from 32 threads,
+    /// into at most 192 MiB of memory. Gaps of at most 1 MiB are read.
+    pub const fn server() -> Self {
+        Self { longest: 16 << 20, gap: 1 << 20, align: 1, threads: 32, memory: 192 << 20 }
+    }
+
+    /// Sets the length of the longest request, in bytes.
+    ///
+    /// # Panics
+    /// If it is 0.
+    #[must_use]
+    pub const fn with_longest(self, longest: usize) -> Self {
+        assert!(longest > 0, "expected requests of at least one byte, found 0");
+        Self { longest, ..self }
+    }
+
+    /// Sets the length of the longest gap between two ranges that is read with them, in bytes.
+    #[must_use]
+    pub const fn with_gap(self, gap: u64) -> Self {
+        Self { gap, ..self }
+    }
+
+    /// Sets the number of requests at once. Each takes a thread.
+    ///
+    /// # Panics
+    /// If it is 0.
+    #[must_use]
+    pub const fn with_threads(self, threads: usize) -> Self {
+        assert!(threads > 0, "expected at least one thread, found 0 threads");
+        Self { threads, ..self }
+    }
+
+    /// Sets the memory for what was read and is not used yet, in bytes. Reading goes on when some of it is free.
+    #[must_use]
+    pub const fn with_memory(self, memory: u64) -> Self {
+        Self { memory, ..self }
+    }
+
+    /// The requests for these ranges, in the order of their offsets.
+    fn divide(&self, mut ranges: Vec<Range<u64>>) -> Vec<Request> {
+        ranges.sort_unstable_by_key(|range| range.start);
+        let mut requests = Vec::new();
+        let mut parts: Vec<Range<u64>> = Vec::new();
+        let mut gaps = 0;
+        for range in ranges {
+            if let (Some(first), Some(last)) =
+                (parts.first().map(|part| part.start), parts.last_mut())
+            {
+                if range.start <= last.end {
+                    last.end = last.end.max(range.end);
+                    continue;
+                }
+                let gap = range.start - last.end;
+                let wasted = gaps + gap > (range.end - first) / 4;
+                if gap > NEAR && (gap > self.gap || wasted) {
+                    self.cut(&parts, &mut requests);
+                    parts.clear();
+                    gaps = 0;
+                } else {
+                    gaps += gap;
+                }
+            }
+            parts.push(range);
+        }
+        self.cut(&parts, &mut requests);
+        requests
+    }
+
+    /// Adds the requests for ranges that are read together.
+    fn cut(&self, parts: &[Range<u64>], requests: &mut Vec<Request>) {
+        let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return };
+        let end = last.end.next_multiple_of(self.align);
+        let mut start = first.start - first.start % self.align;
+        let mut parts = parts.iter().peekable();
+        while start < end {
+            let stop = end.min(start.saturating_add(self.longest as u64));
+            let mut unused = 0;
+            while let Some(part) = parts.peek().filter(|part| part.start < stop) {
+                unused += part.end.min(stop) - part.start.max(start);
+                if part.end > stop {
+                    break;
+                }
+                parts.next();
+            }
+            requests.push(Request { range: start..stop, unused, state: RequestState::Waiting });
+            start = stop;
+        }
+    }
+}
+
+/// A source whose bytes are fetched by several threads before they are needed.
+///
+/// Use it for an archive of which much is read, if each read has to wait for a drive or a server. An [`Archive`](crate::Archive)
+/// says which ranges a call will read ([`ReadAt::will_read`]): all tensors of a value, a slice, a column. These ranges
+/// become [requests](Requests). While one tensor is copied and verified, the next ones are already being read.
+///
+/// [`ReadAhead::open`] reads a file past the page cache: an archive then loads at the speed of the drive, whatever the
+/// sizes of its tensors and however far the system reads ahead.
 ///
 /// ```
 /// use std::collections::BTreeMap;
@@ -42,189 +162,248 @@ const THREADS: usize = 4;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
+/// For a source that waits for a server, use [`Requests::server`]:
+///
+/// ```
+/// use tenarc::io::{ReadAhead, ReadAt, Requests};
+/// use tenarc::{Archive, Result};
+///
+/// fn open<S: ReadAt + Send + 'static>(source: S) -> Result<Archive<ReadAhead<S>>> {
+///     Archive::new(ReadAhead::with(source, Requests::server()))
+/// }
+/// # open(tenarc::OArchive::new(Vec::new())?.finish()?)?;
+/// # Ok::<(), tenarc::Error>(())
+/// ```
+///
 /// A [`File`](std::fs::File) is read more slowly with it: its reads reach the system out of order, which takes them for
 /// random ones.
 ///
-/// Reading ahead begins after half of a block was read from front to end, and again wherever that happens. Other reads go
-/// to the source. It takes memory for three blocks for each thread: 24 MiB by default. The threads start when they
-/// are needed for the first time, and end when the value is dropped, after the reads that are in progress.
+/// Reads that nobody has announced go to the source. The threads start when they are needed, and end when the
+/// value is dropped, after the reads that are in progress.
 ///
 /// The content of the source must not change while it is read: bytes may have been read before. Files of archives that are
 /// [appended to](crate::OArchive::append) do not change before their last end mark. A child process after `fork` must not
 /// use it, because it has none of the threads.
-#[derive(Debug)]
 pub struct ReadAhead<S> {
     shared: Arc<Shared<S>>,
-    /// The threads, which start when the first of them is needed.
-    started: OnceLock<Vec<JoinHandle<()>>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-#[derive(Debug)]
+impl<S> fmt::Debug for ReadAhead<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadAhead").field("requests", &self.shared.requests).finish_non_exhaustive()
+    }
+}
+
 struct Shared<S> {
     source: S,
-    block_len: usize,
-    /// The number of blocks of the source.
-    count: u64,
-    threads: usize,
-    state: Mutex<ReadAheadState>,
-    /// A block is wanted, or the threads must end.
+    requests: Requests,
+    state: Mutex<State>,
+    /// A request can be started, or the threads must end.
     wanted: Condvar,
-    /// A block was read.
+    /// A request has ended.
     done: Condvar,
 }
 
-#[derive(Debug, Default)]
-struct ReadAheadState {
-    /// Where the last read began, and the number of bytes that it asked for.
-    last: u64,
-    asked: u64,
-    /// The number of bytes that were read from front to end before that.
-    run: u64,
-    /// The number of the first block of the window.
-    first: u64,
-    window: VecDeque<BlockState>,
-    /// Memory of blocks that are no longer in the window.
+#[derive(Default)]
+struct State {
+    /// What will be read. The latest plan is last.
+    plans: Vec<Plan>,
+    /// The number of the next plan.
+    next: u64,
+    /// The memory of all requests that are being read or were read.
+    held: u64,
+    /// Memory of the longest requests, for the next ones.
     spare: Vec<Aligned>,
     closed: bool,
 }
 
-#[derive(Debug)]
-enum BlockState {
-    Wanted,
-    Reading,
-    Read(Arc<BlockContent>),
-    /// Whoever needs the block reads it from the source, and gets the error from there.
-    Failed,
+/// The requests of one call.
+struct Plan {
+    number: u64,
+    requests: Vec<Request>,
+    /// The request that was used last. Those before it are not started any more.
+    at: usize,
 }
 
-#[derive(Debug)]
-struct BlockContent {
+struct Request {
+    range: Range<u64>,
+    /// The number of bytes in it that will be used.
+    unused: u64,
+    state: RequestState,
+}
+
+enum RequestState {
+    Waiting,
+    Reading,
+    Read(Arc<Content>),
+    /// All of it was used, or it could not be read. Whoever needs it reads it from the source, and gets the error from there.
+    Gone,
+}
+
+struct Content {
     memory: Aligned,
     len: usize,
 }
 
-impl ReadAheadState {
-    fn block(&mut self, number: u64) -> Option<&mut BlockState> {
-        let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
-        self.window.get_mut(index)
+/// Which request: the number of its plan and the place in it.
+type RequestId = (u64, usize);
+
+impl State {
+    /// The request with this byte.
+    fn find(&self, offset: u64) -> Option<RequestId> {
+        self.plans.iter().rev().find_map(|plan| {
+            let behind = plan.requests.partition_point(|request| request.range.start <= offset);
+            let at = behind.checked_sub(1)?;
+            let request = plan.requests.get(at)?;
+            let is_there =
+                request.range.contains(&offset) && !matches!(request.state, RequestState::Gone);
+            is_there.then_some((plan.number, at))
+        })
     }
 
-    /// Takes the first block out of the window.
-    fn drop_first(&mut self) {
-        if let Some(BlockState::Read(content)) = self.window.pop_front() {
-            self.keep_memory(content);
+    /// Whether all these bytes are in requests.
+    fn covers(&self, range: Range<u64>) -> bool {
+        let mut at = range.start;
+        while at < range.end {
+            let Some((number, place)) = self.find(at) else { return false };
+            let plan = self.plans.iter().find(|plan| plan.number == number);
+            let Some(request) = plan.and_then(|plan| plan.requests.get(place)) else {
+                return false;
+            };
+            at = request.range.end;
         }
-        self.first += 1;
+        true
     }
 
-    /// Keeps the memory of a block, unless a thread still copies from it.
-    fn keep_memory(&mut self, content: Arc<BlockContent>) {
-        self.spare.extend(Arc::into_inner(content).map(|content| content.memory));
+    fn request(&mut self, (number, at): RequestId) -> Option<&mut Request> {
+        self.plans.iter_mut().find(|plan| plan.number == number)?.requests.get_mut(at)
+    }
+
+    /// Notes that bytes of a request were used. Ends its plan if nothing is left of it.
+    fn used(&mut self, id: RequestId, bytes: u64) {
+        let Some(request) = self.request(id) else { return };
+        request.unused = request.unused.saturating_sub(bytes);
+        if request.unused == 0 {
+            let content = std::mem::replace(&mut request.state, RequestState::Gone);
+            self.free(content);
+            let is_gone = |request: &Request| matches!(request.state, RequestState::Gone);
+            let ended = |plan: &Plan| {
+                plan.number == id.0 && plan.requests.iter().skip(plan.at).all(is_gone)
+            };
+            if let Some(place) = self.plans.iter().position(ended) {
+                self.end(place);
+            }
+        }
+    }
+
+    /// Notes that the next requests to start are those behind this one.
+    fn reach(&mut self, (number, at): RequestId) {
+        if let Some(plan) = self.plans.iter_mut().find(|plan| plan.number == number) {
+            plan.at = plan.at.max(at);
+        }
+    }
+
+    /// Forgets a plan. What is being read for it is dropped when it was read.
+    fn end(&mut self, place: usize) {
+        for request in self.plans.remove(place).requests {
+            self.free(request.state);
+        }
+    }
+
+    /// Keeps the memory of a request, unless a thread still copies from it.
+    fn free(&mut self, state: RequestState) {
+        if let RequestState::Read(content) = state {
+            self.held -= content.memory.bytes().len() as u64;
+            self.spare.extend(Arc::into_inner(content).map(|content| content.memory));
+        }
+    }
+
+    /// The next request to start: that of the latest plan for which there is memory.
+    fn startable(&self, requests: &Requests) -> Option<RequestId> {
+        self.plans.iter().rev().find_map(|plan| {
+            let mut later = plan.requests.iter().enumerate().skip(plan.at);
+            let (at, request) =
+                later.find(|(_, request)| matches!(request.state, RequestState::Waiting))?;
+            let len = requests.memory_of(&request.range);
+            (self.held == 0 || self.held + len <= requests.memory).then_some((plan.number, at))
+        })
+    }
+}
+
+impl Requests {
+    /// The memory that a request takes.
+    fn memory_of(&self, range: &Range<u64>) -> u64 {
+        let (len, longest) = (range.end - range.start, self.longest as u64);
+        // Nearly all requests of a long plan have the same length, and then the same memory.
+        if len > longest / 2 { longest } else { len }
     }
 }
 
 impl<S> Shared<S> {
-    fn lock(&self) -> MutexGuard<'_, ReadAheadState> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The number of blocks that are kept before the one that was asked for last. Several threads may read a tensor, and
-    /// do not ask in order.
-    fn behind(&self) -> u64 {
-        self.threads as u64
-    }
-
-    /// The number of blocks that are read ahead.
-    fn ahead(&self) -> u64 {
-        self.behind().saturating_mul(2)
     }
 }
 
 impl<S: ReadAt> Shared<S> {
-    /// Notes a read, and returns whether it continues many bytes that were read from front to end.
-    fn continues(&self, state: &mut ReadAheadState, offset: u64, len: usize) -> bool {
-        let block_len = self.block_len as u64;
-        let end = state.last.saturating_add(state.asked);
-        let (from, to) = (self.behind().saturating_mul(block_len), block_len);
-        let near = end.saturating_sub(from)..=end.saturating_add(to);
-        // The last read may have given fewer bytes than it asked for.
-        let passed = state.asked.min(offset.saturating_sub(state.last));
-        state.run = if near.contains(&offset) { state.run.saturating_add(passed) } else { 0 };
-        (state.last, state.asked) = (offset, len as u64);
-        state.run >= block_len.div_ceil(2)
-    }
+    /// Reads a request that waits.
+    fn read<'s>(
+        &'s self,
+        mut state: MutexGuard<'s, State>,
+        id: RequestId,
+    ) -> MutexGuard<'s, State> {
+        let Some(request) = state.request(id) else { return state };
+        request.state = RequestState::Reading;
+        let range = request.range.clone();
+        let memory = self.requests.memory_of(&range);
+        state.held += memory;
+        let memory = usize::try_from(memory).unwrap_or(usize::MAX);
+        let spare = state.spare.iter().position(|spare| spare.bytes().len() == memory);
+        let spare = spare.map(|place| state.spare.swap_remove(place));
+        // Memory of other lengths is rarely needed again.
+        let dropped = std::mem::take(&mut state.spare);
+        let (keep, dropped): (Vec<_>, Vec<_>) =
+            dropped.into_iter().partition(|kept| kept.bytes().len() == self.requests.longest);
+        state.spare = keep;
+        drop(state);
+        drop(dropped);
 
-    /// Moves the window so that this block and those behind it are read.
-    fn want(&self, state: &mut ReadAheadState, number: u64) {
-        let behind = state.first + state.window.len() as u64;
-        if !(state.first..=behind).contains(&number) {
-            while !state.window.is_empty() {
-                state.drop_first();
+        let mut content = Content { memory: spare.unwrap_or_else(|| Aligned::new(memory)), len: 0 };
+        let wanted = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        // If the source panics, nobody must wait for the request.
+        let read = catch_unwind(AssertUnwindSafe(|| {
+            let out = content.memory.bytes_mut().get_mut(..wanted).unwrap_or_default();
+            read_up_to(&self.source, out, range.start).ok()
+        }));
+        let read = read.unwrap_or_else(|panic| {
+            // Its drop may panic too. Then the request would be waited for forever.
+            std::mem::forget(panic);
+            None
+        });
+        content.len = read.unwrap_or(0);
+        let content = RequestState::Read(Arc::new(content));
+        let mut state = self.lock();
+        match state.request(id) {
+            Some(request) if read.is_some() => request.state = content,
+            Some(request) => {
+                request.state = RequestState::Gone;
+                state.free(content);
             }
-            state.first = number;
+            None => state.free(content),
         }
-        while state.first.saturating_add(self.behind()) < number {
-            state.drop_first();
-        }
-        let end = number.saturating_add(self.ahead()).min(self.count);
-        while state.first + (state.window.len() as u64) < end {
-            state.window.push_back(BlockState::Wanted);
-            self.wanted.notify_one();
-        }
-    }
-
-    /// Waits until a block was read. `None` if it could not be read, or if other reads have moved the window away.
-    fn wait_for(
-        &self,
-        mut state: MutexGuard<'_, ReadAheadState>,
-        number: u64,
-    ) -> Option<Arc<BlockContent>> {
-        loop {
-            match state.block(number)? {
-                BlockState::Read(content) => return Some(Arc::clone(content)),
-                BlockState::Failed => return None,
-                BlockState::Wanted | BlockState::Reading => {
-                    state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
-                }
-            }
-        }
+        self.done.notify_all();
+        state
     }
 
     /// What each thread does until the source is dropped.
-    fn read_blocks(&self) {
+    fn read_requests(&self) {
         let mut state = self.lock();
         while !state.closed {
-            let Some(index) =
-                state.window.iter().position(|block| matches!(block, BlockState::Wanted))
-            else {
-                state = self.wanted.wait(state).unwrap_or_else(PoisonError::into_inner);
-                continue;
+            state = match state.startable(&self.requests) {
+                Some(id) => self.read(state, id),
+                None => self.wanted.wait(state).unwrap_or_else(PoisonError::into_inner),
             };
-            state.window[index] = BlockState::Reading;
-            let number = state.first + index as u64;
-            let memory = state.spare.pop();
-            drop(state);
-
-            // If the source panics, nobody must wait for the block.
-            let read = catch_unwind(AssertUnwindSafe(|| {
-                let mut memory = memory.unwrap_or_else(|| Aligned::new(self.block_len));
-                let offset = number.saturating_mul(self.block_len as u64);
-                let len = read_up_to(&self.source, memory.bytes_mut(), offset).ok()?;
-                Some(BlockState::Read(Arc::new(BlockContent { memory, len })))
-            }));
-            let read = read.unwrap_or_else(|panic| {
-                // Its drop may panic too. Then the block would be waited for forever.
-                std::mem::forget(panic);
-                None
-            });
-            let result = read.unwrap_or(BlockState::Failed);
-            state = self.lock();
-            match (state.block(number), result) {
-                (Some(block @ BlockState::Reading), result) => *block = result,
-                (_, BlockState::Read(content)) => state.keep_memory(content),
-                _ => {}
-            }
-            self.done.notify_all();
         }
     }
 }
@@ -235,57 +414,30 @@ impl ReadAhead<DirectFile> {
     /// # Errors
     /// If the file cannot be opened, or is not a regular file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        let opened = Self::new(DirectFile::open(path)?);
-        opened.map_err(|error| Error::io_at(error, "cannot open", path))
+        Ok(Self::with(DirectFile::open(path)?, Requests::drive()))
     }
 }
 
 impl<S: ReadAt + Send + 'static> ReadAhead<S> {
-    /// Reads this source ahead, with four threads.
-    ///
-    /// # Errors
-    /// If the length of the source cannot be determined.
-    pub fn new(source: S) -> io::Result<Self> {
-        Self::with(source, PIECE, THREADS)
+    /// Reads this source ahead.
+    pub fn with(source: S, requests: Requests) -> Self {
+        let (state, wanted, done) = <(Mutex<State>, Condvar, Condvar)>::default();
+        let shared = Arc::new(Shared { source, requests, state, wanted, done });
+        Self { shared, threads: Mutex::default() }
     }
 
-    /// Reads this source ahead with other numbers. A server may need longer blocks and more threads than a drive.
-    ///
-    /// # Errors
-    /// If the length of the source cannot be determined.
-    ///
-    /// # Panics
-    /// If one of the numbers is 0.
-    pub fn with(source: S, block_len: usize, threads: usize) -> io::Result<Self> {
-        assert!(
-            block_len > 0 && threads > 0,
-            "expected at least one byte for a block and one thread, found {block_len} bytes and {threads} threads"
-        );
-        let count = source.size()?.div_ceil(block_len as u64);
-        let shared = Shared {
-            source,
-            block_len,
-            count,
-            threads,
-            state: Mutex::default(),
-            wanted: Condvar::new(),
-            done: Condvar::new(),
-        };
-        Ok(Self { shared: Arc::new(shared), started: OnceLock::new() })
-    }
-
-    /// Starts the threads, unless they run. Returns whether there are any.
-    fn start(&self) -> bool {
-        let threads = self.started.get_or_init(|| {
-            let start = |_| {
-                let shared = Arc::clone(&self.shared);
-                let builder = thread::Builder::new().name("tenarc-read-ahead".into());
-                builder.spawn(move || shared.read_blocks()).ok()
-            };
-            (0..self.shared.threads).map_while(start).collect()
-        });
-        !threads.is_empty()
+    /// Lets threads start so many requests. A single one is read by the caller, when it needs it.
+    fn wake(&self, requests: usize) {
+        let shared = &self.shared;
+        shared.wanted.notify_all();
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        while requests > 1 && threads.len() < shared.requests.threads.min(requests) {
+            let shared = Arc::clone(shared);
+            let builder = thread::Builder::new().name("tenarc-read-ahead".into());
+            // Without threads, requests are read when they are needed.
+            let Ok(thread) = builder.spawn(move || shared.read_requests()) else { return };
+            threads.push(thread);
+        }
     }
 }
 
@@ -298,34 +450,68 @@ impl<S> ReadAhead<S> {
 
 impl<S: ReadAt + Send + 'static> ReadAt for ReadAhead<S> {
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
-        let (shared, block_len) = (&*self.shared, self.shared.block_len as u64);
-        let number = offset / block_len;
+        let shared = &*self.shared;
         let mut state = shared.lock();
-        let continues = shared.continues(&mut state, offset, out.len());
-        let read_ahead = state.block(number).is_some() || continues;
-        if number >= shared.count || !read_ahead || !self.start() {
-            drop(state);
-            return shared.source.read_at(out, offset);
-        }
-        shared.want(&mut state, number);
-        let content = shared.wait_for(state, number);
-        let inside = usize::try_from(offset % block_len).unwrap_or(usize::MAX);
-        let found = content
-            .as_ref()
-            .and_then(|content| content.memory.bytes().get(..content.len)?.get(inside..));
-        match found {
-            Some(found) if !found.is_empty() => {
-                let len = found.len().min(out.len());
-                out[..len].copy_from_slice(&found[..len]);
-                Ok(len)
+        while let Some(id) = state.find(offset) {
+            state.reach(id);
+            let Some(request) = state.request(id) else { break };
+            match &request.state {
+                RequestState::Waiting => state = shared.read(state, id),
+                RequestState::Reading => {
+                    state = shared.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
+                RequestState::Gone => break,
+                RequestState::Read(content) => {
+                    let content = Arc::clone(content);
+                    let inside =
+                        usize::try_from(offset - request.range.start).unwrap_or(usize::MAX);
+                    let there = content.memory.bytes().get(..content.len);
+                    let there = there.and_then(|there| there.get(inside..)).unwrap_or_default();
+                    if there.is_empty() {
+                        // The source ends before.
+                        break;
+                    }
+                    drop(state);
+                    let len = there.len().min(out.len());
+                    out[..len].copy_from_slice(&there[..len]);
+                    drop(content);
+                    shared.lock().used(id, len as u64);
+                    // There may be memory for another one.
+                    shared.wanted.notify_one();
+                    return Ok(len);
+                }
             }
-            // An error, or the end of the source.
-            _ => shared.source.read_at(out, offset),
         }
+        drop(state);
+        shared.source.read_at(out, offset)
+    }
+
+    fn will_read(&self, ranges: &mut dyn Iterator<Item = Range<u64>>) {
+        let shared = &*self.shared;
+        let mut ranges: Vec<_> = ranges.filter(|range| range.start < range.end).collect();
+        let mut state = shared.lock();
+        ranges.retain(|range| !state.covers(range.clone()));
+        let requests = shared.requests.divide(ranges);
+        let count = requests.len();
+        if count == 0 {
+            return;
+        }
+        let number = state.next;
+        state.next += 1;
+        state.plans.push(Plan { number, requests, at: 0 });
+        if state.plans.len() > PLANS {
+            state.end(0);
+        }
+        drop(state);
+        self.wake(count);
     }
 
     fn size(&self) -> io::Result<u64> {
         self.shared.source.size()
+    }
+
+    fn read_last(&self, out: &mut Vec<u8>) -> io::Result<u64> {
+        self.shared.source.read_last(out)
     }
 
     fn contents(&self) -> Option<&[u8]> {
@@ -345,10 +531,11 @@ impl<S> Drop for ReadAhead<S> {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
         state.closed = true;
-        state.window.clear();
+        state.plans.clear();
         drop(state);
         self.shared.wanted.notify_all();
-        for thread in self.started.take().into_iter().flatten() {
+        let threads = self.threads.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for thread in threads.drain(..) {
             // Panics of the source are caught.
             let _ = thread.join();
         }

@@ -20,6 +20,7 @@ use crate::segment::header::Header;
 use crate::shape::Shape;
 use crate::steps::{Steps, escape_step, leads_to_several};
 use crate::tensor::TensorInfo;
+use crate::wire::columns::WantedFields;
 use crate::wire::reader::Reader;
 
 /// The columns of a sequence, or of several that are read as one.
@@ -302,34 +303,13 @@ impl<'m> Schema<'m> {
         Holders { spans: spans.into_iter().peekable(), open: Vec::new() }
     }
 
-    /// Which items belong to a target.
-    pub fn wanted(&self, target: &ColumnTarget<'_>) -> Belongs {
-        let (names, row) = match target {
-            ColumnTarget::Column(whole) => (&whole.names, None),
-            ColumnTarget::InRow { names, row, .. } => (names, Some(*row)),
-        };
-        // What is in a column around the target, but in no field of it, are marks of rows, or numbers of several fields.
-        let mut columns = vec![false; self.columns.len()];
-        let mut target = None;
-        for name in names {
-            let mut all = self.columns.iter();
-            target = all.position(|column| column.parent == target && column.name == **name);
-            if let Some(around) = target.and_then(|number| columns.get_mut(number)) {
-                *around = true;
-            }
+    /// The items in columns that are read if these fields are read of some rows.
+    pub fn wanted(&self, fields: WantedFields<'_>, rows: Vec<Range<u64>>) -> Belongs {
+        let columns = 0..self.columns.len();
+        Belongs {
+            columns: columns.map(|number| takes(fields, &self.names(number))).collect(),
+            rows,
         }
-        // Without a name, all fields are wanted. A column comes after the one that it is in.
-        let mut inside: Vec<bool> = Vec::with_capacity(columns.len());
-        for (number, (column, wanted)) in self.columns.iter().zip(&mut columns).enumerate() {
-            let is_inside = match (target, column.parent) {
-                (None, _) => true,
-                (Some(target), _) if target == number => true,
-                (_, parent) => parent.is_some_and(|parent| inside.get(parent) == Some(&true)),
-            };
-            *wanted |= is_inside;
-            inside.push(is_inside);
-        }
-        Belongs { columns, row }
     }
 
     /// What a path leads to.
@@ -471,21 +451,30 @@ impl Holders<'_> {
     }
 }
 
-/// Which items belong to a target in columns.
+/// Which items in columns are read.
 pub struct Belongs {
-    /// Whether the items of each column do, if they are in no column in it.
+    /// Whether the items of each column are, if they are in no column in it.
     columns: Vec<bool>,
-    /// If the target is in a row, its number.
-    row: Option<u64>,
+    /// The rows that are read.
+    rows: Vec<Range<u64>>,
 }
 
 impl Belongs {
-    /// Whether an item with this holder belongs to the target.
+    /// Whether an item with this holder is read.
     pub fn takes(&self, holder: Option<Holder>) -> bool {
         let Some(Holder { column, rows }) = holder else { return false };
         let in_column = |column: usize| self.columns.get(column) == Some(&true);
-        self.row.is_none_or(|row| rows.contains(&row)) && column.is_none_or(in_column)
+        let in_rows = |wanted: &Range<u64>| wanted.start < rows.end && rows.start < wanted.end;
+        self.rows.iter().any(in_rows) && column.is_none_or(in_column)
     }
+}
+
+/// Whether the column to which these names lead is read, or some column in it.
+fn takes(fields: WantedFields<'_>, names: &[&str]) -> bool {
+    let Some((name, rest)) = names.split_first() else { return true };
+    let of_struct = fields.of_struct();
+    let place = of_struct.place(name);
+    of_struct.within(&place).is_some_and(|inside| takes(inside, rest))
 }
 
 /// The number of names that an error shows, and the number of bytes of each.

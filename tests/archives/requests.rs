@@ -1,8 +1,14 @@
 //! How often a source is read: each read of an object store takes as long as a request.
 
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Mutex;
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
-use tenarc::archive::{SaveOptions, col};
-use tenarc::{Archive, OArchive};
+use tenarc::archive::{Compaction, Compression, SaveOptions, col};
+use tenarc::io::{ReadAhead, ReadAt, Requests};
+use tenarc::{Archive, OArchive, Tensor};
 
 use super::support::{Counted, weights};
 
@@ -191,4 +197,249 @@ fn a_filter_reads_only_groups_that_may_have_rows_that_meet_it() {
         let found = read();
         assert!((bytes..=bytes + few).contains(&found), "{filter:?}: {found} of {bytes}");
     }
+}
+
+/// A server, each of whose answers takes a while. It counts.
+struct Server {
+    bytes: Vec<u8>,
+    wait: Duration,
+    asked: Mutex<Asked>,
+}
+
+/// What a server was asked for.
+#[derive(Clone, Copy, Default, Debug, PartialEq)]
+struct Asked {
+    requests: usize,
+    bytes: u64,
+    /// Requests that wait, and the most that waited at the same time.
+    now: usize,
+    together: usize,
+    /// How often a request began while no other one waited.
+    rounds: usize,
+}
+
+impl Server {
+    fn new(bytes: Vec<u8>) -> Self {
+        Self { bytes, wait: Duration::from_millis(10), asked: Mutex::default() }
+    }
+
+    fn ask<T>(&self, answer: impl FnOnce() -> (T, u64)) -> T {
+        let mut asked = self.asked.lock().unwrap();
+        asked.requests += 1;
+        asked.rounds += usize::from(asked.now == 0);
+        asked.now += 1;
+        asked.together = asked.together.max(asked.now);
+        drop(asked);
+        std::thread::sleep(self.wait);
+        let (answer, len) = answer();
+        let mut asked = self.asked.lock().unwrap();
+        asked.bytes += len;
+        asked.now -= 1;
+        answer
+    }
+}
+
+impl ReadAt for Server {
+    fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.ask(|| {
+            let read = self.bytes.read_at(out, offset);
+            let len = *read.as_ref().unwrap() as u64;
+            (read, len)
+        })
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        panic!("a suffix says how long the archive is")
+    }
+
+    fn read_last(&self, out: &mut Vec<u8>) -> io::Result<u64> {
+        let start = self.bytes.len().saturating_sub(64 << 10);
+        out.clear();
+        out.extend_from_slice(&self.bytes[start..]);
+        self.ask(|| (Ok(self.bytes.len() as u64), (self.bytes.len() - start) as u64))
+    }
+}
+
+type Served = Archive<ReadAhead<Server>>;
+
+fn served(bytes: Vec<u8>) -> Served {
+    Archive::new(ReadAhead::with(Server::new(bytes), Requests::server())).unwrap()
+}
+
+/// What the server was asked for since the last call.
+fn asked(archive: &Served) -> Asked {
+    std::mem::take(&mut *archive.source().get_ref().asked.lock().unwrap())
+}
+
+fn events(days: u64) -> Vec<u8> {
+    let mut out = OArchive::new(Vec::new()).unwrap();
+    for day in 0..days {
+        let events: Vec<_> =
+            (0..1000).map(|id| Event { id: day * 1000 + id, score: day as f32 }).collect();
+        out.save_as("events", &events).unwrap();
+    }
+    out.finish().unwrap()
+}
+
+#[test]
+fn a_server_lists_a_thousand_values_in_one_round() {
+    let archive = served(values(1000, &weights(100, 3)));
+    assert_eq!(asked(&archive).requests, 1);
+    assert_eq!(archive.entries().flatten().count(), 1000);
+    let found = asked(&archive);
+    assert!(found.requests <= 15 && found.rounds <= 2, "{found:?}");
+    // Headers are read 64 at a time, and little is between them.
+    assert_eq!(archive.segments().flatten().count(), 1000);
+    let found = asked(&archive);
+    assert!(found.requests < 100, "{found:?}");
+}
+
+#[test]
+fn a_server_gives_one_tensor_of_many_in_three_requests() {
+    let model: BTreeMap<_, _> = (0..20).map(|n| (format!("w{n}"), weights(50_000, n))).collect();
+    let archive = served(values(1, &model));
+    let tensor: Vec<f32> = archive.tensor("w7").unwrap();
+    assert_eq!(tensor, *model["w7"]);
+    let found = asked(&archive);
+    assert_eq!(found.requests, 3);
+    assert!(found.bytes < (64 << 10) + 3000 + 200_000, "{found:?}");
+    // The header is known, and so are the checksums.
+    let _: Vec<f32> = archive.tensor("w8").unwrap();
+    assert_eq!(asked(&archive).requests, 1);
+}
+
+#[test]
+fn a_server_gives_a_whole_value_in_long_requests_side_by_side() {
+    let requests = Requests::server().with_longest(1 << 20);
+    let model: Vec<_> = (0..40).map(|n| weights(50_000, n)).collect();
+    let bytes = values(1, &model);
+    let len = bytes.len() as u64;
+    let archive = Archive::new(ReadAhead::with(Server::new(bytes), requests)).unwrap();
+    let loaded: Vec<Tensor<Vec<f32>>> = archive.load().unwrap();
+    assert_eq!(loaded, model);
+    let found = asked(&archive);
+    // One to open it, one for the header.
+    assert!(found.requests <= 10 && found.together > 4, "{found:?}");
+    assert!(found.bytes < len + (70 << 10), "{found:?} of {len}");
+    archive.verify().unwrap();
+    let found = asked(&archive);
+    assert!(found.together > 4, "{found:?}");
+    archive.only().unwrap().to_parts().unwrap();
+    let found = asked(&archive);
+    assert!(found.requests <= 8, "{found:?}");
+}
+
+#[test]
+fn a_server_gives_several_tensors_at_once() {
+    let model: BTreeMap<_, _> = (0..20).map(|n| (format!("w{n:02}"), weights(50_000, n))).collect();
+    let archive = served(values(1, &model));
+    archive.only().unwrap();
+    asked(&archive);
+    let paths = ["w03", "w04", "w05", "w11"];
+    let threads = std::num::NonZeroUsize::MIN;
+    let tensors = archive.only().unwrap().dyn_tensors(&paths, threads).unwrap();
+    assert_eq!(tensors[3].clone().into_tensor::<Vec<f32>>().unwrap(), *model["w11"]);
+    let found = asked(&archive);
+    assert_eq!((found.requests, found.rounds), (2, 1), "{found:?}");
+    assert!(found.bytes < 4 * 200_000 + 1000, "{found:?}");
+}
+
+#[test]
+fn a_server_gives_a_slice_in_few_requests() {
+    use ndarray::{Array2, s};
+    // Rows of 4 MiB, chunks of 64 KiB.
+    let weight = Tensor(Array2::from_shape_fn((6, 1 << 20), |(row, at)| (row * at) as f32));
+    let options = SaveOptions::default().with_chunk_len(64 << 10);
+    let mut out = OArchive::with_options(Vec::new(), options).unwrap();
+    out.save(&weight).unwrap();
+    let archive = served(out.finish().unwrap());
+    archive.only().unwrap();
+    asked(&archive);
+    let rows: Array2<f32> = archive.slice("", s![..;2, 1000..2000]).unwrap();
+    assert_eq!(rows, weight.slice(s![..;2, 1000..2000]));
+    let found = asked(&archive);
+    assert_eq!((found.requests, found.rounds), (3, 1), "{found:?}");
+}
+
+#[test]
+fn a_server_gives_a_column_of_a_compacted_table_in_eight_requests() {
+    let bytes = events(365);
+    let archive = served(bytes.clone());
+    let scores: Vec<f32> = archive.table("events").unwrap().column("score").unwrap();
+    let found = asked(&archive);
+    // Blocks of the directory, headers, checksums and columns: each of these in one round or two.
+    assert!(found.rounds < 40, "{found:?}");
+    let expected = scores;
+
+    let mut compacted = OArchive::new(Vec::new()).unwrap();
+    let archive = Archive::new(bytes).unwrap();
+    Compaction::new().write_to(&archive, &mut compacted).unwrap();
+    let archive = served(compacted.finish().unwrap());
+    let scores: Vec<f32> = archive.table("events").unwrap().column("score").unwrap();
+    assert_eq!(scores, expected);
+    let found = asked(&archive);
+    assert!(found.requests <= 8, "{found:?}");
+    let (column, rest) = (365_000 * 4, (64 << 10) + 2000);
+    assert!(found.bytes - rest < column * 105 / 100, "{found:?}");
+}
+
+#[test]
+fn a_server_gives_only_the_fields_and_groups_that_rows_need() {
+    #[derive(Serialize)]
+    struct Row {
+        id: u32,
+        weights: [f32; 16],
+        name: String,
+    }
+    #[derive(Deserialize)]
+    struct Few {
+        id: u32,
+    }
+    let row = |id| Row { id, weights: [0.5; 16], name: format!("the row {id}") };
+    let rows: Vec<_> = (0..131_072).map(row).collect();
+    let plain = SaveOptions::default();
+    for options in [plain.clone(), plain.with_compression(Compression::lz4())] {
+        let mut out = OArchive::with_options(Vec::new(), options).unwrap();
+        out.save_as("rows", &rows).unwrap();
+        let archive = served(out.finish().unwrap());
+        let table = archive.table("rows").unwrap();
+        table.columns().unwrap();
+        asked(&archive);
+        // Rows of one group of two.
+        let few: Vec<Few> = table.rows(100_000..130_000).unwrap();
+        assert_eq!((few.len(), few[5].id), (30_000, 100_005));
+        let found = asked(&archive);
+        assert!(found.bytes < 65_536 * 4 + 100_000, "{found:?}");
+        assert!(found.rounds <= 2, "{found:?}");
+        let met = table.filter(col("id").gt_eq(131_070)).rows::<Few>().unwrap();
+        assert_eq!((met.len(), met[0].id), (2, 131_070));
+        let found = asked(&archive);
+        assert!(found.requests < 10 && found.rounds < 6, "{found:?}");
+    }
+}
+
+#[test]
+fn a_server_gives_one_variable_of_all_steps_in_few_rounds() {
+    #[derive(Serialize)]
+    struct State {
+        field: Tensor<Vec<f32>>,
+        velocity: Tensor<Vec<f32>>,
+    }
+    let mut out = OArchive::new(Vec::new()).unwrap();
+    for step in 0..50 {
+        let state = State { field: weights(300_000, step), velocity: weights(1000, step) };
+        out.save_as("state", &state).unwrap();
+    }
+    let archive = served(out.finish().unwrap());
+    asked(&archive);
+    let series = archive.series("state", "velocity").unwrap();
+    let all: ndarray::Array2<f32> = series.stack(..).unwrap();
+    assert_eq!(all.row(31).to_vec(), *weights(1000, 31));
+    // Headers, checksums, tensors: 50 of each, 32 at a time.
+    let found = asked(&archive);
+    assert!(found.requests <= 151 && found.rounds <= 12, "{found:?}");
+    let part: ndarray::Array2<f32> = series.slice(10..40, (5..8,)).unwrap();
+    assert_eq!(part.row(3).to_vec(), weights(1000, 13)[5..8]);
+    let found = asked(&archive);
+    assert!(found.rounds <= 12, "{found:?}");
 }

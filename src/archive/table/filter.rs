@@ -5,7 +5,9 @@ use std::sync::OnceLock;
 
 use serde::de::DeserializeOwned;
 
-use super::{GroupSpan, SequenceStorage, Table, TablePart, whole};
+use super::{
+    GroupSpan, SequenceStorage, Table, TablePart, announce_headers, announce_parts, whole,
+};
 use crate::archive::filter::Filter;
 use crate::budget::Budget;
 use crate::buffer::file::FileBuffers;
@@ -13,6 +15,8 @@ use crate::de::ColumnOfGroups;
 use crate::error::Result;
 use crate::io::at::ReadAt;
 use crate::segment::decode_with;
+use crate::steps::Steps;
+use crate::wire::columns::WantedFields;
 
 /// The most rows that are tested at once, of a value that is not stored as columns.
 const BLOCK: usize = 1024;
@@ -211,14 +215,22 @@ impl<S: ReadAt + ?Sized> Filtered<'_, '_, S> {
             return Ok(());
         }
         let columns = self.columns()?;
-        let first = self.table.part_of(wanted.start);
-        let parts = self.table.parts.iter().skip(first).filter(|part| part.rows > 0);
-        for part in parts.take_while(|part| part.first < wanted.end) {
+        let parts = self.table.parts_with(&wanted);
+        announce_headers(parts);
+        let blocks =
+            |part| self.blocks(part, columns).filter_map(|block| block.with_rows_in(&wanted));
+        announce_parts(parts, |part| {
+            let rows: Vec<_> = blocks(part).map(|block| block.rows).collect();
+            let numbers = columns.iter().map(|(_, names)| {
+                part.numbers(WantedFields::At(names, Steps::of("")), rows.clone())
+            });
+            Ok(numbers.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+        });
+        for part in parts.iter().filter(|part| part.rows > 0) {
             let part = part.part()?;
             budget.start(0);
             part.read(budget, |buffers| {
-                let blocks = self.blocks(part, columns);
-                for block in blocks.filter_map(|block| block.with_rows_in(&wanted)) {
+                for block in blocks(part) {
                     let held = buffers.left().held();
                     let mask = self.mask(&block, columns, buffers)?;
                     let mut picked = Vec::new();

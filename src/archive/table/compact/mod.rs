@@ -387,8 +387,8 @@ fn are_columns<S: ReadAt>(archive: &Archive<S>, parts: &[Entry]) -> Result<bool>
 /// One value of a table as a table.
 fn one<'a, S: ReadAt>(archive: &'a Archive<S>, entry: &Entry) -> Table<'a, S> {
     let mut table = Table::default();
-    let (entry, limits) = (entry.clone(), archive.options().limits);
-    table.add_later(entry.rows().unwrap_or(0), limits, Box::new(move || archive.at(&entry)));
+    let rows = entry.rows().unwrap_or(0);
+    table.add_later(rows, archive.options().limits, archive.later(entry.clone()));
     table
 }
 

@@ -1,0 +1,136 @@
+//! An object as the source of an archive.
+
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use tenarc::io::ReadAt;
+use tokio::runtime::Handle;
+
+use crate::error::{Error, Kind, Result};
+use crate::objects::{Object, Objects, Part, Stat};
+
+/// An object that is read by ranges.
+///
+/// All reads are of the same version of the object: if it is replaced, they fail with [`Kind::Changed`].
+///
+/// Its methods wait for the store. So an [`Archive`](tenarc::Archive) of it must be used on a thread that may wait:
+/// [`RemoteArchive::with`](crate::RemoteArchive::with) calls a closure on one.
+pub struct ObjectFile {
+    objects: Arc<dyn Objects>,
+    key: String,
+    runtime: Handle,
+    /// How many of the last bytes are read when an archive is opened.
+    suffix: u64,
+    stat: OnceLock<Stat>,
+}
+
+impl fmt::Debug for ObjectFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ObjectFile")
+            .field("key", &self.key)
+            .field("stat", &self.stat.get())
+            .finish_non_exhaustive()
+    }
+}
+
+impl ObjectFile {
+    /// `stat` is what is known about the object.
+    pub(crate) fn new(
+        objects: Arc<dyn Objects>,
+        key: String,
+        runtime: Handle,
+        suffix: u64,
+        stat: Option<Stat>,
+    ) -> Self {
+        Self { objects, key, runtime, suffix, stat: stat.map(OnceLock::from).unwrap_or_default() }
+    }
+
+    /// The key of the object.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Size and version of the object.
+    ///
+    /// # Errors
+    /// If there is no such object, or the store fails.
+    pub fn stat(&self) -> Result<&Stat> {
+        if let Some(stat) = self.stat.get() {
+            return Ok(stat);
+        }
+        let stat = self.runtime.block_on(self.objects.stat(&self.key))?;
+        Ok(self.stat.get_or_init(|| stat))
+    }
+
+    fn get(&self, part: Part) -> Result<Object> {
+        let version = self.stat.get().and_then(|stat| stat.version.as_deref());
+        let object = self.runtime.block_on(self.objects.get(&self.key, part, version))?;
+        let stat = self.stat.get_or_init(|| object.stat.clone());
+        // Stores that ignore the condition say what they have sent.
+        if *stat != object.stat {
+            return Err(Error::new(Kind::Changed, "the object was replaced since it was opened")
+                .of_object(&self.key));
+        }
+        Ok(object)
+    }
+
+    /// Reads a range that is not empty and in the object.
+    fn range(&self, range: Range<u64>, out: &mut [u8]) -> Result<usize> {
+        let wanted = range.end - range.start;
+        let object = self.get(Part::Range(range))?;
+        let found = object.bytes.len();
+        match out.get_mut(..found) {
+            Some(out) if found > 0 => out.copy_from_slice(&object.bytes),
+            _ => {
+                let what = format!("expected {wanted} bytes, the store sent {found}");
+                return Err(Error::new(Kind::Store, what).of_object(&self.key));
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl ReadAt for ObjectFile {
+    fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        let size = self.stat()?.size;
+        let end = size.min(offset.saturating_add(out.len() as u64));
+        if offset >= end {
+            return Ok(0);
+        }
+        Ok(self.range(offset..end, out)?)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.stat()?.size)
+    }
+
+    fn read_last(&self, out: &mut Vec<u8>) -> io::Result<u64> {
+        out.clear();
+        let len = self.suffix;
+        let object = match self.stat.get() {
+            None => self.get(Part::Last(len)),
+            Some(_) => Err(Error::new(Kind::Unsupported, "the size is known")),
+        };
+        let object = match object {
+            // Some stores give no suffixes: the size is asked for first.
+            Err(error) if error.kind() == Kind::Unsupported => {
+                let size = self.stat()?.size;
+                if size == 0 {
+                    return Ok(0);
+                }
+                self.get(Part::Range(size.saturating_sub(len)..size))?
+            }
+            object => object?,
+        };
+        let size = object.stat.size;
+        let (found, expected) = (object.bytes.len() as u64, size.min(len));
+        if found != expected {
+            let what = format!("expected the last {expected} bytes, the store sent {found}");
+            return Err(Error::new(Kind::Store, what).of_object(&self.key).into());
+        }
+        out.extend_from_slice(&object.bytes);
+        Ok(size)
+    }
+}

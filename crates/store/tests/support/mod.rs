@@ -1,0 +1,221 @@
+//! A store in memory that counts, waits and fails.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use object_store::memory::InMemory;
+use tenarc::io::Requests;
+use tenarc_store::{
+    Error, Kind, Later, Listed, Object, ObjectStoreObjects, Objects, Part, Put, Result, Stat,
+    Store, Upload,
+};
+
+/// What happens to a request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fault {
+    /// It fails, and nothing was done.
+    Refused,
+    /// It is done, but the answer is an error.
+    AnswerLost,
+    /// Only half of the bytes come.
+    Truncated,
+}
+
+/// What a store was asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    pub requests: usize,
+    /// The number of requests by their names.
+    pub by_name: BTreeMap<&'static str, usize>,
+    pub bytes: u64,
+    /// Bytes that are being written, and the most at once.
+    pub writing: usize,
+    pub most_written: usize,
+    /// Requests that wait, and the most at once.
+    pub now: usize,
+    pub together: usize,
+    pub aborted: usize,
+}
+
+#[derive(Debug)]
+pub struct Settings {
+    pub wait: Duration,
+    /// The number of the request that fails, counted from the last call of [`Trial::set`].
+    pub fault: Option<(usize, Fault)>,
+    /// Conditions of reads are ignored.
+    pub ignores_versions: bool,
+    /// Suffixes are refused, as by Azure.
+    pub no_suffixes: bool,
+}
+
+#[derive(Debug)]
+struct Shared {
+    inner: ObjectStoreObjects,
+    asked: Mutex<Asked>,
+    settings: Mutex<Settings>,
+}
+
+/// The store.
+#[derive(Clone, Debug)]
+pub struct Trial(Arc<Shared>);
+
+impl Trial {
+    pub fn new() -> Self {
+        let settings = Settings {
+            wait: Duration::ZERO,
+            fault: None,
+            ignores_versions: false,
+            no_suffixes: false,
+        };
+        Self(Arc::new(Shared {
+            inner: ObjectStoreObjects(Arc::new(InMemory::new())),
+            asked: Mutex::default(),
+            settings: Mutex::new(settings),
+        }))
+    }
+
+    /// Parts and requests have at most 1 MiB.
+    pub fn store(&self) -> Store {
+        let store = Store::of_objects(Arc::new(self.clone()), "runs/7");
+        store.with_part_len(1 << 20).with_requests(Requests::server().with_longest(1 << 20))
+    }
+
+    /// Changes how it behaves. Counting starts again.
+    pub fn set(&self, change: impl FnOnce(&mut Settings)) {
+        change(&mut self.0.settings.lock().unwrap());
+        self.take();
+    }
+
+    /// What it was asked for since the last call.
+    pub fn take(&self) -> Asked {
+        std::mem::take(&mut *self.asked())
+    }
+
+    fn asked(&self) -> MutexGuard<'_, Asked> {
+        self.0.asked.lock().unwrap()
+    }
+
+    fn inner(&self) -> &ObjectStoreObjects {
+        &self.0.inner
+    }
+
+    fn settings(&self) -> MutexGuard<'_, Settings> {
+        self.0.settings.lock().unwrap()
+    }
+
+    /// Answers a request, or lets it fail. `written` is the number of bytes that it writes.
+    async fn ask<T>(
+        &self,
+        name: &'static str,
+        written: usize,
+        answer: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let (number, wait) = {
+            let mut asked = self.asked();
+            let number = asked.requests;
+            asked.requests += 1;
+            *asked.by_name.entry(name).or_default() += 1;
+            asked.now += 1;
+            asked.together = asked.together.max(asked.now);
+            asked.writing += written;
+            asked.most_written = asked.most_written.max(asked.writing);
+            (number, self.settings().wait)
+        };
+        let fault = self.settings().fault.filter(|(at, _)| *at == number).map(|(_, fault)| fault);
+        if !wait.is_zero() {
+            tokio::time::sleep(wait).await;
+        }
+        let failed = || Error::new(Kind::Store, "503 Service Unavailable");
+        let answer = match fault {
+            Some(Fault::Refused) => Err(failed()),
+            Some(Fault::AnswerLost) => match answer.await {
+                Ok(_) => Err(failed()),
+                error => error,
+            },
+            Some(Fault::Truncated) | None => answer.await,
+        };
+        let mut asked = self.asked();
+        asked.now -= 1;
+        asked.writing -= written;
+        answer
+    }
+
+    fn is_truncated(&self) -> bool {
+        let number = self.asked().requests;
+        self.settings().fault == Some((number - 1, Fault::Truncated))
+    }
+}
+
+impl Objects for Trial {
+    fn get<'a>(&'a self, key: &'a str, part: Part, version: Option<&'a str>) -> Later<'a, Object> {
+        Box::pin(async move {
+            let version = version.filter(|_| !self.settings().ignores_versions);
+            let mut object = self
+                .ask("get", 0, async {
+                    if self.settings().no_suffixes && matches!(part, Part::Last(_)) {
+                        return Err(Error::new(Kind::Unsupported, "no suffixes"));
+                    }
+                    self.inner().get(key, part, version).await
+                })
+                .await?;
+            if self.is_truncated() {
+                object.bytes.truncate(object.bytes.len() / 2);
+            }
+            self.asked().bytes += object.bytes.len() as u64;
+            Ok(object)
+        })
+    }
+
+    fn stat<'a>(&'a self, key: &'a str) -> Later<'a, Stat> {
+        Box::pin(self.ask("stat", 0, self.inner().stat(key)))
+    }
+
+    fn put<'a>(&'a self, key: &'a str, content: Bytes, put: Put) -> Later<'a, Option<String>> {
+        Box::pin(self.ask("put", content.len(), self.inner().put(key, content, put)))
+    }
+
+    fn upload<'a>(&'a self, key: &'a str) -> Later<'a, Box<dyn Upload>> {
+        Box::pin(async move {
+            let upload = self.ask("upload", 0, self.inner().upload(key)).await?;
+            Ok(Box::new(TrialUpload { trial: self.clone(), upload }) as Box<dyn Upload>)
+        })
+    }
+
+    fn list(&self, directory: &str) -> BoxStream<'static, Result<Listed>> {
+        let mut asked = self.asked();
+        asked.requests += 1;
+        *asked.by_name.entry("list").or_default() += 1;
+        self.inner().list(directory)
+    }
+
+    fn delete<'a>(&'a self, key: &'a str) -> Later<'a, ()> {
+        Box::pin(self.ask("delete", 0, self.inner().delete(key)))
+    }
+}
+
+#[derive(Debug)]
+struct TrialUpload {
+    trial: Trial,
+    upload: Box<dyn Upload>,
+}
+
+impl Upload for TrialUpload {
+    fn part(&mut self, content: Bytes) -> Later<'static, ()> {
+        let (trial, len) = (self.trial.clone(), content.len());
+        let part = self.upload.part(content);
+        Box::pin(async move { trial.ask("part", len, part).await })
+    }
+
+    fn finish(&mut self) -> Later<'_, Option<String>> {
+        let trial = self.trial.clone();
+        Box::pin(async move { trial.ask("finish", 0, self.upload.finish()).await })
+    }
+
+    fn abort(&mut self) -> Later<'_, ()> {
+        self.trial.asked().aborted += 1;
+        self.upload.abort()
+    }
+}
