@@ -4,6 +4,7 @@
 //! (`AtomicFile`), then it is listed in the manifest, and only then are older files
 //! removed. No file is ever overwritten.
 
+mod background;
 mod lock;
 mod manifest;
 mod name;
@@ -27,6 +28,7 @@ use manifest::Manifest;
 use name::Name;
 use retention::{Retention, current, ranked};
 
+pub use background::BackgroundCheckpoints;
 pub use retention::Best;
 
 /// The largest number of times that a reader starts again because a save replaced a file that it was about to read.

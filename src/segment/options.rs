@@ -134,6 +134,12 @@ impl fmt::Debug for SaveOptions {
 }
 
 impl SaveOptions {
+    /// The same options for a copy in memory, which is saved with these later: nothing is hashed or compressed.
+    pub(crate) fn for_copy(&self) -> Self {
+        let (compression, compressing) = (None, None);
+        Self { checksums: false, dedup: false, compression, compressing, ..self.clone() }
+    }
+
     /// Sets the alignment of every buffer in bytes: a power of two from 8 to 65,536. The default, 256, is
     /// enough for GPU libraries and SIMD code. With 4,096 every buffer starts on a page, so that it can
     /// be mapped by itself or read with direct I/O.

@@ -29,6 +29,7 @@ mod read_ahead;
 mod requests;
 mod series;
 mod slices;
+mod snapshots;
 mod sparse;
 mod stored;
 mod streams;

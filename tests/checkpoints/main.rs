@@ -3,6 +3,7 @@
 //!
 //! Numbers 90 and 93 of `docs/threats.md`. `tests/crashes/` kills such a program at every system call.
 
+mod background;
 #[cfg(feature = "sha256")]
 mod manifest;
 mod processes;

@@ -13,7 +13,7 @@ mod store;
 pub use checkpointer::TenarcCheckpointer;
 pub use dtype::{from_burn, to_burn};
 pub use record::{BurnRecord, Record};
-pub use run::{resume_run, save_run, save_run_with};
+pub use run::{resume_run, save_run, save_run_in_background, save_run_with};
 pub use store::TenarcStore;
 
 #[cfg(doctest)]

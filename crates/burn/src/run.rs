@@ -1,12 +1,12 @@
 //! A whole training run in one file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use burn_optim::{ModuleOptimizer, OptimizerRecord};
 use burn_store::{ModuleSnapshot, ModuleStore};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tenarc::archive::SaveOptions;
+use tenarc::archive::{Background, SaveOptions};
 use tenarc::de::DecodeOptions;
 use tenarc::{Error, Result, Value};
 
@@ -77,6 +77,27 @@ pub fn save_run_with<M: ModuleSnapshot, T: Serialize + ?Sized>(
     let module = Saved { meta: &Value::Null, tensors: by_name(module.collect(None, None, false))? };
     let optimizer = Record::new(optimizer.to_record())?;
     tenarc::archive::save_with(path, &Run { module, optimizer, rest }, options)
+}
+
+/// Like [`save_run_with`], on another thread: the run goes on when everything was copied. Waits for the save before, if that has not
+/// ended.
+///
+/// Call [`Background::wait`] at the end: errors of the last save are returned there.
+///
+/// # Errors
+/// Those of the save before, and the errors of [`save_run_with`] that have nothing to do with the file. Those of writing the
+/// file are returned by the next call with this [`Background`].
+pub fn save_run_in_background<M: ModuleSnapshot, T: Serialize + ?Sized>(
+    background: &mut Background,
+    path: impl Into<PathBuf>,
+    module: &M,
+    optimizer: &ModuleOptimizer,
+    rest: &T,
+    options: SaveOptions,
+) -> Result<()> {
+    let module = Saved { meta: &Value::Null, tensors: by_name(module.collect(None, None, false))? };
+    let optimizer = Record::new(optimizer.to_record())?;
+    background.save(path, &Run { module, optimizer, rest }, options)
 }
 
 /// Continues the run that [`save_run`] saved in this file: puts its tensors into the module, and its state into the

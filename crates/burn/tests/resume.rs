@@ -23,33 +23,78 @@ use burn_optim::decay::WeightDecayConfig;
 use burn_optim::{
     AdamConfig, GradientsParams, LBFGS, LBFGSConfig, ModuleOptimizer, OptimizerRecord,
 };
-use digits::{Digits, Model, Rng};
+use digits::{Digits, Model, Result, Rng, Schedule};
 use tenarc::DynTensor;
-use tenarc::archive::{Compression, SaveOptions};
-use tenarc_burn::{Record, resume_run, save_run, save_run_with};
+use tenarc::archive::{Background, Compression, SaveOptions};
+use tenarc_burn::{Record, resume_run, save_run, save_run_in_background, save_run_with};
 use tenarc_test_support::child;
 use tenarc_test_support::lines::changed;
 use training::{State, train};
 
 const MOST_STEPS_IN_A_LIFE: u32 = 8;
 
+/// Like [`train`], with saves on another thread.
+fn train_in_background(path: &Path, steps: u32, each: fn(&State)) -> Result<(Model, State)> {
+    let digits = Digits::load()?;
+    let device = Device::flex().autodiff();
+    let cross_entropy = CrossEntropyLossConfig::new().init(&device);
+    let (model, optimizer) = (Model::new(7, &device), AdamConfig::new().init());
+    let schedule = Schedule { peak: 0.01, warmup: 20, length: 500 };
+    let state = State { schedule, rng: Rng { state: 8 }, step: 0, losses: Vec::new() };
+    let (mut model, mut optimizer, mut state) = resume_run(path, model, optimizer, state)?;
+    let mut background = Background::default();
+    while state.step < steps {
+        let (images, labels) = digits.batch(&mut state.rng, 32, &device);
+        let loss = cross_entropy.forward(model.forward(images), labels);
+        let gradients = GradientsParams::from_grads(loss.backward(), &model);
+        model = optimizer.step(state.schedule.at(state.step), model, gradients);
+        state.losses.push(loss.into_scalar());
+        state.step += 1;
+        let options = SaveOptions::default();
+        save_run_in_background(&mut background, path, &model, &optimizer, &state, options)?;
+        each(&state);
+    }
+    background.wait()?;
+    Ok((model, state))
+}
+
+/// Whether a step waits for its save.
+#[derive(Clone, Copy, PartialEq)]
+enum Saving {
+    InTurn,
+    InBackground,
+}
+
 #[test]
 fn a_run_killed_ten_times_ends_like_others() {
-    killed_runs_end_like_others("a_run_killed_ten_times_ends_like_others", 10);
+    killed_runs_end_like_others("a_run_killed_ten_times_ends_like_others", 10, Saving::InTurn);
+}
+
+#[test]
+fn a_run_that_saves_in_the_background_and_is_killed_ends_like_others() {
+    let name = "a_run_that_saves_in_the_background_and_is_killed_ends_like_others";
+    killed_runs_end_like_others(name, 10, Saving::InBackground);
 }
 
 #[test]
 #[ignore = "takes a quarter of a minute"]
 fn a_run_killed_a_hundred_times_ends_like_others() {
-    killed_runs_end_like_others("a_run_killed_a_hundred_times_ends_like_others", 100);
+    let name = "a_run_killed_a_hundred_times_ends_like_others";
+    killed_runs_end_like_others(name, 100, Saving::InTurn);
 }
 
-fn killed_runs_end_like_others(test: &str, kills: u32) {
+fn killed_runs_end_like_others(test: &str, kills: u32, saving: Saving) {
     let steps = kills * MOST_STEPS_IN_A_LIFE + 5;
     if let Some((_, dir)) = child::role() {
-        train(&dir.join("killed"), steps, |state| println!("step {}", state.step)).unwrap();
+        let (path, tell) = (dir.join("killed"), |state: &State| println!("step {}", state.step));
+        match saving {
+            Saving::InTurn => train(&path, steps, tell).unwrap(),
+            Saving::InBackground => train_in_background(&path, steps, tell).unwrap(),
+        };
         return;
     }
+    // The last step may not be saved yet.
+    let unsaved = u32::from(saving == Saving::InBackground);
     let dir = child::fast_dir();
     let (whole, killed) = (dir.path().join("whole"), dir.path().join("killed"));
     let (_, expected) = train(&whole, steps, |_| {}).unwrap();
@@ -63,8 +108,9 @@ fn killed_runs_end_like_others(test: &str, kills: u32) {
             more,
             Duration::from_micros(rng.number() % 2000),
         );
-        let saved: u32 = tenarc::open(&killed).unwrap().get("rest.step").unwrap();
-        assert!(saved >= last, "life {life}: step {saved} in the file after step {last}");
+        let step = || tenarc::open(&killed).unwrap().get("rest.step").unwrap();
+        let saved: u32 = if killed.exists() { step() } else { 0 };
+        assert!(saved + unsaved >= last, "life {life}: step {saved} in the file after step {last}");
         assert!(saved < steps);
     }
 

@@ -1,12 +1,12 @@
 //! A whole training run in one file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use candle_core::Device;
 use candle_nn::{Optimizer, VarMap};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tenarc::archive::SaveOptions;
+use tenarc::archive::{Background, SaveOptions};
 use tenarc::named::Match;
 use tenarc::{Error, Result};
 
@@ -92,6 +92,26 @@ pub fn save_run_with<O: SavedOptimizer, T: Serialize + ?Sized>(
 ) -> Result<()> {
     let run = Run { variables: Variables(variables), optimizer, rest };
     tenarc::archive::save_with(path, &run, options)
+}
+
+/// Like [`save_run_with`], on another thread: the run goes on when everything was copied. Waits for the save before, if that has not
+/// ended.
+///
+/// Call [`Background::wait`] at the end: errors of the last save are returned there.
+///
+/// # Errors
+/// Those of the save before, and the errors of [`save_run_with`] that have nothing to do with the file. Those of writing the
+/// file are returned by the next call with this [`Background`].
+pub fn save_run_in_background<O: SavedOptimizer, T: Serialize + ?Sized>(
+    background: &mut Background,
+    path: impl Into<PathBuf>,
+    variables: &VarMap,
+    optimizer: &O,
+    rest: &T,
+    options: SaveOptions,
+) -> Result<()> {
+    let run = Run { variables: Variables(variables), optimizer, rest };
+    background.save(path, &run, options)
 }
 
 /// Continues the run that [`save_run`] saved in this file: puts its tensors into the variables, and returns its optimizer,

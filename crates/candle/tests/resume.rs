@@ -17,10 +17,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use candle_core::{Tensor, Var};
-use candle_nn::{ParamsAdamW, VarMap};
-use digits::{Model, Result, Rng};
-use tenarc::archive::{Compression, SaveOptions};
-use tenarc_candle::{AdamW, resume_run, save_run, save_run_with};
+use candle_nn::{Optimizer as _, ParamsAdamW, VarMap, loss};
+use digits::{Digits, Model, Result, Rng, Schedule};
+use tenarc::archive::{Background, Compression, SaveOptions};
+use tenarc_candle::{AdamW, resume_run, save_run, save_run_in_background, save_run_with};
 use tenarc_test_support::child;
 use tenarc_test_support::lines::changed;
 use training::State;
@@ -29,6 +29,37 @@ const MOST_STEPS_IN_A_LIFE: u32 = 8;
 
 fn train(path: &Path, steps: u32, each: impl FnMut(&State)) -> Result<(Model, State)> {
     training::train(path.to_str().unwrap(), steps, each)
+}
+
+/// Like [`train`], with saves on another thread.
+fn train_in_background(path: &Path, steps: u32, each: fn(&State)) -> Result<(Model, State)> {
+    let digits = Digits::load()?;
+    let model = Model::new(7)?;
+    let optimizer = AdamW::for_vars(&model.variables, ParamsAdamW::default())?;
+    let schedule = Schedule { peak: 0.01, warmup: 20, length: 500 };
+    let state = State { schedule, rng: Rng { state: 8 }, step: 0, losses: Vec::new() };
+    let (mut optimizer, mut state) = resume_run(path, &model.variables, optimizer, state)?;
+    let mut background = Background::default();
+    while state.step < steps {
+        let (images, labels) = digits.batch(&mut state.rng, 32)?;
+        let loss = loss::cross_entropy(&model.forward(&images)?, &labels)?;
+        optimizer.set_learning_rate(state.schedule.at(state.step));
+        optimizer.backward_step(&loss)?;
+        state.losses.push(loss.to_scalar()?);
+        state.step += 1;
+        let options = SaveOptions::default();
+        save_run_in_background(
+            &mut background,
+            path,
+            &model.variables,
+            &optimizer,
+            &state,
+            options,
+        )?;
+        each(&state);
+    }
+    background.wait()?;
+    Ok((model, state))
 }
 
 /// What is in the file beside the variables and the optimizer.
@@ -40,23 +71,43 @@ fn bits(losses: &[f32]) -> Vec<u32> {
     losses.iter().map(|loss| loss.to_bits()).collect()
 }
 
+/// Whether a step waits for its save.
+#[derive(Clone, Copy, PartialEq)]
+enum Saving {
+    InTurn,
+    InBackground,
+}
+
 #[test]
 fn a_run_killed_ten_times_ends_like_others() {
-    killed_runs_end_like_others("a_run_killed_ten_times_ends_like_others", 10);
+    killed_runs_end_like_others("a_run_killed_ten_times_ends_like_others", 10, Saving::InTurn);
+}
+
+#[test]
+fn a_run_that_saves_in_the_background_and_is_killed_ends_like_others() {
+    let name = "a_run_that_saves_in_the_background_and_is_killed_ends_like_others";
+    killed_runs_end_like_others(name, 10, Saving::InBackground);
 }
 
 #[test]
 #[ignore = "takes a quarter of a minute"]
 fn a_run_killed_a_hundred_times_ends_like_others() {
-    killed_runs_end_like_others("a_run_killed_a_hundred_times_ends_like_others", 100);
+    let name = "a_run_killed_a_hundred_times_ends_like_others";
+    killed_runs_end_like_others(name, 100, Saving::InTurn);
 }
 
-fn killed_runs_end_like_others(test: &str, kills: u32) {
+fn killed_runs_end_like_others(test: &str, kills: u32, saving: Saving) {
     let steps = kills * MOST_STEPS_IN_A_LIFE + 5;
     if let Some((_, dir)) = child::role() {
-        train(&dir.join("killed"), steps, |run| println!("step {}", run.step)).unwrap();
+        let (path, tell) = (dir.join("killed"), |state: &State| println!("step {}", state.step));
+        match saving {
+            Saving::InTurn => train(&path, steps, tell).unwrap(),
+            Saving::InBackground => train_in_background(&path, steps, tell).unwrap(),
+        };
         return;
     }
+    // The last step may not be saved yet.
+    let unsaved = u32::from(saving == Saving::InBackground);
     let dir = child::fast_dir();
     let (whole, killed) = (dir.path().join("whole"), dir.path().join("killed"));
     train(&whole, steps, |_| {}).unwrap();
@@ -70,13 +121,9 @@ fn killed_runs_end_like_others(test: &str, kills: u32) {
             more,
             Duration::from_micros(rng.number() % 2000),
         );
-        let saved = state(&killed);
-        assert!(
-            saved.step >= last,
-            "life {life}: step {} in the file after step {last}",
-            saved.step
-        );
-        assert!(saved.step < steps);
+        let saved = if killed.exists() { state(&killed).step } else { 0 };
+        assert!(saved + unsaved >= last, "life {life}: step {saved} in the file after step {last}");
+        assert!(saved < steps);
     }
 
     let output = command(test, dir.path()).output().unwrap();

@@ -80,13 +80,15 @@ impl ObjectFile {
     fn range(&self, range: Range<u64>, out: &mut [u8]) -> Result<usize> {
         let wanted = range.end - range.start;
         let object = self.get(Part::Range(range))?;
-        let found = object.bytes.len();
-        match out.get_mut(..found) {
-            Some(out) if found > 0 => out.copy_from_slice(&object.bytes),
-            _ => {
-                let what = format!("expected {wanted} bytes, the store sent {found}");
-                return Err(Error::new(Kind::Store, what).of_object(&self.key));
-            }
+        let found = object.len();
+        let Some(mut rest) = out.get_mut(..found).filter(|out| !out.is_empty()) else {
+            let what = format!("expected {wanted} bytes, the store sent {found}");
+            return Err(Error::new(Kind::Store, what).of_object(&self.key));
+        };
+        for piece in object.pieces {
+            let (now, later) = rest.split_at_mut(piece.len());
+            now.copy_from_slice(&piece);
+            rest = later;
         }
         Ok(found)
     }
@@ -125,12 +127,12 @@ impl ReadAt for ObjectFile {
             object => object?,
         };
         let size = object.stat.size;
-        let (found, expected) = (object.bytes.len() as u64, size.min(len));
+        let (found, expected) = (object.len() as u64, size.min(len));
         if found != expected {
             let what = format!("expected the last {expected} bytes, the store sent {found}");
             return Err(Error::new(Kind::Store, what).of_object(&self.key).into());
         }
-        out.extend_from_slice(&object.bytes);
+        object.pieces.iter().for_each(|piece| out.extend_from_slice(piece));
         Ok(size)
     }
 }

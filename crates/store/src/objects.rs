@@ -61,10 +61,22 @@ pub enum Part {
 /// Part of an object, as it was read.
 #[derive(Clone, Debug)]
 pub struct Object {
-    /// The bytes.
-    pub bytes: Bytes,
+    /// The bytes, in the pieces in which they came.
+    pub pieces: Vec<Bytes>,
     /// The size and the version of the whole object.
     pub stat: Stat,
+}
+
+impl Object {
+    /// The number of bytes.
+    pub fn len(&self) -> usize {
+        self.pieces.iter().map(Bytes::len).sum()
+    }
+
+    /// Whether there are no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 /// Size and version of an object.
@@ -150,8 +162,8 @@ impl Objects for ObjectStoreObjects {
             let result =
                 self.0.get_opts(&location, options).await.map_err(|error| failed(key, error))?;
             let stat = Stat { size: result.meta.size, version: result.meta.e_tag.clone() };
-            let bytes = result.bytes().await.map_err(|error| failed(key, error))?;
-            Ok(Object { bytes, stat })
+            let pieces = result.into_stream().try_collect().await;
+            Ok(Object { pieces: pieces.map_err(|error| failed(key, error))?, stat })
         })
     }
 

@@ -162,9 +162,10 @@ impl Objects for Trial {
                 })
                 .await?;
             if self.is_truncated() {
-                object.bytes.truncate(object.bytes.len() / 2);
+                object.pieces.truncate(1);
+                object.pieces.iter_mut().for_each(|piece| piece.truncate(piece.len() / 2));
             }
-            self.asked().bytes += object.bytes.len() as u64;
+            self.asked().bytes += object.len() as u64;
             Ok(object)
         })
     }
