@@ -6,7 +6,7 @@ export type { ValueOptions } from './value.js';
 export { open } from './open.js';
 export { verify, type Verification } from './verify.js';
 export { Archive, Segment, Table, type ArchiveState, type OpenOptions } from './archive.js';
-export type { TensorEntry } from './document.js';
+export type { Entry, TensorEntry } from './document.js';
 export type { Codecs, Decoder } from './compress.js';
 export { blobSource, bytesSource, httpSource, type HttpOptions, type Source, type SourceLike } from './source.js';
 export { Parts, splitParts, type PartsOptions } from './parts.js';
