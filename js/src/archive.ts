@@ -215,6 +215,17 @@ export async function committedMark(input: Input): Promise<EndMark | undefined> 
 const MERGED_GAP = 65536;
 const MERGED_LENGTH = 16 * MEBIBYTE;
 
+/** How a buffer is stored. */
+export interface BufferPlace {
+  offset: number;
+  stored: number;
+  /** Its length when it is decompressed. */
+  length: number;
+  codec: string | null;
+  /** The length of the pieces that are verified and decompressed as a whole. */
+  chunk: number;
+}
+
 /** One value in an archive. */
 export class Segment {
   readonly archive: Archive;
@@ -340,13 +351,13 @@ export class Segment {
     return this.run(path, (document) => document.elementsBetween(path, start, end));
   }
 
-  /** Where the bytes of a buffer are in the archive, how many there are, and by which codec they are compressed. */
-  async bufferPlace(index: number): Promise<{ offset: number; stored: number; length: number; codec: string | null }> {
-    const { buffers } = await this.header();
+  /** Where the bytes of a buffer are in the archive, how many there are, how they are compressed, and how long its chunks are. */
+  async bufferPlace(index: number): Promise<BufferPlace> {
+    const { buffers, chunk } = await this.header();
     const buffer = buffers[index];
     if (!buffer) throw new TenarcError('missing', `there is no buffer ${index}`);
     const { offset, stored, length, codec } = buffer;
-    return { offset, stored, length: Number(length), codec: codec?.name ?? null };
+    return { offset, stored, length: Number(length), codec: codec?.name ?? null, chunk };
   }
 
   /** @internal Runs a function whose errors about data are those of a damaged archive. */

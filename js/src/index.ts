@@ -5,7 +5,7 @@ export type { TypedArray } from './dtype.js';
 export type { ValueOptions } from './value.js';
 export { open } from './open.js';
 export { verify, type Verification } from './verify.js';
-export { Archive, Segment, Table, type ArchiveState, type OpenOptions } from './archive.js';
+export { Archive, Segment, Table, type ArchiveState, type BufferPlace, type OpenOptions } from './archive.js';
 export type { Entry, TensorEntry } from './document.js';
 export type { Codecs, Decoder } from './compress.js';
 export { blobSource, bytesSource, httpSource, type HttpOptions, type Source, type SourceLike } from './source.js';
