@@ -104,8 +104,8 @@ interface Branch {
 }
 
 /**
- * Items in groups: the names of a flat list are divided at their dots or slashes. A group with nothing but one other group is one
- * with it.
+ * Items in groups: the names of a flat list are divided at their dots or slashes. A group with nothing but one item or one other
+ * group is one with it.
  */
 export function grouped(items: Item[]): Item[] {
   const separator = items.some((item) => item.path.includes('.')) ? '.' : '/';
@@ -137,6 +137,11 @@ function itemsOf(branch: Branch, path: string, separator: string): { items: Item
     const below = path === '' ? name : path + separator + name;
     const found = itemsOf(inner, below, separator);
     for (const leaf of found.leaves) leaves.push(leaf);
+    const [only] = inner.leaves;
+    if (only && inner.leaves.length === 1 && inner.branches.size === 0) {
+      items.push({ ...only, name: name + separator + only.name });
+      continue;
+    }
     items.push({
       ...folder(name, below, found.items),
       note: plural(found.leaves.length, 'tensor'),

@@ -19,6 +19,8 @@ export class Accumulator {
   private count = 0;
   private mean = 0;
   private squares = 0;
+  /** Whether the numbers are further apart than the greatest float: then there is no histogram. */
+  private isTooWide = false;
   private bins: { from: number; width: number; counts: Float64Array } | undefined;
 
   constructor(private readonly codec: Pick<Codec, 'isInteger' | 'digits'>) {}
@@ -78,6 +80,7 @@ export class Accumulator {
   }
 
   private fill(values: ArrayLike<number>, min: number, max: number): void {
+    if (this.isTooWide) return;
     const bins = (this.bins ??= this.begin(min, max));
     // A number outside doubles the range: two bins become one, so that each count stays exact.
     while (min < bins.from || max >= bins.from + FINE * bins.width) {
@@ -88,7 +91,10 @@ export class Accumulator {
       if (isBelow) bins.from -= FINE * bins.width;
       bins.width *= 2;
       bins.counts = merged;
-      if (!Number.isFinite(bins.width * FINE)) return;
+      if (!Number.isFinite(bins.width * FINE + Math.abs(bins.from))) {
+        this.isTooWide = true;
+        return;
+      }
     }
     const { from, width, counts } = bins;
     for (let i = 0; i < values.length; i++) {
@@ -112,7 +118,7 @@ export class Accumulator {
 
   private histogram(): Statistics['histogram'] {
     const { bins } = this;
-    if (!bins) return null;
+    if (!bins || this.isTooWide) return null;
     let [first, last] = [0, FINE - 1];
     while (first < last && bins.counts[first] === 0) first++;
     while (last > first && bins.counts[last] === 0) last--;
