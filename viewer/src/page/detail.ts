@@ -216,9 +216,11 @@ export class DetailView {
     const load = (focus?: string) => {
       const call = this.call('rows', { node: node.id, start, end: start + PAGE, sort });
       place.setAttribute('aria-busy', 'true');
+      const scrolled = place.querySelector('.scroll')?.scrollLeft ?? 0;
       void fill(place, call, isCurrent, (found) => h('div', {}, grid(found), pager())).finally(() => {
         place.removeAttribute('aria-busy');
-        if (focus) place.querySelector<HTMLElement>(`[data-focus="${focus}"]`)?.focus();
+        place.querySelector('.scroll')?.scrollTo({ left: scrolled });
+        if (focus) place.querySelector<HTMLElement>(`[data-focus="${focus}"]`)?.focus({ preventScroll: true });
       });
     };
     const move = (to: number, focus: string) => {
