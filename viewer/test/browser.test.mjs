@@ -20,7 +20,7 @@ let page;
 before(async () => {
   browser = await startChromium();
   page = await browser.newPage(pathToFileURL(html).href);
-  await page.size(1100, 760);
+  await page.size(1000, 700);
   await page.scheme('light');
   // What a page of its own cannot know: the errors that its policy causes.
   await page.evaluate(`window.violations = []; addEventListener('securitypolicyviolation', (event) => violations.push(event.blockedURI)); 0`);
@@ -76,7 +76,6 @@ async function shoot(name) {
 }
 
 test('a tenarc archive: tree, statistics, pictures, values', async () => {
-  await shoot('start');
   await open(pathOf('zstd.tenarc'));
   assert.deepEqual(await lines(), ['zstd.tenarc', 'segment 0', 'name', 'step', 'config', 'layers', 'images', 'fortran', 'smooth', 'raw', 'events']);
   await choose('layers');
@@ -150,7 +149,6 @@ test('npz, npy and GGUF', async () => {
   await choose('array');
   await checkStatistics('image.npy', 'array');
   await open(pathOf('blocks.gguf'));
-  await shoot('overview');
   assert.match(await page.evaluate(`document.getElementById('detail').innerText`), /Blocks of every type/);
   await choose('1');
   await choose('q6_k.weight');
@@ -185,11 +183,7 @@ test('errors say what was found and what was expected', async () => {
 
 test('names are shown as text', async () => {
   const names = ['<img src=x onerror=alert(1)>', '\u202egnp.exe', '"><script>alert(2)</script>', 'a'.repeat(3000), '__proto__', ''];
-  const header = JSON.stringify(Object.fromEntries(names.map((one, i) => [one === '__proto__' ? '_proto_' : one, { dtype: 'U8', shape: [1], data_offsets: [i, i + 1] }]))).replace('_proto_', '__proto__');
-  const json = Buffer.from(header);
-  const length = Buffer.alloc(8);
-  length.writeUInt32LE(json.length);
-  writeFileSync(join(folder, 'names.safetensors'), Buffer.concat([length, json, Buffer.alloc(names.length)]));
+  writeFileSync(join(folder, 'names.safetensors'), safetensors(names));
   await open(join(folder, 'names.safetensors'));
   assert.equal(await page.evaluate(`document.querySelectorAll('#tree img, #tree script, #detail img, #detail script').length`), 0);
   const found = await lines();
@@ -197,6 +191,27 @@ test('names are shown as text', async () => {
   assert.ok(found.includes('__proto__') && found.includes('""'));
   await choose('__proto__');
   assert.equal((await statistics()).min, '0');
+});
+
+function safetensors(names) {
+  const entries = names.map((name, i) => `${JSON.stringify(name)}:{"dtype":"U8","shape":[1],"data_offsets":[${i},${i + 1}]}`);
+  const json = Buffer.from(`{${entries.join(',')}}`);
+  const length = Buffer.alloc(8);
+  length.writeUInt32LE(json.length);
+  return Buffer.concat([length, json, Buffer.alloc(names.length)]);
+}
+
+test('long lists come page by page', async () => {
+  writeFileSync(join(folder, 'many.safetensors'), safetensors(Array.from({ length: 450 }, (_, i) => `t${i}`)));
+  await open(join(folder, 'many.safetensors'));
+  assert.equal((await lines()).length, 202);
+  assert.equal((await lines()).pop(), 'Show 200 more of 250');
+  for (const [count, last] of [[402, 'Show 50 more'], [451, 't449']]) {
+    await page.evaluate(`${tree}.pop().querySelector('.line').click()`);
+    await page.until(`${tree}.length === ${count}`);
+    assert.equal((await lines()).pop(), last);
+  }
+  assert.equal(await page.evaluate(`document.activeElement.querySelector('.name').textContent`), 't400');
 });
 
 test('the keyboard reaches everything in the tree', async () => {
@@ -255,7 +270,7 @@ test('a window of 400 pixels shows all without scrolling sideways', async () => 
   await statistics();
   assert.ok((await page.evaluate(`document.documentElement.scrollWidth`)) <= 400);
   await shoot('narrow');
-  await page.size(1100, 760);
+  await page.size(1000, 700);
 });
 
 /** The memory of all processes of the browser. */
@@ -362,6 +377,30 @@ test('nothing leaves the page for a file', async () => {
     assert.ok((await page.evaluate('violations')).length >= 2);
   } finally {
     server.close();
+  }
+});
+
+test('a page beside which a file is served shows it', async () => {
+  const server = createServer((request, response) => {
+    const path = request.url.split('?')[0];
+    const bytes = readFileSync(path === '/t/' ? html : pathOf('lz4.tenarc'));
+    const [, from, to] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '') ?? [];
+    const part = from === undefined ? bytes : bytes.subarray(Number(from), Number(to) + 1);
+    const range = from === undefined ? {} : { 'Content-Range': `bytes ${from}-${Number(from) + part.length - 1}/${bytes.length}` };
+    response.writeHead(from === undefined ? 200 : 206, { 'Content-Type': path === '/t/' ? 'text/html' : 'application/octet-stream', ...range });
+    response.end(part);
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  try {
+    await page.goto(`http://127.0.0.1:${server.address().port}/t/?file=a%20model.tenarc`);
+    await page.until(`document.getElementById('file-facts').textContent === 'tenarc, 48 kB'`);
+    assert.equal(await page.evaluate(`document.getElementById('file-name').textContent`), 'a model.tenarc');
+    await choose('smooth');
+    await checkStatistics('lz4.tenarc', 'smooth');
+  } finally {
+    server.close();
+    server.closeAllConnections();
+    await page.goto(pathToFileURL(html).href);
   }
 });
 

@@ -146,9 +146,11 @@ export class Tree {
     try {
       nodes = await this.client.get('children', { node: line.node.id, start, end: start + PAGE });
     } catch (error) {
-      line.group = null;
-      group.remove();
-      line.element.setAttribute('aria-expanded', 'false');
+      if (start === 0) {
+        line.group = null;
+        group.remove();
+        line.element.setAttribute('aria-expanded', 'false');
+      }
       this.failed(error);
       return undefined;
     } finally {
@@ -157,17 +159,14 @@ export class Tree {
     const lines = nodes.map((node) => this.line(node, line));
     group.append(...lines.map((one) => one.element));
     if (nodes.length === PAGE && (line.node.count < 0 || start + PAGE < line.node.count)) {
-      const rest = line.node.count < 0 ? '' : ` of ${countText(line.node.count - start - PAGE)}`;
-      const button = this.line({ id: -1, name: `Show ${PAGE} more${rest}`, path: '', kind: 'other', note: '', count: 0 }, line);
+      const rest = line.node.count < 0 ? PAGE : line.node.count - start - PAGE;
+      const label = rest > PAGE ? `Show ${PAGE} more of ${countText(rest)}` : `Show ${rest} more`;
+      const button = this.line({ id: -1, name: label, path: '', kind: 'other', note: '', count: 0 }, line);
       button.element.classList.add('more');
       group.append(button.element);
     }
-    if (lines.length === 0) line.element.removeAttribute('aria-expanded');
+    if (start === 0 && lines.length === 0) line.element.removeAttribute('aria-expanded');
     return lines[0];
-  }
-
-  private async activate(line: Line, isClick: boolean): Promise<void> {
-    this.choose(line, isClick);
   }
 
   private visible(): Line[] {
@@ -204,7 +203,7 @@ export class Tree {
         break;
       case 'Enter':
       case ' ':
-        void this.activate(line, false);
+        this.choose(line, false);
         break;
       default: {
         if (event.key.length !== 1 || event.key === '/') return;
