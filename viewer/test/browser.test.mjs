@@ -43,7 +43,7 @@ async function open(path, name = path.split('/').pop()) {
 async function choose(name) {
   await page.until(`${tree}.some((one) => one.querySelector('.name').textContent === ${JSON.stringify(name)})`, `a line ${name}`);
   await page.evaluate(`${tree}.filter((one) => one.querySelector('.name').textContent === ${JSON.stringify(name)}).pop().querySelector('.line').click()`);
-  await page.until(`document.querySelector('#detail h1').textContent.endsWith(${JSON.stringify(name)})`, `the details of ${name}`);
+  await page.until(`document.querySelector('#detail h1')?.textContent.endsWith(${JSON.stringify(name)})`, `the details of ${name}`);
 }
 
 async function statistics() {
@@ -237,7 +237,7 @@ test('the keyboard reaches everything in the tree', async () => {
   await press('f');
   assert.equal(await current(), 'fortran');
   await press('Enter');
-  await page.until(`document.querySelector('#detail h1').textContent === 'segment 0 › fortran'`);
+  await page.until(`document.querySelector('#detail h1')?.textContent === 'segment 0 › fortran'`);
   assert.equal(await page.evaluate(`document.querySelectorAll('#tree [aria-selected=true]').length`), 1);
   await press('Home');
   assert.equal(await current(), 'plain.tenarc');
@@ -421,6 +421,7 @@ test('a URL that is typed is read by ranges, and no other', async () => {
     await page.until(`document.getElementById('file-facts')?.textContent === 'safetensors, 49 kB'`);
     await choose('mask');
     await checkStatistics('model.safetensors', 'mask');
+    await page.until(`document.querySelector('.wait') && !document.querySelector('.wait:empty')`);
     assert.ok(server.seen.length >= 2 && server.seen.every((one) => /^GET \/some\/model.safetensors bytes=\d+-\d+$/.test(one)), String(server.seen));
     for (const url of [other.url, new URL('/else', server.url).href]) {
       assert.equal(await page.evaluate(`fetch(${JSON.stringify(url)}).then(() => 'sent', () => 'refused')`), 'refused');

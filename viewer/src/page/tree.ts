@@ -48,11 +48,11 @@ export class Tree {
   async showRoot(root: Node): Promise<void> {
     this.show([{ ...root, name: this.label }]);
     const line = this.first()!;
+    this.choose(line, false);
     await this.expand(line);
     // A file with one thing in it shows what that has.
     const only = line.group?.children.length === 1 ? this.lines.get(line.group.children[0] as HTMLLIElement) : undefined;
     if (only) await this.expand(only);
-    this.choose(line, false);
   }
 
   focus(): void {
