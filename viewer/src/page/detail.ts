@@ -163,8 +163,11 @@ export class DetailView {
     const isLine = tensor.shape.length < 2;
     let isImage = tensor.image !== null && tensor.image.channels > 1;
     const leading = tensor.leading.map(() => 0);
+    const axisChoices: HTMLElement[] = [];
     const draw = () => {
       const axes = isImage ? tensor.image!.leading.length : leading.length;
+      // An image has the other axes in itself.
+      axisChoices.forEach((one) => (one.hidden = Number(one.dataset.axis) >= axes));
       const params = { node: node.id, leading: leading.slice(0, axes), image: isImage };
       void fill(picture, this.call('picture', params), isCurrent, (found) => pictureElement(found, name));
       void fill(values, this.call('values', { node: node.id, leading }), isCurrent, valuesTable);
@@ -196,8 +199,9 @@ export class DetailView {
         leading[axis] = index;
         draw();
       });
-      choices.append(h('label', { class: 'axis-choice' }, `axis ${axis} `, input, ` of ${countText(size)}`));
+      axisChoices.push(h('label', { class: 'axis-choice', 'data-axis': axis }, `axis ${axis} `, input, ` of ${countText(size)}`));
     });
+    choices.append(...axisChoices);
     draw();
     return h(
       'div',

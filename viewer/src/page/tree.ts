@@ -72,7 +72,8 @@ export class Tree {
       { class: 'line' },
       h('span', { class: canOpen ? 'arrow' : 'arrow none', 'aria-hidden': true }),
       h('span', { class: `mark ${node.kind}`, 'aria-hidden': true }),
-      h('bdi', { class: 'name', title: shown(node.path || name) }, shown(name) || '""'),
+      // A path that is too long is cut at its start, and still reads from left to right.
+      h('span', { class: 'name', title: shown(node.path || name) }, h('bdi', { dir: flat ? 'ltr' : 'auto' }, shown(name) || '""')),
       node.note && h('span', { class: 'note' }, shown(node.note, 120)),
     );
     const element = h('li', { role: 'treeitem', tabindex: -1, 'aria-selected': 'false', 'aria-expanded': canOpen ? 'false' : undefined }, row);

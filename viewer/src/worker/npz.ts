@@ -5,11 +5,13 @@ import type { Fact } from '../shared/protocol.js';
 import { bytesText, countText, plural } from '../shared/text.js';
 import { MEBIBYTE } from './elements.js';
 import { NPY_HEADER, npyTensor, readNpyHeader } from './npy.js';
-import { readAt, tensorNote, wrong, type Item, type OpenFile, type Progress, type Start } from './model.js';
+import { readAt, tensorNote, tensorsOf, wrong, type Item, type OpenFile, type Progress, type Start } from './model.js';
 
 const END_LENGTH = 22;
 const MAX_COMMENT = 65535;
 const MAX_DIRECTORY = 256 * MEBIBYTE;
+/** The headers of at most this many members are read to count all arrays. */
+const COUNTED = 200;
 /** Compressed members have to be decompressed from their start on, and are kept while they are looked at. */
 const MAX_INFLATED = 512 * MEBIBYTE;
 const STORED = 0;
@@ -39,12 +41,14 @@ export async function openNpz(start: Start): Promise<OpenFile> {
     note: '',
     count: members.length,
     children: (from, to) => Promise.all(members.slice(from, to).map((member) => itemOf(start, member, kept))),
+    ...(members.length <= COUNTED && !start.remote
+      ? { tensors: async () => tensorsOf(await Promise.all(members.map((member) => itemOf(start, member, kept)))) }
+      : {}),
     facts: (): Fact[] => {
       const deflated = members.filter((member) => member.method === DEFLATED).length;
       return [
         ['members', countText(members.length)],
         ['compressed', deflated === 0 ? 'no' : `${plural(deflated, 'member')}, by deflate`],
-        ['decompressed', bytesText(members.reduce((sum, member) => sum + member.length, 0))],
       ];
     },
   };
