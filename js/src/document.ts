@@ -125,12 +125,7 @@ function isDecimal(text: string): boolean {
 function parsePath(path: string): Rest {
   if (path === '') return new Dotted(undefined);
   if (path[0] !== '/') return new Dotted(path);
-  return new Pointer(
-    path
-      .slice(1)
-      .split('/')
-      .map(unescaped),
-  );
+  return new Pointer(path.slice(1).split('/').map(unescaped));
 }
 
 function unescaped(part: string): string {

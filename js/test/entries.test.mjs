@@ -27,13 +27,25 @@ test('entries say what is below a path and read no tensors', async () => {
   const { segment, reads } = await only(value, { buffers: [new Uint8Array(200000)] });
   const entries = await segment.entries();
   assert.deepEqual(entries.slice(0, 3), [
-    { key: 'weight', path: '/weight', count: 0, kind: 'tensor', dtype: 'f32', shape: [500, 100], order: 'F', bytes: 200000, buffer: 0 },
+    {
+      key: 'weight',
+      path: '/weight',
+      count: 0,
+      kind: 'tensor',
+      dtype: 'f32',
+      shape: [500, 100],
+      order: 'F',
+      bytes: 200000,
+      buffer: 0,
+    },
     { key: 'a.b/c', path: '/a.b~1c', count: 3, kind: 'array' },
     { key: 'small', path: '/small', count: 0, kind: 'tensor', dtype: 'u32', shape: [3], order: 'C', bytes: 12 },
   ]);
   assert.deepEqual(entries[4], { key: 'raw', path: '/raw', count: 0, kind: 'bytes', bytes: 2 });
   assert.ok(Math.max(...reads.map(([, length]) => length)) < 2000);
-  assert.deepEqual(await segment.entries('/a.b~1c', 1, 2), [{ key: '1', path: '/a.b~1c/1', count: 0, kind: 'number', value: 7 }]);
+  assert.deepEqual(await segment.entries('/a.b~1c', 1, 2), [
+    { key: '1', path: '/a.b~1c/1', count: 0, kind: 'number', value: 7 },
+  ]);
   assert.deepEqual(await segment.entry('/a.b~1c'), entries[1]);
   assert.deepEqual(await segment.entries('/weight'), []);
   await assert.rejects(segment.entries('/none'), (error) => error.kind === 'missing');
@@ -45,7 +57,10 @@ test('fields of columns are entries, and their rows can be read from any row on'
   const group = (from, count) => {
     const values = Array.from({ length: count }, (_, i) => from + i);
     const names = values.map((value) => `n${value}`).join('');
-    const lengths = packed(70, Uint32Array.from(values, (value) => `n${value}`.length));
+    const lengths = packed(
+      70,
+      Uint32Array.from(values, (value) => `n${value}`.length),
+    );
     return [uint(count), pairs({ id: numbers(...values), name: array(text('text'), lengths, text(names)) })];
   };
   const { segment } = await only(columns(...group(0, 3), ...group(3, 4)), { rows: 7 });
@@ -54,10 +69,19 @@ test('fields of columns are entries, and their rows can be read from any row on'
     { key: 'id', path: '/id', count: 0, kind: 'tensor', dtype: 'u32', shape: [7], order: 'C', bytes: 28 },
     { key: 'name', path: '/name', count: 0, kind: 'column', rows: 7 },
   ]);
-  for (const [start, end] of [[0, 7], [2, 4], [4, 99], [7, 9], [3, 3]]) {
+  for (const [start, end] of [
+    [0, 7],
+    [2, 4],
+    [4, 99],
+    [7, 9],
+    [3, 3],
+  ]) {
     const expected = Array.from({ length: 7 }, (_, id) => ({ id, name: `n${id}` })).slice(start, end);
     assert.deepEqual(await segment.elements('', start, end), expected);
-    assert.deepEqual(await segment.elements('/name', start, end), expected.map((row) => row.name));
+    assert.deepEqual(
+      await segment.elements('/name', start, end),
+      expected.map((row) => row.name),
+    );
   }
   await assert.rejects(segment.elements('', 3, 2), (error) => error.kind === 'usage');
 });

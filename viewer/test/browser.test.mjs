@@ -2,7 +2,19 @@
 import test, { after, before } from 'node:test';
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
-import { closeSync, copyFileSync, ftruncateSync, mkdirSync, mkdtempSync, openSync, readFileSync, readdirSync, rmSync, writeFileSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  copyFileSync,
+  ftruncateSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -23,7 +35,9 @@ before(async () => {
   await page.size(1000, 700);
   await page.scheme('light');
   // What a page of its own cannot know: the errors that its policy causes.
-  await page.evaluate(`window.violations = []; addEventListener('securitypolicyviolation', (event) => violations.push(event.blockedURI)); 0`);
+  await page.evaluate(
+    `window.violations = []; addEventListener('securitypolicyviolation', (event) => violations.push(event.blockedURI)); 0`,
+  );
 });
 after(async () => {
   await browser?.close();
@@ -35,20 +49,33 @@ const lines = () => page.evaluate(`${tree}.map((one) => one.querySelector('.name
 
 async function open(path, name = path.split('/').pop()) {
   await page.pick(path);
-  await page.until(`document.getElementById('file-name').textContent === ${JSON.stringify(name)} && document.querySelector('#detail h1')`, `${name} to open`);
+  await page.until(
+    `document.getElementById('file-name').textContent === ${JSON.stringify(name)} && document.querySelector('#detail h1')`,
+    `${name} to open`,
+  );
   await page.until(`${tree}.length > 1 || document.querySelector('.fault')`);
 }
 
 /** Clicks on the line of the tree with this name, the last one if there are several. */
 async function choose(name) {
-  await page.until(`${tree}.some((one) => one.querySelector('.name').textContent === ${JSON.stringify(name)})`, `a line ${name}`);
-  await page.evaluate(`${tree}.filter((one) => one.querySelector('.name').textContent === ${JSON.stringify(name)}).pop().querySelector('.line').click()`);
-  await page.until(`document.querySelector('#detail h1')?.textContent.endsWith(${JSON.stringify(name)})`, `the details of ${name}`);
+  await page.until(
+    `${tree}.some((one) => one.querySelector('.name').textContent === ${JSON.stringify(name)})`,
+    `a line ${name}`,
+  );
+  await page.evaluate(
+    `${tree}.filter((one) => one.querySelector('.name').textContent === ${JSON.stringify(name)}).pop().querySelector('.line').click()`,
+  );
+  await page.until(
+    `document.querySelector('#detail h1')?.textContent.endsWith(${JSON.stringify(name)})`,
+    `the details of ${name}`,
+  );
 }
 
 async function statistics() {
   await page.until(`document.querySelector('[aria-label=Statistics] dd')`, 'statistics');
-  return page.evaluate(`Object.fromEntries([...document.querySelectorAll('[aria-label=Statistics] > div')].map((one) => [one.querySelector('dt').textContent, one.querySelector('dd').textContent]))`);
+  return page.evaluate(
+    `Object.fromEntries([...document.querySelectorAll('[aria-label=Statistics] > div')].map((one) => [one.querySelector('dt').textContent, one.querySelector('dd').textContent]))`,
+  );
 }
 
 function near(found, wanted, what) {
@@ -77,13 +104,28 @@ async function shoot(name) {
 
 test('a tenarc archive: tree, statistics, pictures, values', async () => {
   await open(pathOf('zstd.tenarc'));
-  assert.deepEqual(await lines(), ['zstd.tenarc', 'segment 0', 'name', 'step', 'config', 'layers', 'images', 'fortran', 'smooth', 'raw', 'events']);
+  assert.deepEqual(await lines(), [
+    'zstd.tenarc',
+    'segment 0',
+    'name',
+    'step',
+    'config',
+    'layers',
+    'images',
+    'fortran',
+    'smooth',
+    'raw',
+    'events',
+  ]);
   await choose('layers');
   await choose('2');
   await choose('weight');
   await checkStatistics('zstd.tenarc', 'layers.2.weight');
   await page.until(`document.querySelector('.picture canvas')`);
-  assert.match(await page.evaluate(`document.querySelector('.picture canvas').getAttribute('aria-label')`), /Heat map of weight, 24 rows and 64 columns/);
+  assert.match(
+    await page.evaluate(`document.querySelector('.picture canvas').getAttribute('aria-label')`),
+    /Heat map of weight, 24 rows and 64 columns/,
+  );
   await page.until(`document.querySelector('.values tbody td')`);
   const first = await page.evaluate(`document.querySelector('.values tbody td').textContent`);
   near(first, expected['zstd.tenarc']['layers.2.weight'].first[0], 'the first value');
@@ -98,18 +140,31 @@ test('a tenarc archive: tree, statistics, pictures, values', async () => {
 test('rows of a table are sorted by their columns', async () => {
   await choose('events');
   await page.until(`document.querySelectorAll('.grid tbody tr').length === 50`);
-  const column = (i) => page.evaluate(`[...document.querySelectorAll('.grid tbody tr')].map((row) => row.querySelectorAll('td')[${i}].textContent)`);
+  const column = (i) =>
+    page.evaluate(
+      `[...document.querySelectorAll('.grid tbody tr')].map((row) => row.querySelectorAll('td')[${i}].textContent)`,
+    );
   const press = async (name, state) => {
-    await page.evaluate(`[...document.querySelectorAll('.sort')].find((one) => one.textContent === ${JSON.stringify(name)}).click()`);
-    await page.until(`[...document.querySelectorAll('[aria-sort=${state}] .sort')].some((one) => one.textContent === ${JSON.stringify(name)})`);
+    await page.evaluate(
+      `[...document.querySelectorAll('.sort')].find((one) => one.textContent === ${JSON.stringify(name)}).click()`,
+    );
+    await page.until(
+      `[...document.querySelectorAll('[aria-sort=${state}] .sort')].some((one) => one.textContent === ${JSON.stringify(name)})`,
+    );
   };
   assert.equal((await column(0))[49], '49');
   await press('score', 'ascending');
   const ascending = (await column(3)).map(Number);
-  assert.deepEqual(ascending, [...ascending].sort((a, b) => a - b));
+  assert.deepEqual(
+    ascending,
+    [...ascending].sort((a, b) => a - b),
+  );
   await press('score', 'descending');
   const descending = (await column(3)).map(Number);
-  assert.deepEqual(descending, [...descending].sort((a, b) => b - a));
+  assert.deepEqual(
+    descending,
+    [...descending].sort((a, b) => b - a),
+  );
   assert.ok(descending[0] > ascending[0]);
   await shoot('table');
   await page.evaluate(`document.querySelector('[data-focus=last]').click()`);
@@ -121,8 +176,12 @@ test('search finds names, dtypes and shapes', async () => {
   await open(pathOf('model.safetensors'));
   const search = async (text) => {
     await page.evaluate(`document.getElementById('search-note').textContent = ''`);
-    await page.evaluate(`(() => { const input = document.getElementById('search'); input.value = ${JSON.stringify(text)}; input.dispatchEvent(new Event('input')); })()`);
-    await page.until(`document.getElementById('search-note').textContent !== '' && document.querySelector('[role=tree][aria-label="Search results"]')`);
+    await page.evaluate(
+      `(() => { const input = document.getElementById('search'); input.value = ${JSON.stringify(text)}; input.dispatchEvent(new Event('input')); })()`,
+    );
+    await page.until(
+      `document.getElementById('search-note').textContent !== '' && document.querySelector('[role=tree][aria-label="Search results"]')`,
+    );
     return lines();
   };
   assert.deepEqual(await search('norm 10'), ['model.layers.10.norm.weight']);
@@ -130,7 +189,9 @@ test('search finds names, dtypes and shapes', async () => {
   assert.deepEqual(await search('[12, 12]'), ['mask']);
   await choose('mask');
   await checkStatistics('model.safetensors', 'mask');
-  await page.evaluate(`(() => { const input = document.getElementById('search'); input.value = ''; input.dispatchEvent(new Event('input')); })()`);
+  await page.evaluate(
+    `(() => { const input = document.getElementById('search'); input.value = ''; input.dispatchEvent(new Event('input')); })()`,
+  );
   await page.until(`${tree}.length > 5`);
   await choose('odd');
   await checkStatistics('model.safetensors', 'odd');
@@ -144,7 +205,9 @@ test('npz, npy and GGUF', async () => {
     await choose(name);
     await checkStatistics('compressed.npz', name);
   }
-  await page.until(`document.querySelector('.picture canvas')?.getAttribute('aria-label') === 'Image of photo, 64 by 48 pixels'`);
+  await page.until(
+    `document.querySelector('.picture canvas')?.getAttribute('aria-label') === 'Image of photo, 64 by 48 pixels'`,
+  );
   await open(pathOf('image.npy'));
   await choose('array');
   await checkStatistics('image.npy', 'array');
@@ -176,25 +239,43 @@ test('errors say what was found and what was expected', async () => {
   copyFileSync(pathOf('expected.json'), join(folder, name));
   await page.pick(join(folder, name));
   await page.until(`document.querySelector('.fault')`);
-  assert.match(await page.evaluate(`document.querySelector('.fault').textContent`), /starts with the bytes 7b 0a .* was expected \(at byte 0\)/);
+  assert.match(
+    await page.evaluate(`document.querySelector('.fault').textContent`),
+    /starts with the bytes 7b 0a .* was expected \(at byte 0\)/,
+  );
   assert.equal(await page.evaluate(`document.querySelector('img')`), null);
   assert.equal(await page.evaluate(`document.querySelector('#detail h1').textContent`), name);
 });
 
 test('names are shown as text', async () => {
-  const names = ['<img src=x onerror=alert(1)>', '\u202egnp.exe', '"><script>alert(2)</script>', 'a'.repeat(3000), '__proto__', ''];
+  const names = [
+    '<img src=x onerror=alert(1)>',
+    '\u202egnp.exe',
+    '"><script>alert(2)</script>',
+    'a'.repeat(3000),
+    '__proto__',
+    '',
+  ];
   writeFileSync(join(folder, 'names.safetensors'), safetensors(names));
   await open(join(folder, 'names.safetensors'));
-  assert.equal(await page.evaluate(`document.querySelectorAll('#tree img, #tree script, #detail img, #detail script').length`), 0);
+  assert.equal(
+    await page.evaluate(`document.querySelectorAll('#tree img, #tree script, #detail img, #detail script').length`),
+    0,
+  );
   const found = await lines();
-  assert.ok(found.some((one) => one.startsWith('\\u{202e}')), String(found));
+  assert.ok(
+    found.some((one) => one.startsWith('\\u{202e}')),
+    String(found),
+  );
   assert.ok(found.includes('__proto__') && found.includes('""'));
   await choose('__proto__');
   assert.equal((await statistics()).min, '0');
 });
 
 function safetensors(names) {
-  const entries = names.map((name, i) => `${JSON.stringify(name)}:{"dtype":"U8","shape":[1],"data_offsets":[${i},${i + 1}]}`);
+  const entries = names.map(
+    (name, i) => `${JSON.stringify(name)}:{"dtype":"U8","shape":[1],"data_offsets":[${i},${i + 1}]}`,
+  );
   const json = Buffer.from(`{${entries.join(',')}}`);
   const length = Buffer.alloc(8);
   length.writeUInt32LE(json.length);
@@ -206,7 +287,10 @@ test('long lists come page by page', async () => {
   await open(join(folder, 'many.safetensors'));
   assert.equal((await lines()).length, 202);
   assert.equal((await lines()).pop(), 'Show 200 more of 250');
-  for (const [count, last] of [[402, 'Show 50 more'], [451, 't449']]) {
+  for (const [count, last] of [
+    [402, 'Show 50 more'],
+    [451, 't449'],
+  ]) {
     await page.evaluate(`${tree}.pop().querySelector('.line').click()`);
     await page.until(`${tree}.length === ${count}`);
     assert.equal((await lines()).pop(), last);
@@ -217,7 +301,8 @@ test('long lists come page by page', async () => {
 test('the keyboard reaches everything in the tree', async () => {
   await open(pathOf('plain.tenarc'));
   await page.evaluate(`document.querySelector('#tree [tabindex="0"]').focus()`);
-  const current = () => page.evaluate(`document.activeElement.querySelector('.name')?.textContent ?? document.activeElement.id`);
+  const current = () =>
+    page.evaluate(`document.activeElement.querySelector('.name')?.textContent ?? document.activeElement.id`);
   assert.equal(await current(), 'plain.tenarc');
   const press = async (...keys) => {
     for (const key of keys) await page.key(key);
@@ -257,10 +342,30 @@ test('each control has a name, and each part a role', async () => {
   const { nodes } = await page.send('Accessibility.getFullAXTree');
   const shown = nodes.filter((node) => !node.ignored);
   const roles = new Set(shown.map((node) => node.role.value));
-  for (const role of ['main', 'navigation', 'tree', 'treeitem', 'searchbox', 'button', 'heading', 'status', 'table', 'columnheader', 'rowheader'])
+  for (const role of [
+    'main',
+    'navigation',
+    'tree',
+    'treeitem',
+    'searchbox',
+    'button',
+    'heading',
+    'status',
+    'table',
+    'columnheader',
+    'rowheader',
+  ])
     assert.ok(roles.has(role), `there is no ${role}`);
-  const nameless = shown.filter((node) => ['button', 'searchbox', 'spinbutton', 'tree', 'treeitem', 'img', 'image', 'progressbar', 'textbox'].includes(node.role.value) && !node.name?.value);
-  assert.deepEqual(nameless.map((node) => node.role.value), []);
+  const nameless = shown.filter(
+    (node) =>
+      ['button', 'searchbox', 'spinbutton', 'tree', 'treeitem', 'img', 'image', 'progressbar', 'textbox'].includes(
+        node.role.value,
+      ) && !node.name?.value,
+  );
+  assert.deepEqual(
+    nameless.map((node) => node.role.value),
+    [],
+  );
 });
 
 test('a window of 400 pixels shows all without scrolling sideways', async () => {
@@ -279,7 +384,10 @@ function memory() {
   for (const one of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     try {
       const stat = readFileSync(`/proc/${one}/stat`, 'utf8');
-      parents.set(Number(one), { parent: Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]), pages: Number(readFileSync(`/proc/${one}/statm`, 'utf8').split(' ')[1]) });
+      parents.set(Number(one), {
+        parent: Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]),
+        pages: Number(readFileSync(`/proc/${one}/statm`, 'utf8').split(' ')[1]),
+      });
     } catch {
       // It ended meanwhile.
     }
@@ -300,17 +408,32 @@ function sparse(name, before, length, after = new Uint8Array(0)) {
 
 test('files of 50 GB open at once', { skip: process.platform !== 'linux' }, async () => {
   const length = 50_000_000_000;
-  const json = Buffer.from(JSON.stringify({ 'model.weight': { dtype: 'F32', shape: [length / 4 / 1000, 1000], data_offsets: [0, length] } }));
+  const json = Buffer.from(
+    JSON.stringify({ 'model.weight': { dtype: 'F32', shape: [length / 4 / 1000, 1000], data_offsets: [0, length] } }),
+  );
   const size = Buffer.alloc(8);
   size.writeUInt32LE(json.length);
   const writer = await build({
-    stdin: { contents: "export * from './writer.mjs'", resolveDir: fileURLToPath(new URL('../../js/test/', import.meta.url)) },
+    stdin: {
+      contents: "export * from './writer.mjs'",
+      resolveDir: fileURLToPath(new URL('../../js/test/', import.meta.url)),
+    },
     bundle: true,
     write: false,
     format: 'esm',
-    plugins: [{ name: 'sources', setup: (setup) => setup.onResolve({ filter: /\.\.\/dist\// }, ({ path, resolveDir }) => ({ path: join(resolveDir, path.replace('/dist/', '/src/').replace(/\.js$/, '.ts')) })) }],
+    plugins: [
+      {
+        name: 'sources',
+        setup: (setup) =>
+          setup.onResolve({ filter: /\.\.\/dist\// }, ({ path, resolveDir }) => ({
+            path: join(resolveDir, path.replace('/dist/', '/src/').replace(/\.js$/, '.ts')),
+          })),
+      },
+    ],
   });
-  const { hollow, map, tensorIn, text } = await import(`data:text/javascript;base64,${Buffer.from(writer.outputFiles[0].contents).toString('base64')}`);
+  const { hollow, map, tensorIn, text } = await import(
+    `data:text/javascript;base64,${Buffer.from(writer.outputFiles[0].contents).toString('base64')}`
+  );
   const metadata = map(text('weight'), tensorIn(0, 'f32', [length / 4 / 1000, 1000]));
   const archive = hollow({ name: 'model', metadata, length, chunk: 1 << 20 });
   const before = memory();
@@ -324,7 +447,10 @@ test('files of 50 GB open at once', { skip: process.platform !== 'linux' }, asyn
     await choose((await lines()).pop());
     const found = await statistics();
     assert.equal(found.max, '0');
-    assert.match(await page.evaluate(`document.querySelector('.sample').textContent`), /Estimated from a sample: [\d,]+ of 12,500,000,000 elements/);
+    assert.match(
+      await page.evaluate(`document.querySelector('.sample').textContent`),
+      /Estimated from a sample: [\d,]+ of 12,500,000,000 elements/,
+    );
     await page.until(`document.querySelector('.picture canvas')`);
   }
   const seconds = (Date.now() - start) / 1000;
@@ -372,7 +498,12 @@ test('nothing leaves the page for a file', async () => {
   try {
     const tried = await page.evaluate(`fetch(${JSON.stringify(server.url)}).then(() => 'sent', () => 'refused')`);
     assert.equal(tried, 'refused');
-    assert.equal(await page.evaluate(`new Promise((resolve) => { const image = new Image(); image.onload = image.onerror = (event) => resolve(event.type); image.src = ${JSON.stringify(server.url)}; })`), 'error');
+    assert.equal(
+      await page.evaluate(
+        `new Promise((resolve) => { const image = new Image(); image.onload = image.onerror = (event) => resolve(event.type); image.src = ${JSON.stringify(server.url)}; })`,
+      ),
+      'error',
+    );
     assert.deepEqual(server.seen, []);
     assert.ok((await page.evaluate('violations')).length >= 2);
   } finally {
@@ -386,8 +517,12 @@ test('a page beside which a file is served shows it', async () => {
     const bytes = readFileSync(path === '/t/' ? html : pathOf('lz4.tenarc'));
     const [, from, to] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '') ?? [];
     const part = from === undefined ? bytes : bytes.subarray(Number(from), Number(to) + 1);
-    const range = from === undefined ? {} : { 'Content-Range': `bytes ${from}-${Number(from) + part.length - 1}/${bytes.length}` };
-    response.writeHead(from === undefined ? 200 : 206, { 'Content-Type': path === '/t/' ? 'text/html' : 'application/octet-stream', ...range });
+    const range =
+      from === undefined ? {} : { 'Content-Range': `bytes ${from}-${Number(from) + part.length - 1}/${bytes.length}` };
+    response.writeHead(from === undefined ? 200 : 206, {
+      'Content-Type': path === '/t/' ? 'text/html' : 'application/octet-stream',
+      ...range,
+    });
     response.end(part);
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -422,7 +557,10 @@ test('a URL that is typed is read by ranges, and no other', async () => {
     await choose('mask');
     await checkStatistics('model.safetensors', 'mask');
     await page.until(`document.querySelector('.wait') && !document.querySelector('.wait:empty')`);
-    assert.ok(server.seen.length >= 2 && server.seen.every((one) => /^GET \/some\/model.safetensors bytes=\d+-\d+$/.test(one)), String(server.seen));
+    assert.ok(
+      server.seen.length >= 2 && server.seen.every((one) => /^GET \/some\/model.safetensors bytes=\d+-\d+$/.test(one)),
+      String(server.seen),
+    );
     for (const url of [other.url, new URL('/else', server.url).href]) {
       assert.equal(await page.evaluate(`fetch(${JSON.stringify(url)}).then(() => 'sent', () => 'refused')`), 'refused');
     }

@@ -6,9 +6,21 @@ import { join } from 'node:path';
 
 export async function startChromium() {
   const profile = mkdtempSync(join(tmpdir(), 'viewer-'));
-  const options = ['--headless=new', '--remote-debugging-pipe', `--user-data-dir=${profile}`, '--no-sandbox', '--disable-gpu'];
+  const options = [
+    '--headless=new',
+    '--remote-debugging-pipe',
+    `--user-data-dir=${profile}`,
+    '--no-sandbox',
+    '--disable-gpu',
+  ];
   // Nothing that Chromium does by itself may look like a request of the page, or take time.
-  options.push('--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--disable-extensions');
+  options.push(
+    '--no-first-run',
+    '--disable-background-networking',
+    '--disable-component-update',
+    '--disable-sync',
+    '--disable-extensions',
+  );
   options.push('--disable-dev-shm-usage', '--mute-audio', '--hide-scrollbars', '--force-device-scale-factor=1');
   const program = process.env.CHROMIUM ?? 'chromium';
   const child = spawn(program, [...options, 'about:blank'], { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] });
@@ -63,9 +75,11 @@ async function newPage(send, listeners, url) {
       send('Runtime.runIfWaitingForDebugger', {}, inner).catch(() => undefined);
     }
     if (message.method === 'Network.requestWillBeSent') requests.push(message.params.request.url);
-    if (message.method === 'Runtime.exceptionThrown') complaints.push(message.params.exceptionDetails.exception?.description ?? message.params.exceptionDetails.text);
+    if (message.method === 'Runtime.exceptionThrown')
+      complaints.push(message.params.exceptionDetails.exception?.description ?? message.params.exceptionDetails.text);
     if (message.method === 'Log.entryAdded') complaints.push(message.params.entry.text);
-    if (message.method === 'Runtime.consoleAPICalled') complaints.push(message.params.args.map((one) => one.value).join(' '));
+    if (message.method === 'Runtime.consoleAPICalled')
+      complaints.push(message.params.args.map((one) => one.value).join(' '));
   });
   for (const domain of ['Page', 'Runtime', 'Network', 'Log', 'DOM']) await own(`${domain}.enable`);
   await own('Target.setAutoAttach', { autoAttach: true, waitForDebuggerOnStart: true, flatten: true });
@@ -90,7 +104,11 @@ async function newPage(send, listeners, url) {
       });
     },
     async evaluate(expression) {
-      const { result, exceptionDetails } = await own('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true });
+      const { result, exceptionDetails } = await own('Runtime.evaluate', {
+        expression,
+        awaitPromise: true,
+        returnByValue: true,
+      });
       if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
       return result.value;
     },
@@ -99,7 +117,8 @@ async function newPage(send, listeners, url) {
       for (const end = Date.now() + limit; ;) {
         const value = await page.evaluate(expression);
         if (value) return value;
-        if (Date.now() > end) throw new Error(`waited in vain for: ${what}\n${await page.evaluate('document.body.innerText')}`);
+        if (Date.now() > end)
+          throw new Error(`waited in vain for: ${what}\n${await page.evaluate('document.body.innerText')}`);
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
     },
@@ -109,8 +128,15 @@ async function newPage(send, listeners, url) {
       await own('DOM.setFileInputFiles', { nodeId, files: [path] });
     },
     async key(key, text) {
-      const code = { ArrowDown: 40, ArrowUp: 38, ArrowLeft: 37, ArrowRight: 39, Enter: 13, Tab: 9, Escape: 27, Home: 36, End: 35 }[key] ?? key.toUpperCase().charCodeAt(0);
-      const event = { key, windowsVirtualKeyCode: code, ...(key.length === 1 ? { text: text ?? key } : key === 'Enter' ? { text: '\r' } : {}) };
+      const code =
+        { ArrowDown: 40, ArrowUp: 38, ArrowLeft: 37, ArrowRight: 39, Enter: 13, Tab: 9, Escape: 27, Home: 36, End: 35 }[
+          key
+        ] ?? key.toUpperCase().charCodeAt(0);
+      const event = {
+        key,
+        windowsVirtualKeyCode: code,
+        ...(key.length === 1 ? { text: text ?? key } : key === 'Enter' ? { text: '\r' } : {}),
+      };
       await own('Input.dispatchKeyEvent', { type: 'keyDown', ...event });
       await own('Input.dispatchKeyEvent', { type: 'keyUp', ...event });
     },

@@ -1,4 +1,5 @@
-// Files that are cut off, changed or made to do harm: a clear error with its place, in bounded time and memory.
+// Files that are cut off, changed or made to do harm: a clear error with its place, in bounded time and memory. Number 126 of
+// docs/threats.md; numbers 124 and 125 are in browser.test.mjs.
 import test from 'node:test';
 import assert from 'node:assert/strict';
 import { bytesOf, itemsBelow, noProgress, openBytes, statistics, worker } from './worker.mjs';
@@ -56,22 +57,47 @@ const cases = [
   ['another length', safetensors(entry({ shape: [3] }), eight), /has 8 bytes instead of 12/, 8],
   ['a shape that overflows', safetensors(entry({ shape: [2 ** 40, 2 ** 40] }), eight), /too many elements/, 8],
   ['a negative shape', safetensors(entry({ shape: [-2, -1] }), eight), /not a shape/, 8],
-  ['a name with no prototype', safetensors('{"__proto__":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}}', eight), /"__proto__"/, 8],
+  [
+    'a name with no prototype',
+    safetensors('{"__proto__":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}}', eight),
+    /"__proto__"/,
+    8,
+  ],
   ['npy of version 9', npy('{}').with(6, 9), /version 9 .* 1 to 3 were expected/, 6],
   ['npy that is cut off', npy("{'descr': '<f4'}").subarray(0, 20), /cut off/, 20],
   ['npy without a dict', npy('3'), /a dict was expected/, 11],
   ['npy with a call', npy("{'descr': __import__('os')}"), /a value was expected/, 20],
   ['npy with deep lists', npy('['.repeat(5000)), /nested too deeply/, undefined],
   ['npy with a key twice', npy("{'shape': (), 'shape': ()}"), /occurs twice/, undefined],
-  ['npy of another length', npy("{'descr': '<f8', 'fortran_order': False, 'shape': (2,)}", eight), /has 8 bytes instead of 16/, undefined],
+  [
+    'npy of another length',
+    npy("{'descr': '<f8', 'fortran_order': False, 'shape': (2,)}", eight),
+    /has 8 bytes instead of 16/,
+    undefined,
+  ],
   ['GGUF of another version', gguf(u32(9)), /version 9 is not known/, 4],
   ['GGUF with too many tensors', gguf(u32(3), u64(2 ** 40), u64(0)), /tensors are more than/, 8],
   ['GGUF that is cut off', gguf(u32(3), u64(1), u64(0)), /would end at byte 32, but the file has 24 bytes/, 24],
   ['GGUF with a huge text', gguf(u32(3), u64(0), u64(1), u64(2 ** 50)), /at most/, 24],
-  ['GGUF with a huge list', gguf(u32(3), u64(0), u64(1), 'k', u32(9), u32(8), u64(2 ** 50)), /longer than the file/, undefined],
+  [
+    'GGUF with a huge list',
+    gguf(u32(3), u64(0), u64(1), 'k', u32(9), u32(8), u64(2 ** 50)),
+    /longer than the file/,
+    undefined,
+  ],
   ['GGUF with a value of no type', gguf(u32(3), u64(0), u64(1), 'k', u32(77)), /type 77/, undefined],
-  ['GGUF with half a block', gguf(u32(3), u64(1), u64(0), 't', u32(1), u64(31), u32(2), u64(0)), /whole number of blocks/, undefined],
-  ['GGUF with a tensor beyond the end', gguf(u32(3), u64(1), u64(0), 't', u32(1), u64(32), u32(2), u64(2 ** 40)), /would end at byte/, undefined],
+  [
+    'GGUF with half a block',
+    gguf(u32(3), u64(1), u64(0), 't', u32(1), u64(31), u32(2), u64(0)),
+    /whole number of blocks/,
+    undefined,
+  ],
+  [
+    'GGUF with a tensor beyond the end',
+    gguf(u32(3), u64(1), u64(0), 't', u32(1), u64(32), u32(2), u64(2 ** 40)),
+    /would end at byte/,
+    undefined,
+  ],
   ['a zip archive that is cut off', bytesOf('arrays.npz').subarray(0, 20000), /no directory at its end/, 20000],
   ['a file of torch', null, /torch/, 0],
   ['tenarc that is cut off', bytesOf('plain.tenarc').subarray(0, 5), /was expected|damaged|tenarc/, undefined],
@@ -120,13 +146,19 @@ for (const [name, bytes, message, offset] of cases) {
 }
 
 test('gaps and overlaps of safetensors are warnings', async () => {
-  const two = (a, b) => ({ a: { dtype: 'U8', shape: [a[1] - a[0]], data_offsets: a }, b: { dtype: 'U8', shape: [b[1] - b[0]], data_offsets: b } });
+  const two = (a, b) => ({
+    a: { dtype: 'U8', shape: [a[1] - a[0]], data_offsets: a },
+    b: { dtype: 'U8', shape: [b[1] - b[0]], data_offsets: b },
+  });
   for (const [header, message] of [
     [two([0, 4], [3, 8]), /"b" overlaps .*at byte/],
     [two([0, 3], [4, 8]), /the 1 bytes from byte/],
     [two([0, 3], [3, 7]), /the last 1 bytes/],
     // A parser of JSON keeps the second one only.
-    ['{"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"a":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}}', /the 4 bytes from/],
+    [
+      '{"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"a":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}}',
+      /the 4 bytes from/,
+    ],
   ]) {
     const { warnings } = await openBytes(safetensors(header, eight));
     assert.equal(warnings.length, 1);
@@ -161,7 +193,10 @@ test('changed bytes give errors of this program or none', async () => {
   let errors = 0;
   for (const name of ['model.safetensors', 'arrays.npz', 'compressed.npz', 'image.npy', 'blocks.gguf', 'log.tenarc']) {
     const good = bytesOf(name);
-    const interesting = name === 'arrays.npz' || name === 'compressed.npz' ? [good.length - 900, good.length] : [0, Math.min(1700, good.length)];
+    const interesting =
+      name === 'arrays.npz' || name === 'compressed.npz'
+        ? [good.length - 900, good.length]
+        : [0, Math.min(1700, good.length)];
     for (let turn = 0; turn < 60; turn++) {
       const bytes = good.slice();
       for (let i = 0; i <= random(3); i++) bytes[interesting[0] + random(interesting[1] - interesting[0])] = random(256);

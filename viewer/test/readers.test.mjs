@@ -41,15 +41,34 @@ test('a flat list of names becomes a tree in natural order', async () => {
   const top = await root.children(0, 99);
   assert.deepEqual(
     top.map(({ name, kind }) => [name, kind]),
-    [['counter', 'tensor'], ['empty', 'tensor'], ['mask', 'tensor'], ['model', 'group'], ['odd', 'tensor'], ['position_ids', 'tensor']],
+    [
+      ['counter', 'tensor'],
+      ['empty', 'tensor'],
+      ['mask', 'tensor'],
+      ['model', 'group'],
+      ['odd', 'tensor'],
+      ['position_ids', 'tensor'],
+    ],
   );
   const model = await top[3].children(0, 9);
-  assert.deepEqual(model.map((one) => one.name), ['embed.weight', 'layers']);
+  assert.deepEqual(
+    model.map((one) => one.name),
+    ['embed.weight', 'layers'],
+  );
   const layers = await model[1].children(0, 9);
-  assert.deepEqual(layers.map((one) => one.name), ['0', '1', '2', '10']);
+  assert.deepEqual(
+    layers.map((one) => one.name),
+    ['0', '1', '2', '10'],
+  );
   assert.equal(layers[0].note, '3 tensors');
-  assert.deepEqual((await layers[0].children(0, 9)).map((one) => one.name), ['attention.query.weight', 'mlp.up.weight', 'norm.weight']);
-  assert.deepEqual((await root.metadata()).sort(), [['format', 'np'], ['title', 'a small model']]);
+  assert.deepEqual(
+    (await layers[0].children(0, 9)).map((one) => one.name),
+    ['attention.query.weight', 'mlp.up.weight', 'norm.weight'],
+  );
+  assert.deepEqual((await root.metadata()).sort(), [
+    ['format', 'np'],
+    ['title', 'a small model'],
+  ]);
 });
 
 test('metadata of GGUF', async () => {
@@ -65,11 +84,22 @@ test('matrices in both orders', async () => {
   const tensors = await tensorsOf(await openName('arrays.npz'));
   const corner = async (name, leading) => {
     const tensor = tensors.get(name);
-    return (await worker.firstValues(tensor, worker.codecOf(tensor.dtype), leading)).rows.map((row) => row.cells.map(Number));
+    return (await worker.firstValues(tensor, worker.codecOf(tensor.dtype), leading)).rows.map((row) =>
+      row.cells.map(Number),
+    );
   };
-  assert.deepEqual(await corner('fortran', []), [0, 1, 2, 3, 4].map((y) => [0, 1, 2, 3, 4, 5].map((x) => 6 * y + x)));
-  assert.deepEqual(await corner('cube', [1]), [0, 1, 2].map((y) => [0, 1, 2, 3].map((x) => 12 + 4 * y + x)));
-  assert.deepEqual(await corner('big', []), [0, 1, 2].map((y) => [0, 1, 2].map((x) => (3 * y + x) / 4)));
+  assert.deepEqual(
+    await corner('fortran', []),
+    [0, 1, 2, 3, 4].map((y) => [0, 1, 2, 3, 4, 5].map((x) => 6 * y + x)),
+  );
+  assert.deepEqual(
+    await corner('cube', [1]),
+    [0, 1, 2].map((y) => [0, 1, 2, 3].map((x) => 12 + 4 * y + x)),
+  );
+  assert.deepEqual(
+    await corner('big', []),
+    [0, 1, 2].map((y) => [0, 1, 2].map((x) => (3 * y + x) / 4)),
+  );
 });
 
 test('pictures', async () => {
@@ -89,7 +119,10 @@ test('pictures', async () => {
   assert.deepEqual(worker.imageOf([10, 1, 28, 28]), { leading: [10], height: 28, width: 28, channels: 1 });
   assert.equal(worker.imageOf([5000, 64]), null);
   const heat = await worker.picture(tensors.get('fortran'), worker.codecOf('i32'), [], false, false);
-  assert.deepEqual([...heat.values], Array.from({ length: 30 }, (_, i) => i));
+  assert.deepEqual(
+    [...heat.values],
+    Array.from({ length: 30 }, (_, i) => i),
+  );
 });
 
 async function table(name, path) {
@@ -103,7 +136,15 @@ test('rows of tables, sorted', async () => {
   const plain = await worker.rowsOf(item.table, 10, 13, undefined);
   assert.deepEqual(
     plain.columns.map((column) => [column.name, column.numeric]),
-    [['id', true], ['when', false], ['city', false], ['score', true], ['place.x', true], ['place.y', true], ['user', false]],
+    [
+      ['id', true],
+      ['when', false],
+      ['city', false],
+      ['score', true],
+      ['place.x', true],
+      ['place.y', true],
+      ['user', false],
+    ],
   );
   assert.deepEqual(plain.rows[0].cells.slice(0, 3), ['10', '2026-03-01 06:10:00Z', 'Bern']);
   assert.equal(plain.rows[0].cells[6], '00000000-0000-0000-b60b-60b5a6b60b56');
@@ -115,8 +156,13 @@ test('rows of tables, sorted', async () => {
   assert.ok(scores.slice(filled.length).every((score) => score === null));
   const nested = await sorted.get(item.table, ['place', 'x'], false);
   const xs = (await worker.rowsOf(item.table, 0, 50, nested)).rows.map((row) => Number(row.cells[4]));
-  assert.deepEqual(xs, [...xs].sort((a, b) => a - b));
-  const cities = (await worker.rowsOf(item.table, 0, 500, await sorted.get(item.table, ['city'], false))).rows.map((row) => row.cells[2]);
+  assert.deepEqual(
+    xs,
+    [...xs].sort((a, b) => a - b),
+  );
+  const cities = (await worker.rowsOf(item.table, 0, 500, await sorted.get(item.table, ['city'], false))).rows.map(
+    (row) => row.cells[2],
+  );
   assert.equal(cities[0], 'Bern');
   assert.equal(cities[499], 'Łódź');
 });
@@ -125,7 +171,10 @@ test('values that were saved under one name are one table', async () => {
   const item = await table('log.tenarc', 'events');
   assert.equal(item.note, '4 segments, 120 rows');
   const { rows } = await worker.rowsOf(item.table, 28, 33, undefined);
-  assert.deepEqual(rows.map((row) => [row.name, row.cells[0]]), [28, 29, 30, 31, 32].map((i) => [String(i), String(i)]));
+  assert.deepEqual(
+    rows.map((row) => [row.name, row.cells[0]]),
+    [28, 29, 30, 31, 32].map((i) => [String(i), String(i)]),
+  );
   const order = await new worker.Sorted().get(item.table, ['id'], true);
   assert.deepEqual([...order.subarray(0, 3)], [119, 118, 117]);
 });
@@ -137,7 +186,11 @@ test('numbers come before texts, and missing values last', () => {
 });
 
 test('what cannot be shown says why', async () => {
-  for (const [name, why] of [['objects.npy', /Python objects/], ['structured.npy', /structured/], ['texts.npy', /U2/]]) {
+  for (const [name, why] of [
+    ['objects.npy', /Python objects/],
+    ['structured.npy', /structured/],
+    ['texts.npy', /U2/],
+  ]) {
     const [tensor] = (await tensorsOf(await openName(name))).values();
     assert.match(tensor.unreadable, why);
   }
@@ -177,7 +230,10 @@ test('a large tensor is sampled, and read as a whole if that is asked for', asyn
 test('a histogram has exact counts when later numbers leave the range of the first ones', async () => {
   for (const pieces of [
     [[0.5, 0.25, NaN], [-1e6, 3], [1e9, Infinity, 2.5], [0.26]],
-    [[0.5, 0.25], [-40, 3]],
+    [
+      [0.5, 0.25],
+      [-40, 3],
+    ],
     [[0.5, 0.25], [17], [-1]],
   ]) {
     const accumulator = new worker.Accumulator({ isInteger: false, digits: 7 });
@@ -192,11 +248,20 @@ test('a histogram has exact counts when later numbers leave the range of the fir
       assert.equal(count, finite.filter((value) => value >= from && value < to).length, `${from} to ${to}`);
     });
   }
-  for (const odd of [[5e-324, 1e308, -1e308], [1e308, 1.1e308], [0, 5e-324], [1e300, 1e300 * (1 + 2 ** -52)]]) {
+  for (const odd of [
+    [5e-324, 1e308, -1e308],
+    [1e308, 1.1e308],
+    [0, 5e-324],
+    [1e300, 1e300 * (1 + 2 ** -52)],
+  ]) {
     const extreme = new worker.Accumulator({ isInteger: false, digits: 7 });
     for (const value of odd) extreme.add(Float64Array.of(value));
     const { counts } = extreme.result(odd.length, null).histogram ?? { counts: [odd.length] };
-    assert.equal(counts.reduce((sum, count) => sum + count, 0), odd.length, String(odd));
+    assert.equal(
+      counts.reduce((sum, count) => sum + count, 0),
+      odd.length,
+      String(odd),
+    );
   }
 });
 

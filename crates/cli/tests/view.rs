@@ -1,4 +1,4 @@
-//! `tenarc view`: the page and one file, on this computer only, whatever is sent to it.
+//! `tenarc view`: the page and one file, on this computer only, whatever is sent to it: number 123 of `docs/threats.md`.
 #![allow(missing_docs)]
 
 mod support;

@@ -22,7 +22,13 @@ export function histogram({ histogram: found, of }: Statistics): HTMLElement | n
       'g',
       { onpointerenter: show },
       svg('rect', { class: 'hit', x: i * bar, y: 0, width: bar, height: HEIGHT }),
-      svg('rect', { class: 'bar', x: i * bar + (bar > 3 ? 0.5 : 0), y: HEIGHT - tall, width: Math.max(0.5, bar - (bar > 3 ? 1 : 0)), height: tall }),
+      svg('rect', {
+        class: 'bar',
+        x: i * bar + (bar > 3 ? 0.5 : 0),
+        y: HEIGHT - tall,
+        width: Math.max(0.5, bar - (bar > 3 ? 1 : 0)),
+        height: tall,
+      }),
     );
   });
   const peak = counts.indexOf(most);
@@ -89,7 +95,12 @@ export function pictureElement(picture: Picture, name: string): HTMLElement {
     case 'image': {
       const { width, height, rgba, note } = picture;
       const canvas = canvasOf(width, height, rgba, `Image of ${name}, ${width} by ${height} pixels`);
-      return h('figure', { class: 'picture' }, canvas, h('figcaption', { class: 'hint' }, [`${width} × ${height} pixels`, note].filter(Boolean).join(', ')));
+      return h(
+        'figure',
+        { class: 'picture' },
+        canvas,
+        h('figcaption', { class: 'hint' }, [`${width} × ${height} pixels`, note].filter(Boolean).join(', ')),
+      );
     }
     case 'matrix':
       return matrixElement(picture, name);
@@ -106,7 +117,10 @@ function canvasOf(width: number, height: number, rgba: Uint8ClampedArray<ArrayBu
   return canvas;
 }
 
-function matrixElement({ width, height, values, rows, columns, note }: Picture & { kind: 'matrix' }, name: string): HTMLElement {
+function matrixElement(
+  { width, height, values, rows, columns, note }: Picture & { kind: 'matrix' },
+  name: string,
+): HTMLElement {
   const range = rangeOf(values);
   const rgba = new Uint8ClampedArray(width * height * 4);
   values.forEach((value, i) => {
@@ -133,7 +147,12 @@ function matrixElement({ width, height, values, rows, columns, note }: Picture &
       gradient(range.colours),
       h('span', {}, numberText(range.high, 4)),
     );
-  return h('figure', { class: 'picture' }, canvas, h('figcaption', {}, legend, readout, note && h('p', { class: 'hint' }, `Shows ${note}.`)));
+  return h(
+    'figure',
+    { class: 'picture' },
+    canvas,
+    h('figcaption', {}, legend, readout, note && h('p', { class: 'hint' }, `Shows ${note}.`)),
+  );
 }
 
 function gradient(colours: Colour[]): HTMLCanvasElement {
@@ -169,6 +188,11 @@ function lineElement({ low, high, note }: Picture & { kind: 'line' }): HTMLEleme
       { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: 'none', role: 'img', 'aria-label': label },
       svg('path', { class: 'line', d: `${upper}${lower}Z` }),
     ),
-    h('figcaption', { class: 'axis' }, h('span', {}, `${numberText(least, 4)} to ${numberText(most, 4)}`), h('span', {}, note)),
+    h(
+      'figcaption',
+      { class: 'axis' },
+      h('span', {}, `${numberText(least, 4)} to ${numberText(most, 4)}`),
+      h('span', {}, note),
+    ),
   );
 }

@@ -33,7 +33,8 @@ export class Client {
     this.worker = new Worker(url);
     URL.revokeObjectURL(url);
     this.worker.onmessage = ({ data }: MessageEvent<Answer>) => this.receive(data);
-    this.worker.onerror = (event) => this.fail(new Error(event.message || 'the worker stopped; the file may need more memory than there is'));
+    this.worker.onerror = (event) =>
+      this.fail(new Error(event.message || 'the worker stopped; the file may need more memory than there is'));
   }
 
   call<M extends Method>(

@@ -14,7 +14,12 @@ export function errorElement(error: unknown): HTMLElement {
 }
 
 /** Replaces what an element has by what comes, or by the error. What comes too late is dropped. */
-async function fill<T>(place: HTMLElement, call: Call<T>, isCurrent: () => boolean, show: (result: T) => HTMLElement | null): Promise<void> {
+async function fill<T>(
+  place: HTMLElement,
+  call: Call<T>,
+  isCurrent: () => boolean,
+  show: (result: T) => HTMLElement | null,
+): Promise<void> {
   try {
     const result = await call.result;
     if (isCurrent()) place.replaceChildren(show(result) ?? '');
@@ -29,7 +34,9 @@ export function facts(list: Fact[], label: string, isShort = true): HTMLElement 
   return h(
     'dl',
     { class: isShort ? 'facts tiles' : 'facts', 'aria-label': label },
-    ...list.map(([name, value]) => h('div', {}, h('dt', {}, h('bdi', {}, shown(name))), h('dd', {}, h('bdi', {}, shown(value, 4000))))),
+    ...list.map(([name, value]) =>
+      h('div', {}, h('dt', {}, h('bdi', {}, shown(name))), h('dd', {}, h('bdi', {}, shown(value, 4000)))),
+    ),
   );
 }
 
@@ -39,14 +46,25 @@ function shareBars(shares: Share[]): HTMLElement {
   return h(
     'table',
     { class: 'shares' },
-    h('thead', { class: 'unseen' }, h('tr', {}, ...['dtype', 'share', 'bytes', 'tensors'].map((name) => h('th', { scope: 'col' }, name)))),
+    h(
+      'thead',
+      { class: 'unseen' },
+      h('tr', {}, ...['dtype', 'share', 'bytes', 'tensors'].map((name) => h('th', { scope: 'col' }, name))),
+    ),
     h(
       'tbody',
       {},
       ...shares.map(({ dtype, tensors, bytes }) => {
         const bar = h('div', { class: 'share', role: 'img', 'aria-label': `${numberText((100 * bytes) / total, 2)} %` });
         bar.style.width = `${(100 * bytes) / total}%`;
-        return h('tr', {}, h('th', { scope: 'row' }, shown(dtype, 40)), h('td', {}, bar), h('td', {}, bytesText(bytes)), h('td', {}, plural(tensors, 'tensor')));
+        return h(
+          'tr',
+          {},
+          h('th', { scope: 'row' }, shown(dtype, 40)),
+          h('td', {}, bar),
+          h('td', {}, bytesText(bytes)),
+          h('td', {}, plural(tensors, 'tensor')),
+        );
       }),
     ),
   );
@@ -58,7 +76,10 @@ function section(title: string, ...children: (HTMLElement | null)[]): HTMLElemen
 }
 
 /** A bar that shows how far a request is, with a button that stops it. */
-export function progressBar(label: string, stop: () => void): { element: HTMLElement; set(done: number, total: number): void } {
+export function progressBar(
+  label: string,
+  stop: () => void,
+): { element: HTMLElement; set(done: number, total: number): void } {
   const bar = h('progress', { max: 1, value: 0, 'aria-label': label });
   const text = h('span', { class: 'percent' }, '0 %');
   return {
@@ -103,7 +124,12 @@ export class DetailView {
     if (detail.metadata.length > 0) parts.push(section('Metadata', facts(detail.metadata, 'Metadata', false)));
     this.place.replaceChildren(...parts.filter((part) => part !== null));
     this.place.scrollTop = 0;
-    announce(`${shown(title, 100)}. ${detail.facts.map(([name, value]) => `${name} ${value}`).slice(0, 3).join(', ')}`);
+    announce(
+      `${shown(title, 100)}. ${detail.facts
+        .map(([name, value]) => `${name} ${value}`)
+        .slice(0, 3)
+        .join(', ')}`,
+    );
   }
 
   private call: Client['call'] = (method, params, progress) => {
@@ -113,7 +139,8 @@ export class DetailView {
   };
 
   private tensor({ node }: Detail, tensor: TensorDetail, isCurrent: () => boolean): (HTMLElement | null)[] {
-    if (tensor.unreadable !== null) return [h('p', { class: 'hint' }, `The elements are not shown: ${shown(tensor.unreadable)}.`)];
+    if (tensor.unreadable !== null)
+      return [h('p', { class: 'hint' }, `The elements are not shown: ${shown(tensor.unreadable)}.`)];
     if (tensor.elements === 0) return [h('p', { class: 'hint' }, 'This tensor has no elements.')];
     const name = shown(node.name, 100);
     const statistics = h('div', { class: 'wait' });
@@ -146,7 +173,11 @@ export class DetailView {
           h(
             'p',
             { class: 'sample' },
-            h('span', {}, `Estimated from a sample: ${countText(found.read)} of ${countText(found.elements)} elements (${share} %).`),
+            h(
+              'span',
+              {},
+              `Estimated from a sample: ${countText(found.read)} of ${countText(found.elements)} elements (${share} %).`,
+            ),
             button,
           ),
         );
@@ -182,13 +213,21 @@ export class DetailView {
             'aria-pressed': String(isImage === image),
             onclick: (event: Event) => {
               isImage = image;
-              for (const one of choices.querySelectorAll('[aria-pressed]')) one.setAttribute('aria-pressed', String(one === event.currentTarget));
+              for (const one of choices.querySelectorAll('[aria-pressed]'))
+                one.setAttribute('aria-pressed', String(one === event.currentTarget));
               draw();
             },
           },
           label,
         );
-      choices.append(h('div', { class: 'switch', role: 'group', 'aria-label': 'Kind of picture' }, button('Heat map', false), button('Image', true)));
+      choices.append(
+        h(
+          'div',
+          { class: 'switch', role: 'group', 'aria-label': 'Kind of picture' },
+          button('Heat map', false),
+          button('Image', true),
+        ),
+      );
     }
     tensor.leading.forEach((size, axis) => {
       if (size < 2) return;
@@ -199,14 +238,20 @@ export class DetailView {
         leading[axis] = index;
         draw();
       });
-      axisChoices.push(h('label', { class: 'axis-choice', 'data-axis': axis }, `axis ${axis} `, input, ` of ${countText(size)}`));
+      axisChoices.push(
+        h('label', { class: 'axis-choice', 'data-axis': axis }, `axis ${axis} `, input, ` of ${countText(size)}`),
+      );
     });
     choices.append(...axisChoices);
     draw();
     return h(
       'div',
       {},
-      section(isLine ? 'Elements in order' : tensor.image ? 'Picture' : 'Heat map', choices.childElementCount > 0 ? choices : null, picture),
+      section(
+        isLine ? 'Elements in order' : tensor.image ? 'Picture' : 'Heat map',
+        choices.childElementCount > 0 ? choices : null,
+        picture,
+      ),
       section('First values', values),
     );
   }
@@ -235,16 +280,35 @@ export class DetailView {
     const pager = () => {
       const last = Math.max(0, Math.floor((rows - 1) / PAGE) * PAGE);
       const button = (label: string, mark: string, to: number, focus: string, isOff: boolean) =>
-        h('button', { type: 'button', 'aria-label': label, title: label, 'data-focus': focus, disabled: isOff, onclick: () => move(to, focus) }, mark);
+        h(
+          'button',
+          {
+            type: 'button',
+            'aria-label': label,
+            title: label,
+            'data-focus': focus,
+            disabled: isOff,
+            onclick: () => move(to, focus),
+          },
+          mark,
+        );
       return h(
         'nav',
         { class: 'pager', 'aria-label': 'Rows' },
         button('First rows', '«', 0, 'first', start === 0),
         button('Previous rows', '‹', start - PAGE, 'previous', start === 0),
-        h('span', {}, rows === 0 ? 'no rows' : `${countText(start)} – ${countText(Math.min(rows, start + PAGE) - 1)} of ${countText(rows)}`),
+        h(
+          'span',
+          {},
+          rows === 0
+            ? 'no rows'
+            : `${countText(start)} – ${countText(Math.min(rows, start + PAGE) - 1)} of ${countText(rows)}`,
+        ),
         button('Next rows', '›', start + PAGE, 'next', start >= last),
         button('Last rows', '»', last, 'last', start >= last),
-        canSort ? null : h('span', { class: 'hint' }, `Tables of more than ${countText(sortLimit)} rows are not sorted here.`),
+        canSort
+          ? null
+          : h('span', { class: 'hint' }, `Tables of more than ${countText(sortLimit)} rows are not sorted here.`),
       );
     };
     const grid = (found: Rows) =>
@@ -262,20 +326,36 @@ export class DetailView {
               {},
               h('th', { scope: 'col', class: 'number' }, '#'),
               ...found.columns.map((column, i) => {
-                const isSorted = sort !== null && sort.path.length === column.path.length && sort.path.every((part, at) => part === column.path[at]);
+                const isSorted =
+                  sort !== null &&
+                  sort.path.length === column.path.length &&
+                  sort.path.every((part, at) => part === column.path[at]);
                 const state = !isSorted ? 'none' : sort!.descending ? 'descending' : 'ascending';
                 const name = h('bdi', {}, shown(column.name, 60) || '""');
                 const click = () => {
-                  sort = !isSorted ? { path: column.path, descending: false } : sort!.descending ? null : { path: column.path, descending: true };
+                  sort = !isSorted
+                    ? { path: column.path, descending: false }
+                    : sort!.descending
+                      ? null
+                      : { path: column.path, descending: true };
                   start = 0;
                   load(`column${i}`);
-                  announce(sort ? `Sorted by ${shown(column.name, 60)}, ${sort.descending ? 'descending' : 'ascending'}` : 'In the order of the file');
+                  announce(
+                    sort
+                      ? `Sorted by ${shown(column.name, 60)}, ${sort.descending ? 'descending' : 'ascending'}`
+                      : 'In the order of the file',
+                  );
                 };
                 return h(
                   'th',
                   { scope: 'col', class: column.numeric ? 'number' : '', 'aria-sort': state },
                   canSort
-                    ? h('button', { type: 'button', class: 'sort', 'data-focus': `column${i}`, onclick: click }, name, h('span', { class: 'direction', 'aria-hidden': true }))
+                    ? h(
+                        'button',
+                        { type: 'button', class: 'sort', 'data-focus': `column${i}`, onclick: click },
+                        name,
+                        h('span', { class: 'direction', 'aria-hidden': true }),
+                      )
                     : name,
                 );
               }),
@@ -290,7 +370,11 @@ export class DetailView {
                 {},
                 h('th', { scope: 'row', class: 'number' }, row.name),
                 ...row.cells.map((cell, i) =>
-                  h('td', { class: found.columns[i]!.numeric ? 'number' : '' }, cell === null ? h('span', { class: 'null' }, 'null') : h('bdi', {}, shown(cell, 200))),
+                  h(
+                    'td',
+                    { class: found.columns[i]!.numeric ? 'number' : '' },
+                    cell === null ? h('span', { class: 'null' }, 'null') : h('bdi', {}, shown(cell, 200)),
+                  ),
                 ),
               ),
             ),
@@ -325,7 +409,15 @@ function statisticsFacts(found: Statistics): Fact[] {
   return out;
 }
 
-function valuesTable({ columns, rows, note }: { columns: string[]; rows: { name: string; cells: string[] }[]; note: string }): HTMLElement {
+function valuesTable({
+  columns,
+  rows,
+  note,
+}: {
+  columns: string[];
+  rows: { name: string; cells: string[] }[];
+  note: string;
+}): HTMLElement {
   return h(
     'div',
     {},
@@ -335,11 +427,22 @@ function valuesTable({ columns, rows, note }: { columns: string[]; rows: { name:
       h(
         'table',
         { class: 'grid values' },
-        h('thead', {}, h('tr', {}, h('td', {}), ...columns.map((column) => h('th', { scope: 'col', class: 'number' }, column)))),
+        h(
+          'thead',
+          {},
+          h('tr', {}, h('td', {}), ...columns.map((column) => h('th', { scope: 'col', class: 'number' }, column))),
+        ),
         h(
           'tbody',
           {},
-          ...rows.map((row) => h('tr', {}, h('th', { scope: 'row', class: 'number' }, row.name), ...row.cells.map((cell) => h('td', { class: 'number' }, cell)))),
+          ...rows.map((row) =>
+            h(
+              'tr',
+              {},
+              h('th', { scope: 'row', class: 'number' }, row.name),
+              ...row.cells.map((cell) => h('td', { class: 'number' }, cell)),
+            ),
+          ),
         ),
       ),
     ),

@@ -4,7 +4,11 @@ type Child = Node | string | null | undefined | false;
 type Props = Record<string, string | number | boolean | ((event: never) => void) | undefined>;
 
 /** An element with attributes, listeners (`onclick`) and children. */
-export function h<K extends keyof HTMLElementTagNameMap>(tag: K, props: Props = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
+export function h<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  props: Props = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
   set(element, props);
   for (const child of children) if (child || child === '') element.append(child as Node | string);

@@ -24,7 +24,6 @@ async function open(from: File | string, name: string): Promise<void> {
   byId('file').hidden = false;
   byId('file-name').textContent = shown(name, 120);
   byId('file-facts').textContent = 'opening…';
-  byId('file-bar').replaceChildren();
   byId('warnings').replaceChildren();
   const detail = byId('detail');
   const sidebar = byId('tree');
@@ -95,7 +94,8 @@ function showFile(own: Client, opened: Opened, name: string): void {
           announce(note.textContent);
         },
         (error: unknown) => {
-          if (!(error instanceof CancelError)) note.textContent = error instanceof Error ? shown(error.message) : String(error);
+          if (!(error instanceof CancelError))
+            note.textContent = error instanceof Error ? shown(error.message) : String(error);
         },
       );
     }, 150);
@@ -114,7 +114,13 @@ function showFile(own: Client, opened: Opened, name: string): void {
 /** The button that verifies the file; its place later has the bar and the result. */
 function resetCheck(own: Client, opened: Opened, place: HTMLElement): void {
   if (opened.check === null) {
-    place.replaceChildren(h('p', { class: 'hint' }, `${opened.format} files have no checksums. The places and lengths of all tensors were checked.`));
+    place.replaceChildren(
+      h(
+        'p',
+        { class: 'hint' },
+        `${opened.format} files have no checksums. The places and lengths of all tensors were checked.`,
+      ),
+    );
     return;
   }
   const button = h('button', { type: 'button', id: 'verify' }, 'Verify');
@@ -133,7 +139,14 @@ function resetCheck(own: Client, opened: Opened, place: HTMLElement): void {
       (error: unknown) => {
         if (error instanceof CancelError) return;
         const message = error instanceof Error ? error.message : String(error);
-        place.replaceChildren(h('div', { class: 'fault', role: 'alert' }, h('strong', {}, 'This file is damaged.'), h('p', {}, shown(message, 2000))));
+        place.replaceChildren(
+          h(
+            'div',
+            { class: 'fault', role: 'alert' },
+            h('strong', {}, 'This file is damaged.'),
+            h('p', {}, shown(message, 2000)),
+          ),
+        );
       },
     );
   });

@@ -73,10 +73,18 @@ export class Tree {
       h('span', { class: canOpen ? 'arrow' : 'arrow none', 'aria-hidden': true }),
       h('span', { class: `mark ${node.kind}`, 'aria-hidden': true }),
       // A path that is too long is cut at its start, and still reads from left to right.
-      h('span', { class: 'name', title: shown(node.path || name) }, h('bdi', { dir: flat ? 'ltr' : 'auto' }, shown(name) || '""')),
+      h(
+        'span',
+        { class: 'name', title: shown(node.path || name) },
+        h('bdi', { dir: flat ? 'ltr' : 'auto' }, shown(name) || '""'),
+      ),
       node.note && h('span', { class: 'note' }, shown(node.note, 120)),
     );
-    const element = h('li', { role: 'treeitem', tabindex: -1, 'aria-selected': 'false', 'aria-expanded': canOpen ? 'false' : undefined }, row);
+    const element = h(
+      'li',
+      { role: 'treeitem', tabindex: -1, 'aria-selected': 'false', 'aria-expanded': canOpen ? 'false' : undefined },
+      row,
+    );
     const line: Line = { node, element, row: element, group: null, parent };
     this.lines.set(element, line);
     return line;

@@ -52,18 +52,15 @@ export interface TensorDetail {
   elements: number;
   /** Why the elements cannot be shown, if they cannot. */
   unreadable: string | null;
-  /** Whether all elements are read for the statistics without asking. */
-  small: boolean;
   /** The axes that make an image, if the shape looks like one. */
   image: { leading: number[]; height: number; width: number; channels: number } | null;
-  /** How many axes a choice of the matrix needs. */
+  /** The lengths of the axes in front of the matrix that is shown. */
   leading: number[];
 }
 
 export interface Statistics {
   elements: number;
   read: number;
-  /** Zero, except for numbers that are not finite. */
   nan: number;
   infinite: number;
   zeros: number;

@@ -43,5 +43,8 @@ export function numberText(value: number, digits = 6): string {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? 'NaN' : value < 0 ? '-inf' : 'inf';
   const magnitude = Math.abs(value);
   if (magnitude >= 1e-4 && magnitude < 1e15) return String(Number(value.toPrecision(digits)));
-  return value.toExponential(digits - 1).replace(/\.?0+e/, 'e').replace('e+', 'e');
+  return value
+    .toExponential(digits - 1)
+    .replace(/\.?0+e/, 'e')
+    .replace('e+', 'e');
 }

@@ -39,7 +39,13 @@ export function codecOf(dtype: string): Codec | undefined {
   const elements = bits % 8 === 0 ? 1 : bits === 4 ? 2 : 4;
   const plain = { elements, bytes: (bits * elements) / 8, of: null };
   if (dtype[0] === 'c') {
-    return { ...plain, of: 'absolute values', isInteger: false, digits: 7, decode: (bytes) => absolute(typedArray(dtype, bytes)) };
+    return {
+      ...plain,
+      of: 'absolute values',
+      isInteger: false,
+      digits: 7,
+      decode: (bytes) => absolute(typedArray(dtype, bytes)),
+    };
   }
   if (/^([ui]\d+|bool)$/.test(dtype)) {
     return { ...plain, isInteger: true, digits: 20, decode: (bytes) => typedArray(dtype, bytes) };
@@ -126,7 +132,11 @@ export async function readMatrix(
   const most = Math.max(1, (4 * MEBIBYTE * codec.elements) / codec.bytes);
   for (let i = 0; i < outer.length;) {
     let next = i + 1;
-    while (next < outer.length && (outer[next]! - outer[i]!) * far + span <= most && (outer[next]! - outer[next - 1]!) * far <= 4 * span) {
+    while (
+      next < outer.length &&
+      (outer[next]! - outer[i]!) * far + span <= most &&
+      (outer[next]! - outer[next - 1]!) * far <= 4 * span
+    ) {
       next++;
     }
     const start = matrix.base + outer[i]! * far + (inner[0] ?? 0) * near;
@@ -143,4 +153,3 @@ export async function readMatrix(
 }
 
 export const MEBIBYTE = 1024 * 1024;
-

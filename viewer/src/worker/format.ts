@@ -85,7 +85,10 @@ function timestamp(value: bigint, digits: number, zone: string): string | undefi
   const date = new Date(Number((value - rest) / unit) * 1000);
   if (Number.isNaN(date.getTime())) return undefined;
   const fraction = rest === 0n ? '' : `.${String(rest).padStart(digits, '0')}`;
-  return `${date.toISOString().replace('T', ' ').replace(/\.000Z$/, '')}${fraction}${zone === '' ? '' : 'Z'}`;
+  return `${date
+    .toISOString()
+    .replace('T', ' ')
+    .replace(/\.000Z$/, '')}${fraction}${zone === '' ? '' : 'Z'}`;
 }
 
 function decimal(value: bigint, scale: number): string | undefined {

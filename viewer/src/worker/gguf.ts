@@ -5,7 +5,18 @@ import type { Fact } from '../shared/protocol.js';
 import { countText, plural } from '../shared/text.js';
 import { MEBIBYTE, bytesOfShape, codecOf } from './elements.js';
 import { UNREAD_BLOCKS } from './quants.js';
-import { elementsOf, folder, grouped, readAt, tensorNote, tensorsOf, wrong, type Item, type OpenFile, type Start } from './model.js';
+import {
+  elementsOf,
+  folder,
+  grouped,
+  readAt,
+  tensorNote,
+  tensorsOf,
+  wrong,
+  type Item,
+  type OpenFile,
+  type Start,
+} from './model.js';
 
 const TYPES = [
   'f32 f16 q4_0 q4_1 . . q5_0 q5_1 q8_0 q8_1 q2_k q3_k q4_k q5_k q6_k q8_k iq2_xxs iq2_xs iq3_xxs iq1_s iq4_nl iq3_s iq2_s iq4_xs',
@@ -105,7 +116,8 @@ async function readValue(reader: Reader, type: number, depth: number, size: numb
   const count = await reader.u64('the length of a list');
   const width = WIDTHS[inner];
   // Each element has at least one byte, and a text or a list at least the eight of its length.
-  if (reader.at + count * (width ?? 8) > size) throw wrong(`a list of ${count} elements is longer than the file`, reader.at - 8);
+  if (reader.at + count * (width ?? 8) > size)
+    throw wrong(`a list of ${count} elements is longer than the file`, reader.at - 8);
   const out: string[] = [];
   for (let i = 0; i < count; i++) {
     if (i === SHOWN && width !== undefined) {
@@ -139,7 +151,8 @@ export async function openGguf(start: Start): Promise<OpenFile> {
     metadata.push([key, value]);
     if (key === 'general.alignment') {
       alignment = Number(value);
-      if (!(alignment >= 1 && alignment <= MEBIBYTE && Number.isInteger(alignment))) throw wrong(`the alignment is ${value}`, at);
+      if (!(alignment >= 1 && alignment <= MEBIBYTE && Number.isInteger(alignment)))
+        throw wrong(`the alignment is ${value}`, at);
     }
   }
   const described: { name: string; shape: number[]; type: number; offset: number; at: number }[] = [];
@@ -150,7 +163,13 @@ export async function openGguf(start: Start): Promise<OpenFile> {
     if (axes > 64) throw wrong(`a tensor of ${axes} dimensions`, at);
     const shape: number[] = [];
     for (let axis = 0; axis < axes; axis++) shape.unshift(await reader.u64('a dimension'));
-    described.push({ name, shape, type: await reader.u32('the type of a tensor'), offset: await reader.u64('an offset'), at });
+    described.push({
+      name,
+      shape,
+      type: await reader.u32('the type of a tensor'),
+      offset: await reader.u64('an offset'),
+      at,
+    });
   }
   const base = Math.ceil(reader.at / alignment) * alignment;
   const items = described.map((one) => itemOf(start, base, one));
@@ -159,7 +178,10 @@ export async function openGguf(start: Start): Promise<OpenFile> {
     root: {
       ...folder('', '', grouped(items)),
       kind: 'file',
-      facts: () => [['version', String(version)], ['alignment', String(alignment)]],
+      facts: () => [
+        ['version', String(version)],
+        ['alignment', String(alignment)],
+      ],
       tensors: () => tensorsOf(items),
       metadata: () => metadata,
     },

@@ -7,7 +7,7 @@ import { elementsOf, overview, shares, type Item, type OpenFile, type Progress, 
 import { openFile } from './open.js';
 import { firstValues, imageOf, picture } from './preview.js';
 import { startOf } from './sources.js';
-import { smallBytes, statisticsOf } from './statistics.js';
+import { statisticsOf } from './statistics.js';
 import { SORT_LIMIT, Sorted, rowsOf } from './tables.js';
 
 /** An item that the page has seen. */
@@ -100,7 +100,9 @@ const handlers: Handlers = {
   },
 
   async children({ node, start, end }) {
-    const known = await current().get(node).children(current(), start, Math.min(end, start + PAGE));
+    const known = await current()
+      .get(node)
+      .children(current(), start, Math.min(end, start + PAGE));
     return known.map((one) => one.node());
   },
 
@@ -124,19 +126,27 @@ const handlers: Handlers = {
       return true;
     };
     const isAll = await visit(found.get(0));
-    const note = isAll ? '' : matches.length >= MAX_MATCHES ? `the first ${MAX_MATCHES} are shown` : `only the first ${countText(MAX_SEARCHED)} lines were searched`;
+    const note = isAll
+      ? ''
+      : matches.length >= MAX_MATCHES
+        ? `the first ${MAX_MATCHES} are shown`
+        : `only the first ${countText(MAX_SEARCHED)} lines were searched`;
     return { matches, note };
   },
 
   async detail({ node }): Promise<Detail> {
-    const { open, isRemote } = current();
+    const { open } = current();
     const known = current().get(node);
     const item = await known.item();
     const { tensor, table } = item;
     const tensors = await item.tensors?.();
     return {
       node: known.node(),
-      facts: [...(tensor ? tensorFacts(tensor) : []), ...((await item.facts?.()) ?? []), ...(tensors ? overview(tensors) : [])],
+      facts: [
+        ...(tensor ? tensorFacts(tensor) : []),
+        ...((await item.facts?.()) ?? []),
+        ...(tensors ? overview(tensors) : []),
+      ],
       shares: shares(tensors ?? []),
       metadata: (await item.metadata?.()) ?? [],
       text: item.text ?? null,
@@ -148,7 +158,6 @@ const handlers: Handlers = {
             bytes: tensor.bytes,
             elements: elementsOf(tensor.shape),
             unreadable: tensor.unreadable ?? null,
-            small: tensor.bytes <= smallBytes(isRemote),
             image: open.format === 'GGUF' ? null : imageOf(tensor.shape),
             leading: tensor.shape.slice(0, Math.max(0, tensor.shape.length - 2)),
           }
@@ -190,7 +199,8 @@ async function tensorAt(node: number): Promise<{ tensor: Tensor; codec: Codec }>
   const { tensor } = await current().get(node).item();
   if (!tensor) throw new TenarcError('usage', 'this is no tensor');
   const codec = codecOf(tensor.dtype);
-  if (!codec || tensor.unreadable) throw new TenarcError('unsupported', tensor.unreadable ?? `the dtype ${tensor.dtype} is not known`);
+  if (!codec || tensor.unreadable)
+    throw new TenarcError('unsupported', tensor.unreadable ?? `the dtype ${tensor.dtype} is not known`);
   return { tensor, codec };
 }
 
@@ -205,7 +215,8 @@ function tensorFacts({ dtype, shape, bytes }: Tensor): [string, string][] {
 
 function faultOf(error: unknown): Fault {
   if (error instanceof TenarcError) return { message: error.reason, offset: error.offset ?? null };
-  if (error instanceof RangeError && /stack/i.test(error.message)) return { message: 'the file is nested too deeply', offset: null };
+  if (error instanceof RangeError && /stack/i.test(error.message))
+    return { message: 'the file is nested too deeply', offset: null };
   return { message: error instanceof Error ? error.message : String(error), offset: null };
 }
 
@@ -229,7 +240,9 @@ async function answer({ id, method, params }: Request): Promise<void> {
     if (cancelled.has(id)) throw new Given();
   };
   try {
-    const result = await (handlers[method] as (params: unknown, progress: Progress) => Promise<Requests[typeof method]['result']>)(params, progress);
+    const result = await (
+      handlers[method] as (params: unknown, progress: Progress) => Promise<Requests[typeof method]['result']>
+    )(params, progress);
     send({ id, result });
   } catch (error) {
     if (!(error instanceof Given)) send({ id, fault: faultOf(error) });

@@ -55,7 +55,8 @@ export function readNpyHeader(bytes: Uint8Array, offset: number): Npy {
   const shape = header.get('shape');
   const descr = header.get('descr');
   if (typeof order !== 'boolean') throw wrong('the npy header has no "fortran_order"', offset);
-  if (!Array.isArray(shape) || !shape.every((one) => typeof one === 'number')) throw wrong('the npy header has no "shape"', offset);
+  if (!Array.isArray(shape) || !shape.every((one) => typeof one === 'number'))
+    throw wrong('the npy header has no "shape"', offset);
   elementsOf(shape as number[], offset);
   return { shape: shape as number[], order: order && shape.length > 1 ? 'F' : 'C', start, ...typeOf(descr, offset) };
 }
@@ -84,8 +85,19 @@ function typeOf(descr: unknown, offset: number): Pick<Npy, 'dtype' | 'width' | '
     // Counts of their unit; the smallest integer is "not a time".
     return { dtype: 'i64', width: 8, swap: order === '>' ? 8 : 0 };
   }
-  if (kind === 'O') return { dtype: 'object', width: 0, swap: 0, unreadable: 'arrays of Python objects are never read: they can run programs' };
-  return { dtype: descr, width: kind === 'U' ? 4 * size : size, swap: 0, unreadable: `elements of ${JSON.stringify(descr)} are not shown here` };
+  if (kind === 'O')
+    return {
+      dtype: 'object',
+      width: 0,
+      swap: 0,
+      unreadable: 'arrays of Python objects are never read: they can run programs',
+    };
+  return {
+    dtype: descr,
+    width: kind === 'U' ? 4 * size : size,
+    swap: 0,
+    unreadable: `elements of ${JSON.stringify(descr)} are not shown here`,
+  };
 }
 
 /** A tensor whose header was read, and whose elements are given by `read`. */
@@ -94,7 +106,10 @@ export function npyTensor(header: Npy, bytes: number, offset: number, read: Tens
   const expected = width * elementsOf(shape);
   const isSized = width > 0 || !header.unreadable;
   if (isSized && expected !== bytes) {
-    throw wrong(`an array of ${dtype} with the shape [${shape.join(', ')}] has ${bytes} bytes instead of ${expected}`, offset);
+    throw wrong(
+      `an array of ${dtype} with the shape [${shape.join(', ')}] has ${bytes} bytes instead of ${expected}`,
+      offset,
+    );
   }
   const unreadable = header.unreadable ?? (codecOf(dtype) ? undefined : `the dtype ${dtype} is not known`);
   return {

@@ -68,7 +68,8 @@ async function readDirectory(start: Start): Promise<Member[]> {
   const view = viewOf(end);
   let at = length - END_LENGTH;
   // The record is right if its comment reaches to the end of the file.
-  while (at >= 0 && !(view.getUint32(at, true) === 0x06054b50 && at + END_LENGTH + view.getUint16(at + 20, true) === length)) at--;
+  while (at >= 0 && !(view.getUint32(at, true) === 0x06054b50 && at + END_LENGTH + view.getUint16(at + 20, true) === length))
+    at--;
   if (at < 0) throw wrong('the zip archive has no directory at its end; it may be cut off', size);
   const place = size - length + at;
   let count = view.getUint16(at + 10, true);
@@ -143,7 +144,8 @@ function readZip64(member: Member, view: DataView, from: number, to: number, off
 /** Where the bytes of a member start: behind its local header, whose fields can be longer than in the directory. */
 async function dataStart(start: Start, member: Member): Promise<number> {
   const view = viewOf(await readAt(start, member.offset, 30, 'the header of a member'));
-  if (view.getUint32(0, true) !== 0x04034b50) throw wrong(`the member ${JSON.stringify(member.name)} is not there`, member.offset);
+  if (view.getUint32(0, true) !== 0x04034b50)
+    throw wrong(`the member ${JSON.stringify(member.name)} is not there`, member.offset);
   return member.offset + 30 + view.getUint16(26, true) + view.getUint16(28, true);
 }
 
@@ -151,7 +153,11 @@ function checkReadable(member: Member): void {
   const name = JSON.stringify(member.name);
   if (member.isEncrypted) throw new TenarcError('unsupported', `the member ${name} is encrypted`, member.offset);
   if (member.method !== STORED && member.method !== DEFLATED) {
-    throw new TenarcError('unsupported', `the member ${name} is compressed by method ${member.method}; 0 and 8 are known`, member.offset);
+    throw new TenarcError(
+      'unsupported',
+      `the member ${name} is compressed by method ${member.method}; 0 and 8 are known`,
+      member.offset,
+    );
   }
   if (member.method === STORED && member.compressed !== member.length) {
     throw wrong(`the member ${name} is stored in ${member.compressed} bytes, but has ${member.length}`, member.offset);
@@ -165,7 +171,12 @@ async function* pieces(start: Start, member: Member, limit = member.length): Asy
   const step = Math.min(MEBIBYTE, Math.max(limit, 4096));
   async function* stored() {
     for (let at = 0; at < member.compressed; at += step) {
-      yield await readAt(start, from + at, Math.min(step, member.compressed - at), `the member ${JSON.stringify(member.name)}`);
+      yield await readAt(
+        start,
+        from + at,
+        Math.min(step, member.compressed - at),
+        `the member ${JSON.stringify(member.name)}`,
+      );
     }
   }
   const source = member.method === STORED ? stored() : inflated(stored(), member);

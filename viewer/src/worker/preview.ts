@@ -15,8 +15,10 @@ export function imageOf(shape: number[]): TensorDetail['image'] {
   const isColour = (size: number | undefined) => size === 1 || size === 3 || size === 4;
   const n = shape.length;
   const [a, b, c] = [shape[n - 3], shape[n - 2], shape[n - 1]];
-  if (n >= 3 && isColour(c) && isSide(a) && isSide(b)) return { leading: shape.slice(0, n - 3), height: a!, width: b!, channels: c! };
-  if (n >= 3 && isColour(a) && isSide(b) && isSide(c)) return { leading: shape.slice(0, n - 3), height: b!, width: c!, channels: a! };
+  if (n >= 3 && isColour(c) && isSide(a) && isSide(b))
+    return { leading: shape.slice(0, n - 3), height: a!, width: b!, channels: c! };
+  if (n >= 3 && isColour(a) && isSide(b) && isSide(c))
+    return { leading: shape.slice(0, n - 3), height: b!, width: c!, channels: a! };
   if (n >= 2 && isSide(b) && isSide(c)) return { leading: shape.slice(0, n - 2), height: b!, width: c!, channels: 1 };
   return null;
 }
@@ -28,12 +30,21 @@ function spread(count: number, most: number): number[] {
 }
 
 function checkLeading(leading: number[], shape: number[]): void {
-  if (leading.length > shape.length || !leading.every((index, axis) => Number.isInteger(index) && index >= 0 && index < shape[axis]!)) {
+  if (
+    leading.length > shape.length ||
+    !leading.every((index, axis) => Number.isInteger(index) && index >= 0 && index < shape[axis]!)
+  ) {
     throw new RangeError(`[${leading.join(', ')}] is outside of the shape [${shape.join(', ')}]`);
   }
 }
 
-export async function picture(tensor: Tensor, codec: Codec, leading: number[], isImage: boolean, isRemote: boolean): Promise<Picture> {
+export async function picture(
+  tensor: Tensor,
+  codec: Codec,
+  leading: number[],
+  isImage: boolean,
+  isRemote: boolean,
+): Promise<Picture> {
   checkLeading(leading, tensor.shape);
   if (isImage) return image(tensor, codec, leading);
   if (tensor.shape.length < 2) return line(tensor, codec, isRemote);
@@ -52,7 +63,9 @@ export async function picture(tensor: Tensor, codec: Codec, leading: number[], i
     values[row * columns.length + column] = Number(value);
   });
   const isWhole = rows.length === matrix.height && columns.length === matrix.width;
-  const note = isWhole ? '' : `${rows.length} of ${matrix.height} rows and ${columns.length} of ${matrix.width} columns, evenly spread`;
+  const note = isWhole
+    ? ''
+    : `${rows.length} of ${matrix.height} rows and ${columns.length} of ${matrix.width} columns, evenly spread`;
   return { kind: 'matrix', height: rows.length, width: columns.length, values, rows, columns, note };
 }
 
@@ -77,10 +90,17 @@ async function line(tensor: Tensor, codec: Codec, isRemote: boolean): Promise<Pi
   }
   const few = spread(parts, Math.max(2, Math.min(isRemote ? 16 : parts, Math.floor((64 * 1024 * 1024) / tensor.grain))));
   for (const part of few) {
-    for (const value of await readElements(tensor, codec, at[part]!, Math.min(elements, at[part]! + 512))) add(part, Number(value));
+    for (const value of await readElements(tensor, codec, at[part]!, Math.min(elements, at[part]! + 512)))
+      add(part, Number(value));
   }
   const pick = (from: Float32Array) => Float32Array.from(few, (part) => from[part]!);
-  return { kind: 'line', low: pick(low), high: pick(high), at: few.map((part) => at[part]!), note: `samples of 512 elements at ${few.length} places` };
+  return {
+    kind: 'line',
+    low: pick(low),
+    high: pick(high),
+    at: few.map((part) => at[part]!),
+    note: `samples of 512 elements at ${few.length} places`,
+  };
 }
 
 async function image(tensor: Tensor, codec: Codec, leading: number[]): Promise<Picture> {
@@ -89,7 +109,10 @@ async function image(tensor: Tensor, codec: Codec, leading: number[]): Promise<P
   const { height, width, channels } = found;
   const strides = stridesOf(tensor);
   const first = found.leading.length;
-  const isLast = tensor.shape.length - first === 3 && tensor.shape[tensor.shape.length - 1] === channels && tensor.shape[first] === height;
+  const isLast =
+    tensor.shape.length - first === 3 &&
+    tensor.shape[tensor.shape.length - 1] === channels &&
+    tensor.shape[first] === height;
   const hasChannels = tensor.shape.length - first === 3;
   const [down, right, deep] = !hasChannels
     ? [strides[first]!, strides[first + 1]!, 0]
@@ -128,7 +151,8 @@ async function image(tensor: Tensor, codec: Codec, leading: number[]): Promise<P
 /** The first lines and columns, or the first elements if there is one axis. */
 export async function firstValues(tensor: Tensor, codec: Codec, leading: number[]): Promise<Values> {
   checkLeading(leading, tensor.shape);
-  const text = (value: number | bigint) => (typeof value === 'bigint' ? String(value) : numberText(value, Math.min(9, codec.digits)));
+  const text = (value: number | bigint) =>
+    typeof value === 'bigint' ? String(value) : numberText(value, Math.min(9, codec.digits));
   const elements = elementsOf(tensor.shape);
   if (tensor.shape.length < 2) {
     const count = Math.min(elements, 64);
@@ -142,7 +166,8 @@ export async function firstValues(tensor: Tensor, codec: Codec, leading: number[
   const rows = spread(Math.min(matrix.height, 10), 10);
   const columns = spread(Math.min(matrix.width, 8), 8);
   const cells = rows.map(() => new Array<string>(columns.length).fill(''));
-  if (elements > 0) await readMatrix(tensor, codec, matrix, rows, columns, (row, column, value) => (cells[row]![column] = text(value)));
+  if (elements > 0)
+    await readMatrix(tensor, codec, matrix, rows, columns, (row, column, value) => (cells[row]![column] = text(value)));
   return {
     columns: columns.map(String),
     rows: rows.map((row, i) => ({ name: String(row), cells: cells[i]! })),

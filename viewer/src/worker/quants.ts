@@ -102,10 +102,26 @@ function unread(elements: number, bytes: number): Block {
 
 export const BLOCKS: Record<string, Block | undefined> = {
   __proto__: null as never,
-  q4_0: blocks(32, 18, nibbles(2, (value) => value - 8)),
-  q4_1: blocks(32, 20, nibblesFrom(4, (value) => value)),
-  q5_0: blocks(32, 22, nibbles(6, (value, i, block) => (value | fifthBit(block, 2, i)) - 16)),
-  q5_1: blocks(32, 24, nibblesFrom(8, (value, i, block) => value | fifthBit(block, 4, i))),
+  q4_0: blocks(
+    32,
+    18,
+    nibbles(2, (value) => value - 8),
+  ),
+  q4_1: blocks(
+    32,
+    20,
+    nibblesFrom(4, (value) => value),
+  ),
+  q5_0: blocks(
+    32,
+    22,
+    nibbles(6, (value, i, block) => (value | fifthBit(block, 2, i)) - 16),
+  ),
+  q5_1: blocks(
+    32,
+    24,
+    nibblesFrom(8, (value, i, block) => value | fifthBit(block, 4, i)),
+  ),
   q8_0: blocks(32, 34, (block, half, out) => {
     const d = half(0);
     for (let i = 0; i < 32; i++) out[i] = d * ((block[2 + i]! << 24) >> 24);

@@ -3,7 +3,18 @@ import { decodeText, viewOf } from '../../../js/src/bytes.js';
 import type { Fact } from '../shared/protocol.js';
 import { bytesText, countText } from '../shared/text.js';
 import { bytesOfShape, codecOf } from './elements.js';
-import { elementsOf, folder, grouped, readAt, tensorNote, tensorsOf, wrong, type Item, type OpenFile, type Start } from './model.js';
+import {
+  elementsOf,
+  folder,
+  grouped,
+  readAt,
+  tensorNote,
+  tensorsOf,
+  wrong,
+  type Item,
+  type OpenFile,
+  type Start,
+} from './model.js';
 
 /** The limit of the format's own library. */
 const MAX_HEADER = 100_000_000;
@@ -55,7 +66,8 @@ export async function openSafetensors(start: Start): Promise<OpenFile> {
   for (const [name, entry] of Object.entries(header)) {
     if (name === '__metadata__') {
       if (!isObject(entry)) throw wrong('"__metadata__" is not an object', 8);
-      for (const [key, value] of Object.entries(entry)) metadata.push([key, typeof value === 'string' ? value : JSON.stringify(value)]);
+      for (const [key, value] of Object.entries(entry))
+        metadata.push([key, typeof value === 'string' ? value : JSON.stringify(value)]);
       continue;
     }
     const { dtype, shape, from, to } = described(name, entry, room);
@@ -82,7 +94,13 @@ export async function openSafetensors(start: Start): Promise<OpenFile> {
   const file = folder('', '', grouped(items));
   return {
     format: 'safetensors',
-    root: { ...file, kind: 'file', facts: () => [['header', bytesText(length)]], tensors: () => tensorsOf(items), metadata: () => metadata },
+    root: {
+      ...file,
+      kind: 'file',
+      facts: () => [['header', bytesText(length)]],
+      tensors: () => tensorsOf(items),
+      metadata: () => metadata,
+    },
     warnings,
     check: null,
   };
@@ -116,7 +134,10 @@ function described(name: string, entry: unknown, room: number) {
   elementsOf(shape as number[], 8);
   const expected = bytesOfShape(dtype, shape as number[]);
   if (expected !== undefined && expected !== to - from) {
-    throw wrong(`${quoted}, ${tensorNote({ dtype, shape: shape as number[] })}, has ${to - from} bytes instead of ${expected}`, 8);
+    throw wrong(
+      `${quoted}, ${tensorNote({ dtype, shape: shape as number[] })}, has ${to - from} bytes instead of ${expected}`,
+      8,
+    );
   }
   return { dtype, shape: shape as number[], from, to };
 }

@@ -42,13 +42,24 @@ const bounded: typeof fetch = async (input, init) => {
   const wanted = range ? Number(range[2]) - Number(range[1]) + 1 : FIRST;
   let response: Response;
   try {
-    response = await fetch(input, { ...init, credentials: 'omit', redirect: 'follow', signal: AbortSignal.timeout(TIMEOUT) });
+    response = await fetch(input, {
+      ...init,
+      credentials: 'omit',
+      redirect: 'follow',
+      signal: AbortSignal.timeout(TIMEOUT),
+    });
   } catch (error) {
-    if (error instanceof DOMException && error.name === 'TimeoutError') throw new Error('the server did not answer within a minute');
-    throw new Error('the server cannot be reached, sends the request on to another address, or does not allow other pages to read it (CORS)');
+    if (error instanceof DOMException && error.name === 'TimeoutError')
+      throw new Error('the server did not answer within a minute');
+    throw new Error(
+      'the server cannot be reached, sends the request on to another address, or does not allow other pages to read it (CORS)',
+    );
   }
   if (response.status === 206 && !response.headers.has('content-range')) {
-    throw new TenarcError('io', 'the server does not allow pages to see the header "Content-Range" (Access-Control-Expose-Headers)');
+    throw new TenarcError(
+      'io',
+      'the server does not allow pages to see the header "Content-Range" (Access-Control-Expose-Headers)',
+    );
   }
   const limit = response.status === 206 ? wanted : MAX_WHOLE;
   const pieces: Uint8Array[] = [];
@@ -69,5 +80,8 @@ const bounded: typeof fetch = async (input, init) => {
     pieces.push(value);
   }
   const { status, headers } = response;
-  return new Response(status === 204 || status === 304 ? null : (concat(pieces) as Uint8Array<ArrayBuffer>), { status, headers });
+  return new Response(status === 204 || status === 304 ? null : (concat(pieces) as Uint8Array<ArrayBuffer>), {
+    status,
+    headers,
+  });
 };

@@ -111,7 +111,12 @@ export class Accumulator {
     }
     // A power of two, so that the edges are exact. The range has twice the room that the first piece needs.
     const range = max - min || Math.abs(max) * 2 ** -20 || 1;
-    const width = Math.max(2 ** (Math.ceil(Math.log2(range)) - 11), 2 ** -1060, Math.abs(max) * 2 ** -50, Math.abs(min) * 2 ** -50);
+    const width = Math.max(
+      2 ** (Math.ceil(Math.log2(range)) - 11),
+      2 ** -1060,
+      Math.abs(max) * 2 ** -50,
+      Math.abs(min) * 2 ** -50,
+    );
     const unit = 2 ** Math.ceil(Math.log2(width));
     return { from: (Math.floor(min / unit) - FINE / 4) * unit, width: unit, counts };
   }

@@ -61,7 +61,9 @@ interface Field {
 /** Rows `start` to `end` (exclusive) in an order, or as they are in the file. */
 export async function rowsOf(table: Table, start: number, end: number, order: Uint32Array | undefined): Promise<Rows> {
   const last = Math.min(end, table.rows);
-  const places = order ? [...order.subarray(start, last)] : Array.from({ length: Math.max(0, last - start) }, (_, i) => start + i);
+  const places = order
+    ? [...order.subarray(start, last)]
+    : Array.from({ length: Math.max(0, last - start) }, (_, i) => start + i);
   const values = order ? await scattered(table, places) : await table.read(start, last);
   const fields: Field[] = [];
   for (const value of values) collect(value, [], fields, 0);
@@ -106,5 +108,6 @@ function collect(value: unknown, path: string[], fields: Field[], depth: number)
   const isMissing = value === null || value === undefined;
   const known = fields.find((field) => field.path.length === path.length && field.path.every((part, i) => part === path[i]));
   if (known) known.numeric &&= isNumber || isMissing;
-  else if (fields.length < MAX_COLUMNS) fields.push({ name: path.join('.') || 'value', path, numeric: isNumber || isMissing });
+  else if (fields.length < MAX_COLUMNS)
+    fields.push({ name: path.join('.') || 'value', path, numeric: isNumber || isMissing });
 }

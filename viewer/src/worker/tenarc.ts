@@ -1,6 +1,15 @@
 // tenarc archives, by the reader in js/.
 import { decompress } from 'fzstd';
-import { TenarcError, Tensor as Whole, open, verify, type Archive, type Entry, type Segment, type Source } from '../../../js/src/index.js';
+import {
+  TenarcError,
+  Tensor as Whole,
+  open,
+  verify,
+  type Archive,
+  type Entry,
+  type Segment,
+  type Source,
+} from '../../../js/src/index.js';
 import type { Fact } from '../shared/protocol.js';
 import { bytesText, countText, plural } from '../shared/text.js';
 import { bytesOfShape, codecOf } from './elements.js';
@@ -208,7 +217,7 @@ async function itemOf(segment: Segment, entry: Entry, root: string): Promise<Ite
         ...item,
         kind: 'list',
         note: plural(entry.count, 'element'),
-        ...(await isListOfMaps(segment, entry)) ? { table: listTable(segment, path, entry.count) } : {},
+        ...((await isListOfMaps(segment, entry)) ? { table: listTable(segment, path, entry.count) } : {}),
       };
     case 'columns':
     case 'column': {
@@ -218,7 +227,12 @@ async function itemOf(segment: Segment, entry: Entry, root: string): Promise<Ite
         read: (start, end) => segment.elements(path, start, end),
         column: async (parts) => scalars((await segment.get(pointer(path, parts))) as ArrayLike<unknown>),
       };
-      return { ...item, kind: kind === 'columns' ? 'table' : 'column', note: kind === 'columns' ? plural(rows, 'row') : '', table };
+      return {
+        ...item,
+        kind: kind === 'columns' ? 'table' : 'column',
+        note: kind === 'columns' ? plural(rows, 'row') : '',
+        table,
+      };
     }
     case 'tensor':
       return tensorItem(segment, entry, item);
@@ -232,7 +246,12 @@ async function itemOf(segment: Segment, entry: Entry, root: string): Promise<Ite
       };
     }
     case 'text':
-      return { ...item, kind: 'text', note: JSON.stringify((entry.value as string).slice(0, 80)), text: entry.value as string };
+      return {
+        ...item,
+        kind: 'text',
+        note: JSON.stringify((entry.value as string).slice(0, 80)),
+        text: entry.value as string,
+      };
     case 'number':
     case 'bool':
       return { ...item, kind: 'number', note: readable(entry.value), text: readable(entry.value) };
@@ -259,7 +278,8 @@ function listTable(segment: Segment, path: string, rows: number): Table {
 
 export function fieldOf(value: unknown, key: string): unknown {
   if (value instanceof Map) return value.get(key);
-  if (value && Object.getPrototypeOf(value) === Object.prototype && Object.hasOwn(value, key)) return (value as Record<string, unknown>)[key];
+  if (value && Object.getPrototypeOf(value) === Object.prototype && Object.hasOwn(value, key))
+    return (value as Record<string, unknown>)[key];
   return null;
 }
 
@@ -269,7 +289,9 @@ function placeFacts(place: Place): Fact[] {
   const { offset, stored, length, codec } = place;
   return [
     ['at byte', countText(offset)],
-    ...(codec ? [['stored', `${bytesText(stored)} by ${codec}, ${Math.round((100 * stored) / Math.max(1, length))} %`] as Fact] : []),
+    ...(codec
+      ? [['stored', `${bytesText(stored)} by ${codec}, ${Math.round((100 * stored) / Math.max(1, length))} %`] as Fact]
+      : []),
   ];
 }
 

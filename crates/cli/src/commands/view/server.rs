@@ -77,7 +77,7 @@ impl Server {
                 Err(error) if is_about_one(&error) => {}
                 // For example too many open files: others may be closed soon.
                 Err(error) if error.raw_os_error().is_some() => {
-                    thread::sleep(Duration::from_millis(50))
+                    thread::sleep(Duration::from_millis(50));
                 }
                 Err(error) => return Err(Failure::from(error)),
             }
