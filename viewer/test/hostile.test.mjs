@@ -56,6 +56,12 @@ const cases = [
   ['offsets that turn back', safetensors(entry({ data_offsets: [8, 0] }), eight), /from byte 8 to 0/, 8],
   ['another length', safetensors(entry({ shape: [3] }), eight), /has 8 bytes instead of 12/, 8],
   ['a shape that overflows', safetensors(entry({ shape: [2 ** 40, 2 ** 40] }), eight), /too many elements/, 8],
+  [
+    'too many dimensions',
+    safetensors(entry({ shape: new Array(100_000).fill(1) }), eight),
+    /100000 dimensions; at most 64/,
+    8,
+  ],
   ['a negative shape', safetensors(entry({ shape: [-2, -1] }), eight), /not a shape/, 8],
   [
     'a name with no prototype',

@@ -160,7 +160,8 @@ export async function openGguf(start: Start): Promise<OpenFile> {
     const at = reader.at;
     const name = await reader.text('the name of a tensor');
     const axes = await reader.u32('the number of dimensions');
-    if (axes > 64) throw wrong(`a tensor of ${axes} dimensions`, at);
+    // As many as are read before the shape is checked.
+    if (axes > 65) throw wrong(`a tensor has ${axes} dimensions`, at);
     const shape: number[] = [];
     for (let axis = 0; axis < axes; axis++) shape.unshift(await reader.u64('a dimension'));
     described.push({

@@ -1,6 +1,6 @@
 // The worker: reads the file, one request after the other or side by side, and sends what it found.
 import { TenarcError } from '../../../js/src/errors.js';
-import type { Answer, Cancel, Detail, Fault, Node, Request, Requests } from '../shared/protocol.js';
+import type { Answer, Cancel, Detail, Fact, Fault, Node, Request, Requests } from '../shared/protocol.js';
 import { countText, shapeText } from '../shared/text.js';
 import { codecOf, type Codec } from './elements.js';
 import { elementsOf, overview, shares, type Item, type OpenFile, type Progress, type Tensor } from './model.js';
@@ -76,6 +76,7 @@ class File_ {
 
 const PAGE = 500;
 const MAX_MATCHES = 300;
+const MAX_METADATA = 2000;
 /** A search looks at this many lines at most, so that it ends. */
 const MAX_SEARCHED = 200_000;
 
@@ -148,7 +149,7 @@ const handlers: Handlers = {
         ...(tensors ? overview(tensors) : []),
       ],
       shares: shares(tensors ?? []),
-      metadata: (await item.metadata?.()) ?? [],
+      metadata: cut((await item.metadata?.()) ?? []),
       text: item.text ?? null,
       table: table ? { rows: table.rows, sortLimit: SORT_LIMIT } : null,
       tensor: tensor
@@ -194,6 +195,12 @@ const handlers: Handlers = {
     return open.verify(progress);
   },
 };
+
+/** As much metadata as a page can show. */
+function cut(metadata: Fact[]): Fact[] {
+  if (metadata.length <= MAX_METADATA) return metadata;
+  return [...metadata.slice(0, MAX_METADATA), ['…', `${countText(metadata.length - MAX_METADATA)} more`]];
+}
 
 async function tensorAt(node: number): Promise<{ tensor: Tensor; codec: Codec }> {
   const { tensor } = await current().get(node).item();

@@ -83,9 +83,14 @@ export function wrong(message: string, offset?: number): TenarcError {
   return new TenarcError('damaged', message, offset);
 }
 
+/** As many as tenarc allows, and numpy. */
+const MAX_DIMENSIONS = 64;
+
 /** The product of the dimensions, which must be a number that JavaScript can count to. */
 export function elementsOf(shape: number[], offset?: number): number {
   let product = 1;
+  if (shape.length > MAX_DIMENSIONS)
+    throw wrong(`a tensor has ${shape.length} dimensions; at most ${MAX_DIMENSIONS} were expected`, offset);
   if (shape.some((dimension) => !Number.isSafeInteger(dimension) || dimension < 0)) {
     throw wrong(`[${shape.join(', ')}] is not a shape`, offset);
   }
