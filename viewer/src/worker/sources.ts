@@ -17,7 +17,12 @@ export async function startOf(from: Blob | string): Promise<Start> {
   const source = httpSource(from, { fetch: bounded });
   // The first bytes say the length too. A request for the last bytes would need the server's permission first.
   const first = await source.read(0, FIRST);
-  return { source: guarded(source), size: await source.size(), first, remote: true };
+  return { source: guarded(source), size: await source.size(), first, remote: !isNear(from) };
+}
+
+/** Whether a server is on this computer, as that of `tenarc view` is. */
+function isNear(url: string): boolean {
+  return /^(127\.\d+\.\d+\.\d+|localhost|\[::1\])$/.test(new URL(url).hostname);
 }
 
 /** Files can change or vanish while they are open. */

@@ -31,8 +31,8 @@ pub struct Info {
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Prints an address, and serves the file there until it is stopped. Only this computer can reach it, and only who knows the address \
-finds the file. The page opens tenarc archives and safetensors, npz, npy and GGUF files.")]
+Prints an address, and serves the file there until it is stopped. Only this computer can reach it, and only those who know the \
+address find the file. The page opens tenarc archives and safetensors, npz, npy and GGUF files.")]
 pub struct View {
     /// The file to show
     pub file: PathBuf,

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use crate::args::View;
 use crate::failure::{Failure, Of, Result, Status};
 use crate::input::shown;
-use crate::output::{Out, say};
+use crate::output::{Out, is_quiet, say};
 use server::Server;
 
 pub fn run(args: &View, out: &mut Out) -> Result<Status> {
@@ -33,7 +33,9 @@ pub fn run(args: &View, out: &mut Out) -> Result<Status> {
     if !args.no_open && !open(&url) {
         say("no browser was found; open the address above in one");
     }
-    say("press Ctrl-C to stop");
+    if !is_quiet() {
+        say("press Ctrl-C to stop");
+    }
     Server { file: args.file.clone(), token, port }.run(&listener)
 }
 
