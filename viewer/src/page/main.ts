@@ -37,6 +37,7 @@ async function open(from: File | string, name: string): Promise<void> {
     byId('file-facts').textContent = 'not opened';
     byId('contents').hidden = true;
     detail.replaceChildren(h('h1', { tabindex: -1, id: 'detail-title' }, shown(name, 120)), errorElement(error));
+    byId('detail-title').focus();
     return;
   }
   if (own !== client) return;
@@ -66,6 +67,8 @@ function showFile(own: Client, opened: Opened, name: string): void {
   const found: Tree = new Tree(own, 'Search results', (node) => void select(node, found), failed);
   sidebar.replaceChildren(tree.element);
   void tree.showRoot(opened.root);
+  // What had the focus is hidden now.
+  tree.focus();
 
   const input = byId<HTMLInputElement>('search');
   const note = byId('search-note');

@@ -9,7 +9,6 @@ const PAGE = 200;
 interface Line {
   node: Node;
   element: HTMLLIElement;
-  row: HTMLElement;
   group: HTMLUListElement | null;
   parent: Line | null;
 }
@@ -56,7 +55,7 @@ export class Tree {
   }
 
   focus(): void {
-    this.current?.row.focus();
+    this.current?.element.focus();
   }
 
   private first(): Line | undefined {
@@ -82,10 +81,17 @@ export class Tree {
     );
     const element = h(
       'li',
-      { role: 'treeitem', tabindex: -1, 'aria-selected': 'false', 'aria-expanded': canOpen ? 'false' : undefined },
+      {
+        role: 'treeitem',
+        tabindex: -1,
+        // Otherwise its name would be the texts of all lines below it, too.
+        'aria-label': [shown(name) || 'without a name', shown(node.note, 120)].filter(Boolean).join(', '),
+        'aria-selected': 'false',
+        'aria-expanded': canOpen ? 'false' : undefined,
+      },
       row,
     );
-    const line: Line = { node, element, row: element, group: null, parent };
+    const line: Line = { node, element, group: null, parent };
     this.lines.set(element, line);
     return line;
   }
