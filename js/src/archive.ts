@@ -16,7 +16,7 @@ import {
 } from './directory.js';
 import { sameShape } from './columns.js';
 import { leastType, widen } from './dtype.js';
-import { Document, type Store, type TensorEntry } from './document.js';
+import { Document, type Entry, type Store, type TensorEntry } from './document.js';
 import { MEBIBYTE } from './payload.js';
 import { TenarcError, fail } from './errors.js';
 import {
@@ -215,6 +215,17 @@ export async function committedMark(input: Input): Promise<EndMark | undefined> 
 const MERGED_GAP = 65536;
 const MERGED_LENGTH = 16 * MEBIBYTE;
 
+/** How a buffer is stored. */
+export interface BufferPlace {
+  offset: number;
+  stored: number;
+  /** Its length when it is decompressed. */
+  length: number;
+  codec: string | null;
+  /** The length of the pieces that are verified and decompressed as a whole. */
+  chunk: number;
+}
+
 /** One value in an archive. */
 export class Segment {
   readonly archive: Archive;
@@ -228,7 +239,7 @@ export class Segment {
   readonly rows: number | bigint | null;
   /** The digest in the directory as 32 hexadecimal digits; null if only `computeDigest` knows it, or if there is none. */
   readonly digest: string | null;
-  private readonly entry: SegmentEntry;
+  private readonly listed: SegmentEntry;
   private readonly headerRead = new Once(() => this.readHeader());
   private readonly documentRead = new Once(() => this.readDocument());
   private readonly hashesRead = new Once(() => this.readHashes());
@@ -236,7 +247,7 @@ export class Segment {
   /** @internal */
   constructor(archive: Archive, entry: SegmentEntry, index: number) {
     this.archive = archive;
-    this.entry = entry;
+    this.listed = entry;
     this.index = index;
     this.name = entry.name;
     this.offset = entry.offset;
@@ -251,7 +262,7 @@ export class Segment {
   }
 
   private async readHeader(): Promise<Header> {
-    const { entry, archive } = this;
+    const { listed: entry, archive } = this;
     // The magic is read together with the first header.
     const atStart = entry.offset === MAGIC.length;
     const from = atStart ? 0 : entry.offset;
@@ -320,6 +331,33 @@ export class Segment {
   /** The tensors in the value, by path. Their bytes are not read. */
   list(): Promise<TensorEntry[]> {
     return this.run(undefined, (document) => document.list());
+  }
+
+  /** What a path leads to. The bytes of tensors are not read. */
+  entry(path = ''): Promise<Entry> {
+    return this.run(path, (document) => document.entry(path));
+  }
+
+  /**
+   * What is directly below a JSON Pointer: keys of a map, elements of an array, fields of columns. `start` and `end` (exclusive)
+   * choose some of them. The bytes of tensors are not read.
+   */
+  entries(path = '', start = 0, end = Infinity): Promise<Entry[]> {
+    return this.run(path, (document) => document.entries(path, start, end));
+  }
+
+  /** Elements `start` to `end` (exclusive) of a sequence, such as rows of columns. Only the groups that have them are read. */
+  elements(path: string, start: number, end: number): Promise<unknown[]> {
+    return this.run(path, (document) => document.elementsBetween(path, start, end));
+  }
+
+  /** Where the bytes of a buffer are in the archive, how many there are, how they are compressed, and how long its chunks are. */
+  async bufferPlace(index: number): Promise<BufferPlace> {
+    const { buffers, chunk } = await this.header();
+    const buffer = buffers[index];
+    if (!buffer) throw new TenarcError('missing', `there is no buffer ${index}`);
+    const { offset, stored, length, codec } = buffer;
+    return { offset, stored, length: Number(length), codec: codec?.name ?? null, chunk };
   }
 
   /** @internal Runs a function whose errors about data are those of a damaged archive. */

@@ -2,11 +2,12 @@
 import { concat } from './bytes.js';
 import { TAG, isUint, type Item, type TagItem } from './cbor.js';
 import { NULL_ITEM, groupItems, isBit, readColumn, rowItems, sameShape, tensorRowBytes, type Column } from './columns.js';
-import { bitsOf, isNumberType, leastType, widen } from './dtype.js';
+import { bitsOf, isNumberType, leastType, payloadLength, widen } from './dtype.js';
 import { TenarcError, fail } from './errors.js';
 import { component } from './notation.js';
 import {
   Budget,
+  bignum,
   checkBools,
   packed,
   reference,
@@ -37,6 +38,31 @@ export interface TensorEntry {
   dtype: string;
   shape: number[];
   order: Order;
+}
+
+/** What a path leads to, as far as it is known without the bytes of buffers. */
+export interface Entry {
+  /** The last component of its path: a key, the number of an element, or the name of a field of columns. */
+  key: string;
+  /** A path that leads to it, as a JSON Pointer. */
+  path: string;
+  /** `columns` is a sequence of rows that is stored as columns, and `column` a field of it that is not a tensor. */
+  kind: 'map' | 'array' | 'columns' | 'column' | 'tensor' | 'bytes' | 'text' | 'number' | 'bool' | 'null' | 'other';
+  /** How many entries are directly below it. */
+  count: number;
+  /** The rows of columns. */
+  rows?: number;
+  /** The name of the type of the value (7.2). */
+  type?: string;
+  dtype?: string;
+  shape?: number[];
+  order?: Order;
+  /** The length of a tensor or of bytes. */
+  bytes?: number;
+  /** The number of the buffer that holds all of the bytes. */
+  buffer?: number;
+  /** A text, number or bool. */
+  value?: unknown;
 }
 
 /** What a path leads to: an item, or the array of the values of a field in all rows of columns. */
@@ -99,12 +125,11 @@ function isDecimal(text: string): boolean {
 function parsePath(path: string): Rest {
   if (path === '') return new Dotted(undefined);
   if (path[0] !== '/') return new Dotted(path);
-  return new Pointer(
-    path
-      .slice(1)
-      .split('/')
-      .map((part) => part.replace(/~1/g, '/').replace(/~0/g, '~')),
-  );
+  return new Pointer(path.slice(1).split('/').map(unescaped));
+}
+
+function unescaped(part: string): string {
+  return part.replace(/~1/g, '/').replace(/~0/g, '~');
 }
 
 function pathOf(components: string[]): string {
@@ -168,6 +193,12 @@ function bare(item: Item): Item {
     return item;
   if (item.tag === TAG.TYPE) return bare(typedItem(item).item);
   return item.tag === TAG.COMPLEX ? item : bare(item.content);
+}
+
+/** The name of the type (7.2) of an item. */
+function typeName(item: Item): string | undefined {
+  if (item.type !== 'tag' || bare(item) === item) return undefined;
+  return item.tag === TAG.TYPE ? typedItem(item).name : typeName(item.content);
 }
 
 function isTensorTag(tag: number | bigint): boolean {
@@ -255,6 +286,10 @@ export interface Readable {
   dtype: string;
   shape: number[];
   order: Order;
+  /** The length of all elements, in bytes. */
+  size: number;
+  /** The number of the buffer that holds all of them. */
+  buffer?: number;
   /** The elements of these rows of the first dimension. */
   rows(start: number, end: number): Promise<Uint8Array>;
   all(): Promise<Uint8Array>;
@@ -396,14 +431,130 @@ export class Document {
     }));
   }
 
-  /** The items of the array at the path of a column. */
-  private async columnItems(item: TagItem, names: string[]): Promise<Item[]> {
+  /** The items of the array at the path of a column, or some of them. Only the groups that have these rows are read. */
+  private async columnItems(item: TagItem, names: string[], start = 0, end = Infinity): Promise<Item[]> {
+    const groups = [];
+    let before = 0;
+    let skipped = 0;
+    for (const group of groupItems(item)) {
+      if (before + group.rows <= start) skipped += group.rows;
+      else if (before < end) groups.push(group);
+      before += group.rows;
+    }
     const out: Item[] = [];
-    for (const { rows, column, context } of await this.loadedParts(groupItems(item), names)) {
+    for (const { rows, column, context } of await this.loadedParts(groups, names)) {
       const items = column ? rowItems(column, context) : new Array<undefined>(rows).fill(undefined);
       for (const one of items) out.push(one ?? NULL_ITEM);
     }
-    return out;
+    return out.slice(start - skipped, end - skipped);
+  }
+
+  /** What a path leads to. */
+  async entry(path: string): Promise<Entry> {
+    const target = await this.one(path);
+    const last = path.slice(path.lastIndexOf(path[0] === '/' ? '/' : '.') + 1);
+    return this.describe(target, path[0] === '/' ? unescaped(last) : last, path);
+  }
+
+  /** Entries `start` to `end` (exclusive) of those directly below what a JSON Pointer leads to. */
+  async entries(path: string, start: number, end: number): Promise<Entry[]> {
+    const target = await this.one(path);
+    const below = (key: string) => path + pathOf([key]);
+    if (target.kind === 'column') return this.fieldEntries(target, path).slice(start, end);
+    const item = bare(target.item);
+    if (item.type === 'map') {
+      const out: Entry[] = [];
+      for (let i = start; i < Math.min(end, item.items.length / 2); i++) {
+        const key = component(item.items[2 * i]!);
+        out.push(this.describe({ kind: 'item', item: item.items[2 * i + 1]! }, key, below(key)));
+      }
+      return out;
+    }
+    if (item.type === 'array') {
+      return item.items
+        .slice(start, end)
+        .map((one, i) => this.describe({ kind: 'item', item: one }, String(start + i), below(String(start + i))));
+    }
+    if (item.type === 'tag' && item.tag === TAG.COLUMNS) {
+      return this.fieldEntries({ kind: 'column', item, names: [] }, path).slice(start, end);
+    }
+    return [];
+  }
+
+  private fieldEntries({ item, names }: Target & { kind: 'column' }, path: string): Entry[] {
+    return this.fields(item, names).map((name) =>
+      this.describe({ kind: 'column', item, names: [...names, name] }, name, path + pathOf([name])),
+    );
+  }
+
+  private fields(item: TagItem, names: string[]): string[] {
+    const parts = this.parts(item, names);
+    return [...new Set(parts.flatMap(({ rows, column }) => (rows && column ? fieldNames(column) : [])))];
+  }
+
+  private describe(target: Target, key: string, path: string): Entry {
+    const at = { key, path, count: 0 };
+    const item = target.kind === 'column' ? target.item : bare(target.item);
+    // An array of plain numbers can be read as a tensor, but is an array.
+    const readable = item.type === 'array' ? undefined : this.readable(target);
+    const type = target.kind === 'item' ? typeName(target.item) : undefined;
+    const named = type === undefined ? at : { ...at, type };
+    if (readable) {
+      const { dtype, shape, order, size, buffer } = readable;
+      return { ...named, kind: 'tensor', dtype, shape, order, bytes: size, ...(buffer === undefined ? {} : { buffer }) };
+    }
+    switch (item.type) {
+      case 'map':
+        return { ...named, kind: 'map', count: item.items.length / 2 };
+      case 'array':
+        return { ...named, kind: 'array', count: item.items.length };
+      case 'text':
+        return { ...named, kind: 'text', value: item.value };
+      case 'bytes':
+        return { ...named, kind: 'bytes', bytes: item.value.length };
+      case 'int':
+      case 'float':
+        return { ...named, kind: 'number', value: item.value };
+      case 'simple':
+        if (item.value === 20 || item.value === 21) return { ...named, kind: 'bool', value: item.value === 21 };
+        return item.value === 22 || item.value === 23 ? { ...named, kind: 'null' } : { ...named, kind: 'other' };
+      case 'tensor':
+        return { ...named, kind: 'other' }; // rows of columns, which are readable
+      case 'tag':
+        break;
+    }
+    if (item.tag === TAG.COLUMNS) {
+      const names = target.kind === 'column' ? target.names : [];
+      const rows = groupItems(item).reduce((sum, group) => sum + group.rows, 0);
+      const kind = target.kind === 'column' ? 'column' : 'columns';
+      return { ...named, kind, rows, count: this.fields(item, names).length };
+    }
+    if (item.tag === TAG.BUFFER) {
+      const found = reference(item, this.context());
+      if (found.kind === 'bytes') {
+        const buffer = found.payload.buffer!;
+        return { ...named, kind: 'bytes', bytes: Number(this.store.lengths[buffer]), buffer };
+      }
+    }
+    const number = bignum(item);
+    return number === undefined ? { ...named, kind: 'other' } : { ...named, kind: 'number', value: number };
+  }
+
+  /** Elements `start` to `end` (exclusive) of a sequence or of a column. */
+  async elementsBetween(path: string, start: number, end: number): Promise<unknown[]> {
+    if (!(start >= 0 && start <= end)) return fail('usage', `there are no elements ${start} to ${end}`);
+    const target = await this.one(path);
+    const item = target.kind === 'column' ? target.item : bare(target.item);
+    let items: Item[] | undefined;
+    if (item.type === 'array') items = item.items.slice(start, end);
+    else if (item.type === 'tag' && item.tag === TAG.COLUMNS) {
+      items = await this.columnItems(item, target.kind === 'column' ? target.names : [], start, end);
+    } else if (item.type === 'tag') items = (await this.elements(item))?.slice(start, end);
+    if (!items) throw new TenarcError('usage', `the value at ${JSON.stringify(path)} is not a sequence`, undefined, path);
+    const used = new Set<number>();
+    for (const one of items) references(one, used);
+    const context = this.context(await this.store.whole(used));
+    return items.map((one) => toValue(one, context));
   }
 
   async value(target: Target): Promise<unknown> {
@@ -488,7 +639,7 @@ export class Document {
       if (dtype === 'bool') checkBools(bytes);
       return bytes;
     };
-    return { dtype, shape, order, rows, all };
+    return { dtype, shape, order, size, ...(payload.bytes ? {} : { buffer: payload.buffer! }), rows, all };
   }
 
   private readableColumn(item: TagItem, names: string[]): Readable | undefined {
@@ -510,7 +661,9 @@ export class Document {
       }
       return concat(await Promise.all(pieces));
     };
-    return { dtype: leaf.dtype, shape: [total, ...leaf.shape], order: 'C', rows, all: () => rows(0, total) };
+    const shape = [total, ...leaf.shape];
+    const size = Number(payloadLength(leaf.dtype, shape) ?? 0n);
+    return { dtype: leaf.dtype, shape, order: 'C', size, rows, all: () => rows(0, total) };
   }
 
   private async fetch(payload: Payload, start: number, end: number): Promise<Uint8Array> {

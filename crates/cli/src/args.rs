@@ -7,7 +7,7 @@ mod shared;
 
 pub use change::{Cat, Compact, Convert, Edit, Merge, Split};
 pub use check::{Diff, Digest, Recover, Verify};
-pub use look::{Diag, Get, GetFormat, Info, Ls, Show, Sort, Stats};
+pub use look::{Diag, Get, GetFormat, Info, Ls, Show, Sort, Stats, View};
 pub use shared::{AsJson, Choose, Compress, Inputs, Output, Patterns, Read};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -84,6 +84,8 @@ pub enum Command {
     Get(Get),
     /// Show statistics of each tensor: min, max, mean, histogram
     Stats(Stats),
+    /// Show a file in the browser: tree, statistics, pictures, tables
+    View(View),
     /// Compare two files: structure, dtypes, values
     Diff(Diff),
     /// Check files for damage, and report the first bad byte

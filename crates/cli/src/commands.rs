@@ -18,6 +18,7 @@ mod show;
 mod split;
 mod stats;
 mod verify;
+mod view;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -75,6 +76,7 @@ fn dispatch(cli: &Cli) -> Result<Status> {
         Command::Show(args) => show::run(args, out),
         Command::Get(args) => get::run(args, out),
         Command::Stats(args) => stats::run(args, out),
+        Command::View(args) => view::run(args, out),
         Command::Diff(args) => diff::run(args, out),
         Command::Verify(args) => verify::run(args, out),
         Command::Digest(args) => digest::run(args, out),

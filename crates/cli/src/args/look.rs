@@ -30,6 +30,21 @@ pub struct Info {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Prints an address, and serves the file there until it is stopped. Only this computer can reach it, and only those who know the \
+address find the file. The page opens tenarc archives and safetensors, npz, npy and GGUF files.")]
+pub struct View {
+    /// The file to show
+    pub file: PathBuf,
+    /// The port to listen on; by default a free one
+    #[arg(long, value_name = "PORT")]
+    pub port: Option<u16>,
+    /// Only print the address
+    #[arg(long)]
+    pub no_open: bool,
+}
+
+#[derive(Args, Debug)]
 pub struct Ls {
     #[command(flatten)]
     pub inputs: Inputs,
