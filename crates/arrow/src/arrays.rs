@@ -118,18 +118,7 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
                 names_of(&codes, variants, all.iter())?
             }
             (Column::Enum { codes, variants }, Type::Variants(all)) => {
-                let of = inner.data_type()?;
-                check_nulls(&of, rows)?;
-                let codes = self.codes(codes, rows)?;
-                let mut arrays =
-                    vec![names_of(&codes, variants, all.iter().map(|(name, _)| name))?];
-                for (name, content) in all {
-                    if let Some(content) = content {
-                        let array = self.contents(name, variants, &codes, content);
-                        arrays.push(array.map_err(|error| error.in_field(name.as_str()))?);
-                    }
-                }
-                structs(&of, arrays, rows)?
+                self.variants(&self.codes(codes, rows)?, variants, &inner.data_type()?, all)?
             }
             (Column::List(lengths, column), Type::Fixed(len, item)) => {
                 if !matches!(lengths, Lengths::All(found) if found == len) {
@@ -199,6 +188,25 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
                 self.array(column, rows, &bytes)
             }
         }
+    }
+
+    /// The rows of an enum with data: the names of their variants, and the contents of each variant.
+    fn variants(
+        &self,
+        codes: &[usize],
+        variants: &[(String, Option<Column>)],
+        of: &DataType,
+        all: &[(String, Option<Inner>)],
+    ) -> Result<ArrayRef> {
+        check_nulls(of, codes.len())?;
+        let mut arrays = vec![names_of(codes, variants, all.iter().map(|(name, _)| name))?];
+        for (name, content) in all {
+            if let Some(content) = content {
+                let array = self.contents(name, variants, codes, content);
+                arrays.push(array.map_err(|error| error.in_field(name.as_str()))?);
+            }
+        }
+        structs(of, arrays, codes.len())
     }
 
     /// The contents of the variant of this name, which are null in the rows of other variants.

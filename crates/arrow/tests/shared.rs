@@ -1,6 +1,7 @@
 //! Arrays in the memory of an archive.
 
 use arrow_array::{Array, RecordBatch, make_array};
+use arrow_buffer::NullBuffer;
 use serde::{Serialize, Serializer};
 use tenarc::archive::{Compression, SaveOptions};
 use tenarc::de::DecodeOptions;
@@ -41,6 +42,8 @@ struct Row {
     host: &'static str,
 }
 
+// serde wants references.
+#[allow(clippy::trivially_copy_pass_by_ref)]
 fn time<S: Serializer>(time: &i64, serializer: S) -> Result<S::Ok, S::Error> {
     let of = TypeName::timestamp(TimeUnit::Microsecond, "UTC").unwrap();
     Typed::new(&of, time).serialize(serializer)
@@ -81,7 +84,7 @@ fn saved(options: SaveOptions) -> Vec<u8> {
         time: i64::from(n) << 40,
         uuid: [n.to_le_bytes()[0]; 16],
         all: Some(n.into()),
-        some: (n % 2 > 0).then_some(n.into()),
+        some: (!n.is_multiple_of(2)).then_some(n.into()),
         level: if n > 100 { Level::High } else { Level::Low },
         host: if n > 100 { "a.example.com" } else { "b.example.com" },
     };
@@ -108,7 +111,7 @@ fn batches<S: ReadAt>(archive: &Archive<S>) -> Vec<RecordBatch> {
 /// The number of buffers of an array that are in this memory.
 fn shared(array: &dyn Array, memory: &[u8]) -> usize {
     let data = array.to_data();
-    let nulls = data.nulls().map(|nulls| nulls.buffer());
+    let nulls = data.nulls().map(NullBuffer::buffer);
     let buffers = data.buffers().iter().chain(nulls);
     let here = buffers.filter(|buffer| memory.as_ptr_range().contains(&buffer.as_ptr())).count();
     let inner = data.child_data().iter().map(|data| shared(&make_array(data.clone()), memory));
