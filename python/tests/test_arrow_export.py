@@ -401,11 +401,18 @@ def test_parts_of_columns_in_buffers_are_read(tmp_path):
 
 
 def test_numbers_are_not_copied(tmp_path):
-    tenarc.save(tmp_path / "a", Table({"n": np.arange(60_000), "f": np.zeros(60_000)}))
+    numbers = np.arange(60_000)
+    times = {"time": pa.array(numbers, pa.timestamp("us")), "day": pa.array(numbers.astype("<i4"), pa.date32())}
+    tenarc.save(tmp_path / "a", Table(pa.table({"n": numbers, **times})))
     with tenarc.open(tmp_path / "a") as archive:
         table = archive.table("")
         before = table["n"].__array_interface__["data"][0]
         assert table.to_arrow()["n"].chunk(0).buffers()[1].address == before
+        # Two copies would not be in the same place.
+        both = [table.to_arrow(), table.to_arrow()]
+        for name in times:
+            first, second = (found[name].chunk(0).buffers()[1].address for found in both)
+            assert first == second, name
 
 
 def test_the_schema_is_known_without_the_columns(tmp_path, monkeypatch):

@@ -329,8 +329,8 @@ class Export:
         if name == "decimal":
             return self._checked(self._made(kind, *_decimals(column, kind.byte_width, bits, valid)), found)
         width = "<i4" if self._pa.types.is_time32(kind) else _WIDTHS[name]
-        values = column.values.astype(width)
-        if (values != column.values).any():
+        values = column.values.astype(width, copy=False)
+        if values is not column.values and (values != column.values).any():
             raise _not_of(found)
         made = self._numbers(values, kind, bits, valid)
         return self._checked(made, found) if name == "time" else made
