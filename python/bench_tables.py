@@ -2,8 +2,9 @@
 
     python bench_tables.py [DIRECTORY]      the directory needs 200 MB of free space
 
-Both files are compressed with zstd, and in the page cache. The readers take turns. The times are those of the fastest
-runs. The ratio is the median of those of each run and the next run of the other reader: other programs disturb it less.
+Both files are compressed with zstd, and in the page cache. The readers take turns. The times are those of the
+fastest runs. The ratio is the median of those of each run and the next run of the other reader: other programs
+disturb it less.
 """
 
 from __future__ import annotations
