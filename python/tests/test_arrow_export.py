@@ -401,11 +401,18 @@ def test_parts_of_columns_in_buffers_are_read(tmp_path):
 
 
 def test_numbers_are_not_copied(tmp_path):
-    tenarc.save(tmp_path / "a", Table({"n": np.arange(60_000), "f": np.zeros(60_000)}))
+    numbers = np.arange(60_000)
+    times = {"time": pa.array(numbers, pa.timestamp("us")), "day": pa.array(numbers.astype("<i4"), pa.date32())}
+    tenarc.save(tmp_path / "a", Table(pa.table({"n": numbers, **times})))
     with tenarc.open(tmp_path / "a") as archive:
         table = archive.table("")
         before = table["n"].__array_interface__["data"][0]
         assert table.to_arrow()["n"].chunk(0).buffers()[1].address == before
+        # Two copies would not be in the same place.
+        both = [table.to_arrow(), table.to_arrow()]
+        for name in times:
+            first, second = (found[name].chunk(0).buffers()[1].address for found in both)
+            assert first == second, name
 
 
 def test_the_schema_is_known_without_the_columns(tmp_path, monkeypatch):
@@ -448,7 +455,7 @@ def test_only_the_columns_that_are_asked_for_are_read(tmp_path, monkeypatch):
 
 
 def test_batches_are_read_one_after_the_other(tmp_path, monkeypatch):
-    tenarc.save(tmp_path / "a", Table({"n": np.arange(200_000)}))
+    tenarc.save(tmp_path / "a", Table({"n": np.arange(300_000)}))
     read = []
     payload = tenarc.saved.Segment.payload
     monkeypatch.setattr(
@@ -459,8 +466,42 @@ def test_batches_are_read_one_after_the_other(tmp_path, monkeypatch):
     with tenarc.open(tmp_path / "a") as archive:
         reader = pa.RecordBatchReader.from_stream(archive.table(""))
         assert not read
-        assert reader.read_next_batch().num_rows == 65536 and len(read) == 1
-        assert reader.read_next_batch()["n"][0].as_py() == 65536 and len(read) == 2
+        assert reader.read_next_batch().num_rows == 131_072 and len(read) == 2
+        assert reader.read_next_batch()["n"][0].as_py() == 131_072 and len(read) == 4
+        assert reader.read_next_batch().num_rows == 37_856
+
+
+def test_groups_are_joined_in_a_stream(monkeypatch):
+    kinds = [kind for kind in KINDS if kind not in LOST]
+    groups = [4, {kind: KINDS[kind][0] for kind in kinds}] * 5
+    table = in_memory(*groups)
+
+    def sizes() -> list[int]:
+        batches = [*pa.RecordBatchReader.from_stream(table)]
+        # Dictionaries can be other ones.
+        assert pa.Table.from_batches(batches).to_pylist() == table.to_arrow().to_pylist()
+        return [batch.num_rows for batch in batches]
+
+    assert sizes() == [20]
+    monkeypatch.setattr(arrow_export, "_BATCH", 8)
+    assert sizes() == [8, 8, 4]
+    monkeypatch.setattr(arrow_export, "_BATCH_BYTES", 1)
+    assert sizes() == [4] * 5
+
+
+def test_joined_groups_can_have_different_names_in_a_category(tmp_path):
+    parts = [pa.table({"a": pa.array(names).dictionary_encode()}) for names in (["x", "y"], ["z", "y", None])]
+    write(tmp_path / "a", *((Table(part), "log") for part in parts))
+    with tenarc.open(tmp_path / "a") as archive:
+        (batch,) = pa.RecordBatchReader.from_stream(archive.table("log"))
+    assert batch["a"].to_pylist() == ["x", "y", "z", "y", None]
+    assert pa.types.is_dictionary(batch["a"].type)
+
+
+def test_groups_that_offsets_cannot_count_together_are_not_joined():
+    lists = ["list", of("<u4", 70, 1 << 30, (1 << 30) - 1), ["unit"]]
+    batches = [*pa.RecordBatchReader.from_stream(in_memory(2, {"a": lists}, 2, {"a": lists}))]
+    assert [batch.num_rows for batch in batches] == [2, 2]
 
 
 def test_what_offsets_cannot_count_is_several_batches(monkeypatch):

@@ -90,8 +90,8 @@ impl Map {
     /// If the file cannot be mapped, is not an archive, is damaged, or has no end mark.
     ///
     /// # Safety
-    /// Nobody may change or truncate the file, in this process or another, as long as the map, a view of it or a
-    /// tensor [shared](Self::share) from it exists. Otherwise views change while they are used, strings can become
+    /// Nobody may change or truncate the file, in this process or another, as long as the map, a view of it, or a
+    /// tensor or buffer shared from it ([`share`](Self::share), [`Segment::share_buffer`](super::Segment::share_buffer)) exists. Otherwise views change while they are used, strings can become
     /// invalid UTF-8, and an access after the new end of the file ends the process with a signal.
     ///
     /// Two operations of this crate are safe meanwhile. [`tenarc::save`] to the same path puts a new file there, and

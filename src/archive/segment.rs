@@ -581,7 +581,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// # Errors
     /// If the archive is not in memory, a tensor is compressed, or the value does not fit the type.
     pub fn load_shared<T: DeserializeOwned>(&self) -> Result<T> {
-        self.lend(0..self.header().metadata.len(), Some(&|number| self.share_buffer(number)))
+        self.lend(0..self.header().metadata.len(), Some(&|number| self.shared(number)))
     }
 
     /// The tensor at `path`, without copying it; see [`load_shared`](Self::load_shared).
@@ -589,7 +589,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// # Errors
     /// If the archive is not in memory, or there is no tensor at `path`, or it is compressed.
     pub fn share(&self, path: &str) -> Result<SharedTensor> {
-        let tensor = self.lend_at(path, Some(&|number| self.share_buffer(number)));
+        let tensor = self.lend_at(path, Some(&|number| self.shared(number)));
         tensor.map(Tensor::into_inner)
     }
 
@@ -613,9 +613,43 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         value.map_err(|error| error.under(path))
     }
 
-    fn share_buffer(&self, number: u64) -> Option<SharedBytes> {
+    /// The bytes of a buffer, counted from zero, without copying them. They are in the archive's memory and keep it alive.
+    /// `None` if the buffer can only be [read](Self::read_buffer): it is compressed, or the source cannot
+    /// [share](ReadAt::share) its memory.
+    ///
+    /// The checksums are verified first, as when a buffer is read. [`DecodeOptions::with_checksums`]`(false)` shares the bytes
+    /// without reading them.
+    ///
+    /// ```
+    /// use tenarc::io::SharedBytes;
+    /// use tenarc::{Archive, OArchive, Tensor};
+    ///
+    /// let mut out = OArchive::new(Vec::new())?;
+    /// out.save(&Tensor(vec![7u8; 5000]))?;
+    /// let archive = Archive::new(SharedBytes::from_owner(out.finish()?))?;
+    /// let bytes = archive.only()?.share_buffer(0)?.unwrap();
+    /// drop(archive);
+    /// assert_eq!(*bytes, [7; 5000]);
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there is no buffer with this number, it is not complete, or a checksum does not match.
+    pub fn share_buffer(&self, number: usize) -> Result<Option<SharedBytes>> {
+        let number = number as u64;
+        self.loaded.buffer(number, self.options)?;
+        let Some(bytes) = self.shared(number) else { return Ok(None) };
+        if let Some(mut checker) = self.loaded.checker(self.source, number, self.options)? {
+            checker.update(&bytes)?;
+        }
+        Ok(Some(bytes))
+    }
+
+    fn shared(&self, number: u64) -> Option<SharedBytes> {
         let (start, len) = self.loaded.buffer(number, self.options).ok()?.plain().ok()?;
-        self.source.share(source::range(start, usize::try_from(len).ok()?)?)
+        let len = usize::try_from(len).ok()?;
+        let bytes = self.source.share(source::range(start, len)?)?;
+        (bytes.len() == len).then_some(bytes)
     }
 
     /// Decodes the value at `range` of the metadata, borrowing from the archive's memory.

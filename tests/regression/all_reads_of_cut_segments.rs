@@ -65,6 +65,9 @@ fn reads<S: ReadAt + Sync>(segment: &Segment<'_, S>, path: &str) -> Vec<Found> {
         let mut part = [0xff; 2];
         let read = segment.read_buffer_part(number, 2, &mut part);
         found.push(("read_buffer_part", read.map(|()| numbers(&part))));
+        if let Some(shared) = segment.share_buffer(number).transpose() {
+            found.push(("share_buffer", shared.map(|bytes| numbers(&bytes))));
+        }
     }
     found
 }

@@ -1,7 +1,6 @@
 //! Reads the columns of an archive as arrays of Arrow.
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::builder::StringBuilder;
@@ -13,6 +12,7 @@ use arrow_array::{
 };
 use arrow_buffer::{BooleanBuffer, Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Fields};
+use bytes::Bytes;
 use half::f16;
 use serde_bytes::ByteBuf;
 use tenarc::archive::Segment;
@@ -20,9 +20,9 @@ use tenarc::io::ReadAt;
 use tenarc::{DType, DynTensor, Error, Result, Tensor};
 
 use crate::category::Category;
-use crate::columns::{Column, Group, Lengths};
+use crate::columns::{Column, Group, Lengths, Part};
 use crate::named::Named;
-use crate::schema::{Inner, Type};
+use crate::schema::{Inner, Type, data_type};
 
 /// The major type of text strings (RFC 8949, section 3.1). Texts in a buffer are stored as a byte string.
 const TEXT: u8 = 3;
@@ -81,18 +81,21 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
             (Column::Bools(bits), Type::Bool) => {
                 Arc::new(BooleanArray::new(self.bits(bits, rows)?, None))
             }
-            (Column::Numbers(_, at), Type::Number(dtype)) => self.numbers(at, rows, dtype)?,
-            (Column::Tensors(_, at), Type::Tensor(dtype, shape)) => {
+            (Column::Numbers(stored, part), Type::Number(dtype)) => {
+                self.numbers(stored, part, rows, dtype)?
+            }
+            (Column::Tensors(meta, part), Type::Tensor(dtype, shape)) => {
                 let count = shape.iter().try_fold(rows, |count, dim| count.checked_mul(*dim));
-                let elements = self.numbers(at, count.unwrap_or(usize::MAX), dtype)?;
+                let count = count.unwrap_or(usize::MAX);
+                let elements = self.numbers(&meta.dtype, part, count, dtype)?;
                 lists_of(&inner.data_type()?, elements, rows)?
             }
-            (Column::Texts(lengths, at), Type::Text) => {
-                let (offsets, bytes) = self.strings(lengths, at, rows)?;
+            (Column::Texts(lengths, part), Type::Text) => {
+                let (offsets, bytes) = self.strings(lengths, part, rows)?;
                 Arc::new(StringArray::try_new(offsets, bytes, None).map_err(damaged)?)
             }
-            (Column::Bytes(lengths, at), Type::Bytes) => {
-                let (offsets, bytes) = self.strings(lengths, at, rows)?;
+            (Column::Bytes(lengths, part), Type::Bytes) => {
+                let (offsets, bytes) = self.strings(lengths, part, rows)?;
                 Arc::new(BinaryArray::try_new(offsets, bytes, None).map_err(damaged)?)
             }
             (Column::Typed { column, .. }, Type::Category(category)) => {
@@ -115,18 +118,7 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
                 names_of(&codes, variants, all.iter())?
             }
             (Column::Enum { codes, variants }, Type::Variants(all)) => {
-                let of = inner.data_type()?;
-                check_nulls(&of, rows)?;
-                let codes = self.codes(codes, rows)?;
-                let mut arrays =
-                    vec![names_of(&codes, variants, all.iter().map(|(name, _)| name))?];
-                for (name, content) in all {
-                    if let Some(content) = content {
-                        let array = self.contents(name, variants, &codes, content);
-                        arrays.push(array.map_err(|error| error.in_field(name.as_str()))?);
-                    }
-                }
-                structs(&of, arrays, rows)?
+                self.variants(&self.codes(codes, rows)?, variants, &inner.data_type()?, all)?
             }
             (Column::List(lengths, column), Type::Fixed(len, item)) => {
                 if !matches!(lengths, Lengths::All(found) if found == len) {
@@ -190,12 +182,31 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
     /// The numbers or byte strings of a column that has a type with a name.
     fn stored(&self, column: &Column, rows: usize, named: &Named) -> Result<ArrayRef> {
         match column {
-            Column::Numbers(_, at) => self.numbers(at, rows, &named.number()),
+            Column::Numbers(stored, part) => self.numbers(stored, part, rows, &named.number()),
             column => {
                 let bytes = Inner { of: Type::Bytes, nullable: false, is_missing: false };
                 self.array(column, rows, &bytes)
             }
         }
+    }
+
+    /// The rows of an enum with data: the names of their variants, and the contents of each variant.
+    fn variants(
+        &self,
+        codes: &[usize],
+        variants: &[(String, Option<Column>)],
+        of: &DataType,
+        all: &[(String, Option<Inner>)],
+    ) -> Result<ArrayRef> {
+        check_nulls(of, codes.len())?;
+        let mut arrays = vec![names_of(codes, variants, all.iter().map(|(name, _)| name))?];
+        for (name, content) in all {
+            if let Some(content) = content {
+                let array = self.contents(name, variants, codes, content);
+                arrays.push(array.map_err(|error| error.in_field(name.as_str()))?);
+            }
+        }
+        structs(of, arrays, codes.len())
     }
 
     /// The contents of the variant of this name, which are null in the rows of other variants.
@@ -234,19 +245,32 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
         Ok(Arc::new(map.map_err(damaged)?))
     }
 
+    /// The bytes of a part that is a buffer, in the memory of the archive. `None` if they must be copied from there.
+    fn shared(&self, part: &Part) -> Result<Option<Buffer>> {
+        let Some(number) = part.buffer.and_then(|number| usize::try_from(number).ok()) else {
+            return Ok(None);
+        };
+        let bytes = self.0.share_buffer(number)?;
+        Ok(bytes.map(|bytes| Buffer::from(Bytes::from_owner(bytes))))
+    }
+
     /// Reads a text or a byte string.
-    fn string(&self, at: &Range<usize>) -> Result<Buffer> {
+    fn string(&self, part: &Part) -> Result<Buffer> {
+        if let Some(bytes) = self.shared(part)? {
+            return Ok(bytes);
+        }
+        let at = part.at.clone();
         let is_text = self.0.metadata()?.get(at.start).is_some_and(|head| head >> 5 == TEXT);
         let bytes = if is_text {
-            self.0.decode::<String>(at.clone())?.into_bytes()
+            self.0.decode::<String>(at)?.into_bytes()
         } else {
-            self.0.decode::<ByteBuf>(at.clone())?.into_vec()
+            self.0.decode::<ByteBuf>(at)?.into_vec()
         };
         Ok(Buffer::from_vec(bytes))
     }
 
-    fn bits(&self, at: &Range<usize>, rows: usize) -> Result<BooleanBuffer> {
-        let bytes = self.string(at)?;
+    fn bits(&self, part: &Part, rows: usize) -> Result<BooleanBuffer> {
+        let bytes = self.string(part)?;
         if bytes.len() != rows.div_ceil(8) {
             let found = bytes.len();
             return Err(Error::damaged(format!(
@@ -262,7 +286,7 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
                 check_rows(rows)?;
                 Ok(vec![*len as u64; rows])
             }
-            Lengths::Each(at) => self.codes(at, rows),
+            Lengths::Each(part) => self.codes(part, rows),
         }
     }
 
@@ -285,11 +309,11 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
     fn strings(
         &self,
         lengths: &Lengths,
-        at: &Range<usize>,
+        part: &Part,
         rows: usize,
     ) -> Result<(OffsetBuffer<i32>, Buffer)> {
         let (offsets, expected) = self.offsets(lengths, rows)?;
-        let bytes = self.string(at)?;
+        let bytes = self.string(part)?;
         match bytes.len() {
             found if found == expected => Ok((offsets, bytes)),
             found => {
@@ -298,8 +322,8 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
         }
     }
 
-    fn tensor(&self, at: &Range<usize>, count: usize) -> Result<DynTensor> {
-        let Tensor(tensor): Tensor<DynTensor> = self.0.decode(at.clone())?;
+    fn tensor(&self, part: &Part, count: usize) -> Result<DynTensor> {
+        let Tensor(tensor): Tensor<DynTensor> = self.0.decode(part.at.clone())?;
         let found = tensor.shape().iter().try_fold(1usize, |count, dim| count.checked_mul(*dim));
         if found != Some(count) {
             let shape = tensor.shape();
@@ -311,8 +335,8 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
     }
 
     /// Reads unsigned integers: codes of variants, or lengths.
-    fn codes<T: TryFrom<u64>>(&self, at: &Range<usize>, rows: usize) -> Result<Vec<T>> {
-        let tensor = self.tensor(at, rows)?;
+    fn codes<T: TryFrom<u64>>(&self, part: &Part, rows: usize) -> Result<Vec<T>> {
+        let tensor = self.tensor(part, rows)?;
         let width = tensor.dtype().word();
         if !matches!(tensor.dtype(), DType::U8 | DType::U16 | DType::U32 | DType::U64) {
             let dtype = tensor.dtype();
@@ -329,8 +353,22 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
 
     /// Reads numbers as an array of `dtype`, which can be wider than that of this group: it holds the numbers of all
     /// groups.
-    fn numbers(&self, at: &Range<usize>, count: usize, dtype: &DType) -> Result<ArrayRef> {
-        let tensor = self.tensor(at, count)?;
+    fn numbers(
+        &self,
+        stored: &DType,
+        part: &Part,
+        count: usize,
+        dtype: &DType,
+    ) -> Result<ArrayRef> {
+        if stored == dtype
+            && let Some(of) = data_type(dtype).filter(|_| cfg!(target_endian = "little"))
+            // Arrow has bits for bools.
+            && of != DataType::Boolean
+            && let Some(bytes) = self.shared(part)?
+        {
+            return numbers_in(bytes, &of, count);
+        }
+        let tensor = self.tensor(part, count)?;
         if tensor.dtype() == dtype {
             return elements(tensor);
         }
@@ -444,6 +482,17 @@ fn values_of(of: &DataType) -> usize {
         }
         _ => 1,
     }
+}
+
+/// The numbers in these bytes, which are copied only if they are not aligned.
+fn numbers_in(bytes: Buffer, of: &DataType, count: usize) -> Result<ArrayRef> {
+    let width = of.primitive_width().ok_or_else(other_type)?;
+    if count.checked_mul(width) != Some(bytes.len()) {
+        let found = bytes.len() / width;
+        return Err(Error::damaged(format!("expected a column of {count} numbers, found {found}")));
+    }
+    let data = new_empty_array(of).to_data().into_builder().len(count).buffers(vec![bytes]);
+    Ok(make_array(data.align_buffers(true).build().map_err(damaged)?))
 }
 
 fn widen<P: ArrowPrimitiveType, T: Into<P::Native>>(numbers: Vec<T>) -> ArrayRef {

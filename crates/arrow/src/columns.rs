@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use serde::de::DeserializeOwned;
 use tenarc::archive::Segment;
-use tenarc::inspect::{COLUMNS, Event, Form, Item, Items, Key};
+use tenarc::inspect::{COLUMNS, Event, Form, Item, Items, Key, Payload};
 use tenarc::io::ReadAt;
-use tenarc::tensor::TensorMeta;
+use tenarc::tensor::{Order, TensorMeta};
 use tenarc::{DType, Error, Result, Value};
 
 /// The most rows of a group (`SPEC.md`, section 7).
@@ -18,17 +18,25 @@ pub struct Group {
     pub column: Column,
 }
 
-/// A column, with the ranges of its parts in the metadata. A part may be a reference to a buffer.
+/// Bits, numbers or bytes of a column.
+pub struct Part {
+    /// The range of the item in the metadata.
+    pub at: Range<usize>,
+    /// The number of the buffer, if the item is a reference to one.
+    pub buffer: Option<u64>,
+}
+
+/// A column, and where its parts are.
 pub enum Column {
     Unit,
-    Bools(Range<usize>),
-    Numbers(DType, Range<usize>),
-    Tensors(TensorMeta, Range<usize>),
-    Texts(Lengths, Range<usize>),
-    Bytes(Lengths, Range<usize>),
+    Bools(Part),
+    Numbers(DType, Part),
+    Tensors(TensorMeta, Part),
+    Texts(Lengths, Part),
+    Bytes(Lengths, Part),
     /// Optional values. `is_missing` is whether a value that is not there is a missing field, rather than null.
     Optional {
-        bits: Range<usize>,
+        bits: Part,
         column: Box<Column>,
         is_missing: bool,
     },
@@ -39,7 +47,7 @@ pub enum Column {
     /// Variants: a code for each row, which is an index into the variants. A variant has a name, and a column of the rows
     /// with its code if it has content.
     Enum {
-        codes: Range<usize>,
+        codes: Part,
         variants: Vec<(String, Option<Column>)>,
     },
     /// Values of a type with this name and these parameters.
@@ -52,16 +60,16 @@ pub enum Column {
     Rows,
     /// Distinct rows, and a code for each row, which is an index into them.
     Dict {
-        codes: Range<usize>,
+        codes: Part,
         count: usize,
         column: Box<Column>,
     },
 }
 
-/// The length of each row: the same for all, or the range of an array of lengths.
+/// The length of each row: the same for all, or an array of lengths.
 pub enum Lengths {
     All(usize),
-    Each(Range<usize>),
+    Each(Part),
 }
 
 /// Returns whether a value is a sequence that is stored as columns.
@@ -92,6 +100,17 @@ pub fn groups<S: ReadAt + ?Sized>(segment: &Segment<'_, S>) -> Result<Option<Vec
     }
 }
 
+impl Part {
+    fn of(item: Item<'_>) -> Self {
+        let buffer = match item.event {
+            Event::Payload(payload) => payload.buffer,
+            // Small blocks are in the metadata.
+            _ => None,
+        };
+        Self { at: item.range, buffer }
+    }
+}
+
 struct Walk<'m> {
     items: Items<'m>,
     bytes: &'m [u8],
@@ -102,10 +121,10 @@ impl<'m> Walk<'m> {
         self.items.next().unwrap_or_else(|| Err(Error::eof("an item")))
     }
 
-    fn expect(&mut self, is: impl Fn(&Event<'m>) -> bool, what: &str) -> Result<Range<usize>> {
+    fn expect(&mut self, is: impl Fn(&Event<'m>) -> bool, what: &str) -> Result<Part> {
         let item = self.next()?;
         if is(&item.event) {
-            return Ok(item.range);
+            return Ok(Part::of(item));
         }
         Err(Error::damaged(format!("columns: expected {what}")).at(item.range.start as u64))
     }
@@ -139,7 +158,7 @@ impl<'m> Walk<'m> {
     }
 
     /// Reads a text, a byte string, or a reference to a byte string.
-    fn string(&mut self) -> Result<Range<usize>> {
+    fn string(&mut self) -> Result<Part> {
         self.expect(
             |event| match event {
                 Event::Bytes | Event::Text => true,
@@ -150,7 +169,7 @@ impl<'m> Walk<'m> {
         )
     }
 
-    fn numbers(&mut self) -> Result<Range<usize>> {
+    fn numbers(&mut self) -> Result<Part> {
         let is_numbers = |event: &Event<'_>| matches!(event, Event::Payload(found) if found.form == Form::Numbers);
         self.expect(is_numbers, "a typed array")
     }
@@ -158,7 +177,9 @@ impl<'m> Walk<'m> {
     fn lengths(&mut self) -> Result<Lengths> {
         let item = self.next()?;
         Ok(match &item.event {
-            Event::Payload(payload) if payload.form == Form::Numbers => Lengths::Each(item.range),
+            Event::Payload(payload) if payload.form == Form::Numbers => {
+                Lengths::Each(Part::of(item))
+            }
             _ => Lengths::All(self.decoded(&item)?),
         })
     }
@@ -173,13 +194,20 @@ impl<'m> Walk<'m> {
     fn column_of(&mut self, item: Item<'m>) -> Result<Column> {
         let at = item.range.start as u64;
         match item.event {
-            Event::Payload(payload) => Ok(match payload.form {
-                Form::Numbers => Column::Numbers(payload.meta.dtype, item.range),
-                Form::Tensor => Column::Tensors(payload.meta, item.range),
-                Form::Bytes => {
-                    return Err(Error::damaged("columns: expected a column, found bytes").at(at));
+            Event::Payload(Payload { form, meta, buffer, .. }) => {
+                let part = Part { at: item.range, buffer };
+                match form {
+                    Form::Numbers => Ok(Column::Numbers(meta.dtype, part)),
+                    Form::Tensor if meta.order == Order::F => {
+                        let what = "the tensor of a column must have order C, found F";
+                        Err(Error::data(what).at(at))
+                    }
+                    Form::Tensor => Ok(Column::Tensors(meta, part)),
+                    Form::Bytes => {
+                        Err(Error::damaged("columns: expected a column, found bytes").at(at))
+                    }
                 }
-            }),
+            }
             Event::Map => {
                 let mut fields: Vec<(String, Column)> = Vec::new();
                 loop {

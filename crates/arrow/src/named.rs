@@ -8,7 +8,7 @@ use arrow_array::{
     Array, ArrayRef, BinaryArray, Decimal128Array, Decimal256Array, FixedSizeBinaryArray,
     make_array,
 };
-use arrow_buffer::{Buffer, i256};
+use arrow_buffer::i256;
 use arrow_schema::{ArrowError, DataType, TimeUnit};
 use tenarc::{DType, Error, Result, Value};
 
@@ -137,7 +137,7 @@ impl Named {
 
 /// Byte strings of this length, of which none is null.
 fn fixed(len: i32, values: &ArrayRef) -> Result<ArrayRef> {
-    let bytes = Buffer::from(binary(values)?.value_data());
+    let bytes = binary(values)?.values().clone();
     let array = FixedSizeBinaryArray::try_new_with_len(len, bytes, None, values.len());
     Ok(Arc::new(array.map_err(damaged)?))
 }

@@ -316,6 +316,22 @@ impl<'a, S: ReadAt + ?Sized> ArrowTable<'a, S> {
     }
 
     /// Reads the rows. A group of rows, which has at most 65,536, is one batch.
+    ///
+    /// Arrays of a [`Map`](tenarc::Map), of [`SharedBytes`](tenarc::io::SharedBytes) and of any other source that implements
+    /// [`ReadAt::share`] use the memory of the archive, if their values are stored as Arrow has them:
+    ///
+    /// - numbers, tensors, and numbers of a named type, such as timestamps,
+    /// - the bits of bools,
+    /// - the bytes of texts, of byte strings and of UUIDs. The offsets are made of their lengths.
+    ///
+    /// The same is true of such columns in structs, tuples and lists. Other columns are copied, as all are from files: those that are
+    /// compressed, have nulls, are converted to a wider type, or have few distinct rows (`dict`). So are blocks of less than 2,048
+    /// bytes, which are in the metadata, and numbers that are not aligned in memory. A batch keeps the memory of the archive, also
+    /// after the archive is dropped.
+    ///
+    /// Checksums are verified when a batch is read, before its arrays are made. With
+    /// [`DecodeOptions::with_checksums`](tenarc::de::DecodeOptions::with_checksums)`(false)`, numbers in shared memory
+    /// are not looked at: of a mapped file, the pages are read when the values are used.
     pub fn reader(&self) -> TableReader<'_, 'a, S> {
         TableReader::new(self, 0..self.segments.len())
     }

@@ -11,8 +11,9 @@ use arrow_array::{Array, RecordBatch, RecordBatchReader};
 use arrow_schema::{DataType, Field, TimeUnit};
 use serde::Serialize;
 use tenarc::archive::col;
+use tenarc::tensor::Order;
 use tenarc::value::RawValue;
-use tenarc::{Archive, OArchive, Tensor, Value};
+use tenarc::{Archive, DType, DynTensor, OArchive, Tensor, Value};
 use tenarc_arrow::ArrowTable;
 
 fn archive<T: Serialize>(values: &[T]) -> Archive<Vec<u8>> {
@@ -232,6 +233,20 @@ fn what_breaks_the_rules_of_a_type_has_no_type() {
     assert_eq!(of("uuid", &[], bytes(15, &[0; 30])), DataType::Binary);
     assert_eq!(of("decimal", &[77.into(), 0.into()], numbers(vec![1i64, 2])), DataType::Int64);
     assert_eq!(of("example.com/money", &[], numbers(vec![1i64, 2])), DataType::Int64);
+}
+
+#[test]
+fn a_column_of_tensors_in_another_order_is_refused() {
+    let column = |order| {
+        let bytes = (0..12).collect();
+        let tensor = DynTensor::new(DType::U8, &[2, 6], order, bytes).unwrap();
+        planted(2, &Value::Map(vec![("a".into(), Value::from(tensor))]))
+    };
+    assert_eq!(batches(&column(Order::C))[0].num_rows(), 2);
+    let archive = column(Order::F);
+    let table = ArrowTable::open(&archive, "t");
+    let error = table.map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("must have order C, found F"), "{error}");
 }
 
 #[test]

@@ -15,6 +15,7 @@ use arrow_schema::{DataType, Field, Schema};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use tenarc::archive::{Compression, SaveOptions};
+use tenarc::io::SharedBytes;
 use tenarc::{Archive, OArchive, Tensor};
 use tenarc_arrow::{ArrowTable, Import, save};
 
@@ -266,16 +267,21 @@ proptest! {
     fn what_comes_back_is_equal(
         segments in prop::collection::vec(prop::collection::vec(row(), 0..40), 1..4),
         is_compressed: bool,
+        are_inline: bool,
     ) {
         let mut options = SaveOptions::default();
         if is_compressed {
             options = options.with_compression(Compression::lz4());
         }
+        if !are_inline {
+            options = options.with_inline_below(1);
+        }
         let mut out = OArchive::with_options(Vec::new(), options).unwrap();
         for rows in &segments {
             out.save_as("t", rows).unwrap();
         }
-        let archive = Archive::new(out.finish().unwrap()).unwrap();
+        let bytes = SharedBytes::from_owner(out.finish().unwrap());
+        let archive = Archive::new(&bytes[..]).unwrap();
         let rows = segments.concat();
         if rows.is_empty() {
             ArrowTable::open(&archive, "t").unwrap_err();
@@ -283,6 +289,11 @@ proptest! {
         }
         let table = ArrowTable::open(&archive, "t").unwrap();
         prop_assert!(table.report().is_empty(), "{}", table.report());
+        // Arrays in the memory of the archive are equal to copies.
+        let copies: Vec<_> = table.reader().collect::<Result<_, _>>().unwrap();
+        let shared = Archive::new(bytes.clone()).unwrap();
+        let shared = ArrowTable::open(&shared, "t").unwrap();
+        prop_assert_eq!(shared.reader().collect::<Result<Vec<_>, _>>().unwrap(), copies);
         let mut out = OArchive::new(Vec::new()).unwrap();
         prop_assert_eq!(save(&mut out, "t", table.reader()).unwrap(), rows.len() as u64);
         let again = Archive::new(out.finish().unwrap()).unwrap();

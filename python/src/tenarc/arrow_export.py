@@ -40,6 +40,10 @@ _WIDTHS_OF_KINDS = {"null": 0, "none": 0, "text": 4, "bytes": 4, "map": 4, "enum
 # So many bytes for the rows of a dict are not worth finding out how many exactly.
 _LITTLE = 1 << 22
 _LONG = frozenset(("text", "bytes"))
+#: The rows of a batch of a stream. duckdb stores as many together. It copies the rows of smaller batches twice.
+_BATCH = 122_880
+#: The most bytes of such a batch, unless a group has more.
+_BATCH_BYTES = 64 << 20
 _Bits = npt.NDArray[np.bool_]
 
 
@@ -69,10 +73,12 @@ class ArrowRows:
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """The rows in the Arrow PyCapsule interface, which pyarrow, polars, duckdb and others read.
 
-        Each group of rows is a batch. One after the other is read. Needs pyarrow.
+        One batch after the other is read. Groups of rows are joined to batches of at least 122,880 rows, or about
+        64 MiB, which copies their columns. `to_arrow` does not. Needs pyarrow.
         """
         export = self.export(None)
-        reader = pyarrow().RecordBatchReader.from_batches(export.schema, self.batches(export))
+        batches = _joined(self.batches(export))
+        reader = pyarrow().RecordBatchReader.from_batches(export.schema, batches)
         return reader.__arrow_c_stream__(requested_schema)
 
     def to_arrow(self, columns: Iterable[str] | None = None) -> Any:
@@ -329,8 +335,8 @@ class Export:
         if name == "decimal":
             return self._checked(self._made(kind, *_decimals(column, kind.byte_width, bits, valid)), found)
         width = "<i4" if self._pa.types.is_time32(kind) else _WIDTHS[name]
-        values = column.values.astype(width)
-        if (values != column.values).any():
+        values = column.values.astype(width, copy=False)
+        if values is not column.values and (values != column.values).any():
             raise _not_of(found)
         made = self._numbers(values, kind, bits, valid)
         return self._checked(made, found) if name == "time" else made
@@ -342,6 +348,34 @@ class Export:
         except self._pa.ArrowInvalid:
             raise _not_of(found) from None
         return array
+
+
+def _joined(batches: Iterator[Any]) -> Iterator[Any]:
+    """Batches of a stream, of so many rows that duckdb stores them as they are."""
+    held: list[Any] = []
+    rows = size = 0
+    for batch in batches:
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if size > _BATCH_BYTES:
+            yield from _as_one(held)
+            held, rows, size = [], batch.num_rows, batch.nbytes
+        held.append(batch)
+        if rows >= _BATCH:
+            yield from _as_one(held)
+            held, rows, size = [], 0, 0
+    yield from _as_one(held)
+
+
+def _as_one(batches: list[Any]) -> list[Any]:
+    if len(batches) < 2:
+        return batches
+    pa = pyarrow()
+    try:
+        made: list[Any] = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    except pa.ArrowInvalid:
+        # Together, they have more elements than Arrow's offsets can count. Nulls take no bytes.
+        return batches
+    return made
 
 
 def _not_of(found: Type) -> Mismatch:
