@@ -6,7 +6,7 @@ use std::fs::File;
 use std::iter;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde::de::{Deserialize, DeserializeOwned};
 
@@ -74,8 +74,38 @@ pub struct Archive<S> {
     options: DecodeOptions,
     /// The only segment, after its header was read.
     sole: OnceLock<Arc<Loaded>>,
+    kept: KeptHeaders,
     /// Memory for small tensors that views need and that are not aligned in the archive.
     arena: Arena,
+}
+
+/// The headers that were read last, with the checksums of their buffers, so that a program that asks for a segment again
+/// does not read them again.
+#[derive(Default)]
+struct KeptHeaders(Mutex<Vec<Arc<Loaded>>>);
+
+impl KeptHeaders {
+    const COUNT: usize = 16;
+    /// Longer headers are not kept.
+    const LONGEST: u64 = 1 << 20;
+
+    fn get(&self, offset: u64) -> Option<Arc<Loaded>> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().find(|loaded| loaded.header.offset == offset).cloned()
+    }
+
+    /// Keeps a header in the place of the one that came first.
+    fn put(&self, loaded: &Arc<Loaded>) {
+        let header = &loaded.header;
+        if header.layout.header_end - header.offset > Self::LONGEST {
+            return;
+        }
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= Self::COUNT {
+            kept.remove(0);
+        }
+        kept.push(loaded.clone());
+    }
 }
 
 impl<S> fmt::Debug for Archive<S> {
@@ -139,8 +169,8 @@ impl<S: ReadAt> Archive<S> {
             last = Last::default();
         }
         let options = DecodeOptions::default();
-        let (sole, arena) = (OnceLock::new(), Arena::default());
-        Self { source, len, unfinished, index, last, options, sole, arena }
+        let (sole, kept, arena) = (OnceLock::new(), KeptHeaders::default(), Arena::default());
+        Self { source, len, unfinished, index, last, options, sole, kept, arena }
     }
 
     /// Sets the limits, whether checksums are verified, and the number of threads, for everything that is read from
@@ -371,9 +401,16 @@ impl<S: ReadAt> Archive<S> {
             SegmentIndex::List(..) => self.len,
         };
         let known = self.sole.get().filter(|loaded| loaded.header.offset == entry.offset);
+        let known = known.cloned().or_else(|| self.kept.get(entry.offset));
         let loaded = match known {
-            Some(loaded) => loaded.clone(),
-            None => Arc::new(self.loaded(entry, end)?),
+            Some(loaded) => loaded,
+            None => {
+                let loaded = Arc::new(self.loaded(entry, end)?);
+                if self.source.contents().is_none() {
+                    self.kept.put(&loaded);
+                }
+                loaded
+            }
         };
         if loaded.missing_bytes() > 0 && !self.is_cut(entry) {
             return Err(loaded.cut_error());

@@ -20,7 +20,7 @@ use crate::buffer::source;
 use crate::buffer::unpack::{CompressedBuffer, Unpack};
 use crate::error::{Error, Result};
 use crate::inspect::Items;
-use crate::io::at::ReadAt;
+use crate::io::at::{ReadAt, announce};
 use crate::io::buffers::Buffers;
 use crate::io::checksum::STEP;
 use crate::io::parallel::in_parallel;
@@ -246,6 +246,19 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
             }
             Location::InColumns(range, inside) => self.slice_in(range, &inside, &slices),
         }
+    }
+
+    /// Loads parts of several tensors, in this order: [`slice`](Self::slice) for each, but a source that
+    /// [fetches ahead](crate::io::ReadAhead) fetches all of them side by side.
+    ///
+    /// # Errors
+    /// The errors of [`slice`](Self::slice), for the first part that has one.
+    pub fn dyn_slices<P: AsRef<str>>(&self, parts: &[(P, Slices)]) -> Result<Vec<DynTensor>> {
+        announce(self.source, || {
+            let places = |(path, part): &(P, Slices)| self.places_of_slice(path.as_ref(), part);
+            parts.iter().flat_map(places).collect()
+        });
+        parts.iter().map(|(path, part)| self.slice(path.as_ref(), part.clone())).collect()
     }
 
     fn slice_at<T: for<'de> FromTensor<'de>>(

@@ -15,7 +15,8 @@ fn steps_are_saved_as_they_were() {
     let mut value = state(0);
     for step in 1..=10 {
         value.fill(step);
-        background.save_scored(step, (step as f64 - 3.0).abs(), &value).unwrap();
+        let score = f64::from(u32::try_from(step).unwrap().abs_diff(3));
+        background.save_scored(step, score, &value).unwrap();
     }
     background.wait().unwrap();
     assert_eq!(checkpoints.steps().unwrap(), [3, 9, 10]);

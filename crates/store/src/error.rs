@@ -28,6 +28,10 @@ pub enum Kind {
     Changed,
     /// The store cannot do this.
     Unsupported,
+    /// What the ranks have written is no whole state: a receipt, a block or an object is missing, or is there twice.
+    Incomplete,
+    /// Others committed at the same time, again and again.
+    Conflict,
     /// What is stored cannot be read, or a value cannot be written. The source is a [`tenarc::Error`].
     Archive,
     /// The store, or the way to it, failed.

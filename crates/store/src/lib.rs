@@ -6,10 +6,11 @@ mod error;
 mod file;
 mod objects;
 mod open;
+mod set;
 mod upload;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use object_store::ObjectStore;
 use object_store::memory::InMemory;
@@ -27,6 +28,7 @@ pub use self::file::ObjectFile;
 pub use self::objects::{
     Later, Listed, Object, ObjectStoreObjects, Objects, Part, Put, Stat, Upload,
 };
+pub use self::set::{Collected, Receipt, Set, SetTensor, Shard, Step};
 pub use self::upload::ObjectWriter;
 use self::upload::PartLen;
 
@@ -45,6 +47,9 @@ pub struct Store {
     suffix: u64,
     parts: PartLen,
     options: SaveOptions,
+    single_writer: bool,
+    /// Set when it was found out that the store creates objects only once.
+    creates_once: Arc<OnceLock<()>>,
 }
 
 impl fmt::Debug for Store {
@@ -88,6 +93,8 @@ impl Store {
             suffix: SUFFIX,
             parts: PartLen::default(),
             options: SaveOptions::default(),
+            single_writer: false,
+            creates_once: Arc::default(),
         }
     }
 

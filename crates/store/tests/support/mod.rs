@@ -1,5 +1,8 @@
 //! A store in memory that counts, waits and fails.
 
+// Each test uses other parts.
+#![allow(dead_code)]
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -22,6 +25,8 @@ pub enum Fault {
     AnswerLost,
     /// Only half of the bytes come.
     Truncated,
+    /// It fails, and so do all later ones: the process has died.
+    Dead,
 }
 
 /// What a store was asked for.
@@ -49,6 +54,24 @@ pub struct Settings {
     pub ignores_versions: bool,
     /// Suffixes are refused, as by Azure.
     pub no_suffixes: bool,
+    /// Objects are replaced although they must not be.
+    pub replaces: bool,
+    /// The state of a random generator, which lets other tasks go first. 0 for none.
+    pub seed: u64,
+}
+
+impl Settings {
+    /// How many turns others get before a request.
+    fn turns(&mut self) -> u64 {
+        if self.seed == 0 {
+            return 0;
+        }
+        // Vigna's xorshift64*.
+        self.seed ^= self.seed >> 12;
+        self.seed ^= self.seed << 25;
+        self.seed ^= self.seed >> 27;
+        (self.seed.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 60) % 12
+    }
 }
 
 #[derive(Debug)]
@@ -69,6 +92,8 @@ impl Trial {
             fault: None,
             ignores_versions: false,
             no_suffixes: false,
+            replaces: false,
+            seed: 0,
         };
         Self(Arc::new(Shared {
             inner: ObjectStoreObjects(Arc::new(InMemory::new())),
@@ -124,13 +149,21 @@ impl Trial {
             asked.most_written = asked.most_written.max(asked.writing);
             (number, self.settings().wait)
         };
-        let fault = self.settings().fault.filter(|(at, _)| *at == number).map(|(_, fault)| fault);
+        let fault = self
+            .settings()
+            .fault
+            .filter(|(at, fault)| *at == number || *fault == Fault::Dead && *at <= number);
+        let fault = fault.map(|(_, fault)| fault);
+        let turns = self.settings().turns();
+        for _ in 0..turns {
+            tokio::task::yield_now().await;
+        }
         if !wait.is_zero() {
             tokio::time::sleep(wait).await;
         }
         let failed = || Error::new(Kind::Store, "503 Service Unavailable");
         let answer = match fault {
-            Some(Fault::Refused) => Err(failed()),
+            Some(Fault::Refused | Fault::Dead) => Err(failed()),
             Some(Fault::AnswerLost) => match answer.await {
                 Ok(_) => Err(failed()),
                 error => error,
@@ -175,7 +208,10 @@ impl Objects for Trial {
     }
 
     fn put<'a>(&'a self, key: &'a str, content: Bytes, put: Put) -> Later<'a, Option<String>> {
-        Box::pin(self.ask("put", content.len(), self.inner().put(key, content, put)))
+        Box::pin({
+            let put = if self.settings().replaces { Put::Replace } else { put };
+            self.ask("put", content.len(), self.inner().put(key, content, put))
+        })
     }
 
     fn upload<'a>(&'a self, key: &'a str) -> Later<'a, Box<dyn Upload>> {

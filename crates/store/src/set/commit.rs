@@ -1,0 +1,191 @@
+//! Making a state visible: one object that is created once.
+
+use bytes::Bytes;
+use futures_util::TryStreamExt as _;
+use futures_util::stream::{self, StreamExt as _};
+
+use super::manifest::{Manifest, Receipt, StoredObject};
+use super::{Set, Step, TOGETHER};
+use crate::error::{Error, Kind, Result};
+use crate::objects::Put;
+use crate::{Store, encode};
+
+/// How often a commit is tried while others commit, or while answers are lost.
+const TRIES: usize = 50;
+/// How often the store may fail while one manifest is written.
+const FAILURES: usize = 3;
+
+impl Step {
+    /// Makes what the ranks have written the latest state. Readers see all of it, or what was there before.
+    ///
+    /// Any process can do this, and again after a failure: the same receipts are committed once. If others commit at the same
+    /// time, one comes after the other.
+    ///
+    /// # Errors
+    /// - [`Kind::Incomplete`]: a receipt is missing or double, blocks overlap or leave gaps, or an object is not there any more.
+    ///   The message names them.
+    /// - [`Kind::Unsupported`]: the store replaces objects that exist, whatever it is asked for. If only one process ever commits,
+    ///   use [`Store::with_single_writer`].
+    /// - [`Kind::Conflict`], or the store fails. It is then not known whether the state was committed: try again.
+    ///
+    /// # Panics
+    /// If it is not called in a runtime of tokio.
+    pub async fn commit(
+        &self,
+        receipts: impl IntoIterator<Item = Receipt>,
+        ranks: u64,
+    ) -> Result<Set> {
+        let manifest = Manifest::of_receipts(self.step, receipts.into_iter().collect(), ranks)?;
+        self.store.check_creates_once().await?;
+        let committed = self.store.append(manifest, false).await?;
+        Ok(Set::new(self.store.clone(), committed))
+    }
+}
+
+impl Store {
+    /// Says that only one process ever commits, so that stores can be used that cannot create an object only if it does not
+    /// exist.
+    #[must_use]
+    pub fn with_single_writer(self, on: bool) -> Self {
+        Self { single_writer: on, ..self }
+    }
+
+    /// Finds out whether the store creates an object only if there is none. This takes three requests, once for each store.
+    async fn check_creates_once(&self) -> Result<()> {
+        if self.single_writer || self.creates_once.get().is_some() {
+            return Ok(());
+        }
+        let key = self.key("probe");
+        let create = || self.objects.put(&key, Bytes::from_static(b"tenarc"), Put::Create);
+        // Another process may be here, too.
+        match create().await {
+            Ok(_) => {}
+            Err(error) if error.kind() == Kind::Exists => {}
+            Err(error) => return Err(error),
+        }
+        let again = create().await;
+        match again {
+            Err(error) if error.kind() == Kind::Exists => {
+                let _ = self.creates_once.set(());
+                Ok(())
+            }
+            Err(error) if error.kind() != Kind::Unsupported => Err(error),
+            _ => Err(Error::new(
+                Kind::Unsupported,
+                "the store replaces an object although it was asked to create one, so that two commits could be mixed up: use \
+                 Store::with_single_writer if only one process commits",
+            )),
+        }
+    }
+
+    /// Writes a manifest behind all others.
+    pub(super) async fn append(
+        &self,
+        mut manifest: Manifest,
+        is_deletion: bool,
+    ) -> Result<Manifest> {
+        let mut failures = 0;
+        for _ in 0..TRIES {
+            let newest = match self.manifests().await?.last() {
+                Some(number) => Some(self.manifest(*number).await?),
+                None => None,
+            };
+            if let Some(newest) = &newest {
+                if newest.write == manifest.write {
+                    return Ok(newest.clone());
+                }
+                if is_deletion && newest.number + 1 != manifest.number {
+                    // What is deleted was found before another one was written.
+                    return Err(Error::new(
+                        Kind::Conflict,
+                        "another process has committed meanwhile",
+                    ));
+                }
+                if !is_deletion && let Some(found) = self.find(&manifest, newest).await? {
+                    return Ok(found);
+                }
+            }
+            if !is_deletion {
+                self.check_objects(&manifest, newest.as_ref()).await?;
+                manifest.number = newest.as_ref().map_or(1, |newest| newest.number + 1);
+                manifest.commit = manifest.number;
+                manifest.parent = newest.as_ref().map(|newest| newest.write.clone());
+            }
+            let key = self.key(&Self::manifest_name(manifest.number));
+            let put = if self.single_writer { Put::Replace } else { Put::Create };
+            let content = Bytes::from(encode(Vec::new(), &manifest, &self.options)?);
+            match self.objects.put(&key, content, put).await {
+                Ok(_) => return Ok(manifest),
+                // Whether it is there is found out in the next round: the answer may have been lost.
+                Err(error)
+                    if matches!(error.kind(), Kind::Exists | Kind::Store | Kind::Changed) =>
+                {
+                    match self.manifest(manifest.number).await {
+                        Ok(found) if found.write == manifest.write => return Ok(found),
+                        Ok(_) => {}
+                        // It was not written: once more.
+                        Err(other) if other.kind() == Kind::NotFound && failures < FAILURES => {
+                            failures += usize::from(error.kind() == Kind::Store);
+                        }
+                        Err(other) if other.kind() == Kind::NotFound => return Err(error),
+                        Err(other) => return Err(other),
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Error::new(Kind::Conflict, format!("others have committed {TRIES} times meanwhile")))
+    }
+
+    /// The manifest that the same receipts have made before. Only manifests of the same step and of later ones are looked at,
+    /// back to the first one of an earlier step.
+    async fn find(&self, manifest: &Manifest, newest: &Manifest) -> Result<Option<Manifest>> {
+        let mut found = newest.clone();
+        while found.step >= manifest.step {
+            if found.write == manifest.write {
+                return Ok(Some(found));
+            }
+            let Some(before) = found.number.checked_sub(1).filter(|number| *number > 0) else {
+                break;
+            };
+            found = match self.manifest(before).await {
+                Ok(found) => found,
+                Err(error) if error.kind() == Kind::NotFound => break,
+                Err(error) => return Err(error),
+            };
+        }
+        Ok(None)
+    }
+
+    /// Checks that all objects are there, as the ranks have written them, and are not being deleted.
+    async fn check_objects(&self, manifest: &Manifest, newest: Option<&Manifest>) -> Result<()> {
+        let deleted = newest.map(|newest| &*newest.deleted).unwrap_or_default();
+        let check = |object: &StoredObject| {
+            let object = object.clone();
+            async move {
+                let incomplete =
+                    |what: &str| Err(Error::new(Kind::Incomplete, what).of_object(&object.key));
+                if deleted.contains(&object.key) {
+                    return incomplete(
+                        "the object is being deleted, because it is older than the age that was set",
+                    );
+                }
+                match self.objects.stat(&object.key).await {
+                    Ok(found) if found.size == object.size && found.version == object.version => {
+                        Ok(())
+                    }
+                    Ok(_) => incomplete("the object was replaced after its rank had written it"),
+                    Err(error) if error.kind() == Kind::NotFound => {
+                        incomplete("there is no such object")
+                    }
+                    Err(error) => Err(error),
+                }
+            }
+        };
+        stream::iter(manifest.objects.iter().map(check))
+            .buffered(TOGETHER)
+            .try_collect::<Vec<()>>()
+            .await?;
+        Ok(())
+    }
+}
