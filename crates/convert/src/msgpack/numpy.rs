@@ -283,6 +283,10 @@ fn column_of(
             charge(found.byte_len().saturating_add(values))?;
             Item::Texts(Box::new(found))
         }
+        Elements::Times(times, _) => {
+            let descr = times.descr();
+            Item::Lost(format!("dtype `{descr}` is not read: save times and durations as integers"))
+        }
         Elements::Void(len, _) => Item::Lost(format!("its elements are {len} raw bytes each")),
         Elements::Refused(why) => Item::Lost(why.clone()),
     })

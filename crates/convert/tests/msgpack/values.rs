@@ -214,7 +214,7 @@ fn what_is_no_tensor_is_refused_by_name() {
         (with_kind(b"O"), "pickled"),
         (with_kind(b"X"), "kind `X`"),
         (with_kind(b""), "structured"),
-        (numpy("<M8[s]", &[1], &[0; 8]), "dates"),
+        (numpy("<M8[s]", &[1], &[0; 8]), "`<M8[s]`"),
         (numpy("<f4", &[3], &[0; 8]), "8 bytes do not make a f32 tensor of shape [3]"),
         (numpy("|b1", &[1], &[2]), "byte 2"),
         (numpy("<f4", &[0xff], &[]), "whole numbers"),
