@@ -95,3 +95,31 @@ def test_fields_of_records_can_be_times(command: Path, tmp_path: Path) -> None:
     found = tenarc.load(tmp_path / "a.tenarc")
     assert all(np.array_equal(found[name], records[name]) for name in ("at", "x", "days"))
     assert found["days"].dtype == "<M8[D]" and found["at"].dtype == "<M8[ms]"
+
+
+def test_data_frames_come_back_from_parquet(command: Path, tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    kinds = pd.DataFrame(
+        {
+            "i": pd.array([1, None, 3], "Int64"),
+            "c": pd.Categorical(["a", "b", "a"]),
+            "t": pd.to_datetime(["2026-01-01"] * 3).tz_localize("Europe/Berlin"),
+            "s": pd.array(["x", None, "z"], "string"),
+            "f": np.float32([1, 2, 3]),
+        },
+        index=pd.Index([10, 20, 30], name="id"),
+    )
+    ranged = pd.DataFrame({"a": [1, 2, 3]}, index=pd.RangeIndex(5, 11, 2, name="r"))
+    levels = pd.DataFrame({"a": [1, 2]}, index=pd.MultiIndex.from_tuples([("a", 1), ("b", 2)], names=["k", "n"]))
+    levels.columns.name = "columns"
+    for number, frame in enumerate((kinds, ranged, levels)):
+        frame.to_parquet(tmp_path / f"{number}.parquet")
+        for source, to in (("parquet", "tenarc"), ("tenarc", "again.parquet")):
+            subprocess.run(
+                [command, "convert", "--no-sync", f"{number}.{source}", f"{number}.{to}"],
+                cwd=tmp_path,
+                check=True,
+                timeout=60,
+            )
+        pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / f"{number}.again.parquet"), frame)
