@@ -36,6 +36,7 @@ use crate::options::{DecodeOptions, Limits};
 use crate::path::schema::{ColumnTarget, Schema, WholeColumn};
 use crate::segment::{decode, decode_with};
 use crate::steps::Steps;
+use crate::type_name::TypeName;
 use crate::value::Value;
 use crate::wire::columns::{Ask, Place, Start, WantedFields};
 use crate::wire::reader::{Left, Reader};
@@ -99,6 +100,7 @@ struct GroupSpan {
 pub struct Column {
     path: String,
     kind: &'static str,
+    of: Option<TypeName>,
     is_optional: bool,
     numbers: Option<(DType, Vec<usize>)>,
 }
@@ -112,6 +114,25 @@ impl Column {
     /// The kind of the rows, as `SPEC.md` names it in section 7: "numbers", "texts", "optional values" and so on.
     pub fn kind(&self) -> &'static str {
         self.kind
+    }
+
+    /// The type that is named for the values, if it is the same in all rows: `SPEC.md`, section 7.2. Rows that are null have
+    /// none.
+    ///
+    /// ```
+    /// use tenarc::types::{TypeName, Typed};
+    ///
+    /// let date = TypeName::date();
+    /// let day = |days: &'static i32| std::collections::BTreeMap::from([("day", Typed::new(&date, days))]);
+    /// let mut out = tenarc::OArchive::new(Vec::new())?;
+    /// out.save_as("log", &vec![day(&20_783), day(&20_784)])?;
+    /// let archive = tenarc::Archive::new(out.finish()?)?;
+    /// let columns = archive.table("log")?.columns()?;
+    /// assert_eq!(columns.iter().map(|column| column.type_name()).collect::<Vec<_>>(), [Some(&date)]);
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    pub fn type_name(&self) -> Option<&TypeName> {
+        self.of.as_ref()
     }
 
     /// Whether rows can be null or can be missing: optional values, fields that some rows do not have, and the fields of
@@ -330,6 +351,7 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
             .map(|(number, column)| Column {
                 path: outline.path(number),
                 kind: column.kind,
+                of: column.type_name().cloned(),
                 is_optional: outline.is_optional(column),
                 numbers: outline.present(column).cloned(),
             })

@@ -20,6 +20,7 @@ use crate::segment::header::Header;
 use crate::shape::Shape;
 use crate::steps::{Steps, escape_step, leads_to_several};
 use crate::tensor::TensorInfo;
+use crate::type_name::TypeName;
 use crate::wire::reader::Reader;
 
 /// The columns of a sequence, or of several that are read as one.
@@ -51,6 +52,8 @@ pub struct Outlined<'m> {
     pub name: Cow<'m, str>,
     /// The name that `SPEC.md` gives to this kind of column. "rows" if the kinds differ between groups.
     pub kind: &'static str,
+    /// The type that is named for the rows that are there, if it is the same in all groups. `None` before such a row.
+    of: Option<Option<TypeName>>,
     /// Whether it is a column of optional values or fields in one of the groups.
     is_optional: bool,
     /// What the rows have that are not null, in all groups that have the column.
@@ -63,6 +66,13 @@ pub struct Outlined<'m> {
     groups: usize,
     /// The number of columns stored as tensors that it consists of, in all groups together.
     tensors: usize,
+}
+
+impl Outlined<'_> {
+    /// The type that is named for the rows, if it is the same in all groups.
+    pub fn type_name(&self) -> Option<&TypeName> {
+        self.of.as_ref()?.as_ref()
+    }
 }
 
 /// The place of a column in one group, or of the whole group.
@@ -403,6 +413,7 @@ impl<'m> Schema<'m> {
                 parent,
                 name,
                 kind: "rows",
+                of: None,
                 is_optional: false,
                 present: Present::Unknown,
                 buffer: None,
@@ -415,7 +426,7 @@ impl<'m> Schema<'m> {
     }
 
     /// Takes over what is known about a column of another group.
-    pub(super) fn merge(&mut self, number: usize, form: ColumnType) {
+    pub(super) fn merge(&mut self, number: usize, mut form: ColumnType) {
         let rows = self.rows_of_group();
         let Some(column) = self.columns.get_mut(number) else { return };
         if let Some(item) = &form.item {
@@ -434,7 +445,15 @@ impl<'m> Schema<'m> {
         // Rows of kind unit are null.
         column.is_optional |= form.optional.is_some() || form.kind == "unit";
         let known = std::mem::replace(&mut column.present, Present::Unknown);
-        column.present = known.and(form.present());
+        let (of, present) = (form.of.take(), form.present());
+        if of.is_some() || !matches!(present, Present::Unknown) {
+            match &mut column.of {
+                Some(known) if *known == of => {}
+                Some(known) => *known = None,
+                first => *first = Some(of),
+            }
+        }
+        column.present = known.and(present);
     }
 }
 
