@@ -433,7 +433,7 @@ impl Serialize for AsJson<'_> {
             }
             Kind::Array(items) => serializer.collect_seq(items.iter().map(inside)),
             Kind::Map(entries) => {
-                serializer.collect_map(entries.iter().map(|(key, node)| (&key.step, inside(node))))
+                serializer.collect_map(entries.iter().map(|(key, node)| (&*key.step, inside(node))))
             }
             Kind::Tag(tag, inner) => {
                 let mut map = serializer.serialize_map(Some(2))?;

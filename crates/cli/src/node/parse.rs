@@ -3,7 +3,9 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::ops::Range;
+use std::rc::Rc;
 
 use tenarc::inspect::{self, COLUMNS, Event, Item, Items};
 use tenarc::tensor::Order;
@@ -25,7 +27,7 @@ pub fn parse(bytes: &[u8], buffers: &[(u64, u64)]) -> Result<Node> {
 
 /// Like [`parse`], with the items in the bytes.
 pub fn parse_items<'a>(bytes: &'a [u8], items: Items<'a>) -> Result<Node> {
-    let mut parser = Parser { bytes, items };
+    let mut parser = Parser { bytes, items, steps: HashSet::new() };
     let first = parser.next()?;
     let node = parser.node(first)?;
     if parser.items.next().is_some() {
@@ -63,9 +65,25 @@ fn next<'a>(items: &mut Items<'a>) -> Result<Item<'a>> {
 struct Parser<'a> {
     bytes: &'a [u8],
     items: Items<'a>,
+    /// Some of the keys. The rows of a table all have the same ones.
+    steps: HashSet<Rc<str>>,
 }
 
+/// The most keys that are kept to be used again.
+const KEPT: usize = 1 << 12;
+
 impl<'a> Parser<'a> {
+    fn step(&mut self, step: &str) -> Rc<str> {
+        if let Some(known) = self.steps.get(step) {
+            return known.clone();
+        }
+        let step = Rc::<str>::from(step);
+        if self.steps.len() < KEPT {
+            self.steps.insert(step.clone());
+        }
+        step
+    }
+
     fn next(&mut self) -> Result<Item<'a>> {
         next(&mut self.items)
     }
@@ -94,7 +112,7 @@ impl<'a> Parser<'a> {
                         range.end = at.end;
                         break Kind::Map(entries);
                     };
-                    let step = key.into_step().into_owned();
+                    let step = self.step(&key.into_step());
                     let value = self.next()?;
                     entries.push((Key { range: at, step }, self.node(value)?));
                 }
