@@ -27,7 +27,7 @@ pub fn parse(bytes: &[u8], buffers: &[(u64, u64)]) -> Result<Node> {
 
 /// Like [`parse`], with the items in the bytes.
 pub fn parse_items<'a>(bytes: &'a [u8], items: Items<'a>) -> Result<Node> {
-    let mut parser = Parser { bytes, items, steps: HashSet::new() };
+    let mut parser = Parser { bytes, items, steps: HashSet::new(), entries: Vec::new() };
     let first = parser.next()?;
     let node = parser.node(first)?;
     if parser.items.next().is_some() {
@@ -67,6 +67,8 @@ struct Parser<'a> {
     items: Items<'a>,
     /// Some of the keys. The rows of a table all have the same ones.
     steps: HashSet<Rc<str>>,
+    /// The entries of the maps that are being read.
+    entries: Vec<(Key, Node)>,
 }
 
 /// The most keys that are kept to be used again.
@@ -105,16 +107,18 @@ impl<'a> Parser<'a> {
                 }
             }
             Event::Map => {
-                let mut entries = Vec::new();
+                let start = self.entries.len();
                 loop {
                     let Item { event, range: at, .. } = self.next()?;
                     let Event::Key(key) = event else {
                         range.end = at.end;
-                        break Kind::Map(entries);
+                        // An allocation of its own that grew would leave gaps in memory.
+                        break Kind::Map(self.entries.drain(start..).collect());
                     };
                     let step = self.step(&key.into_step());
                     let value = self.next()?;
-                    entries.push((Key { range: at, step }, self.node(value)?));
+                    let value = self.node(value)?;
+                    self.entries.push((Key { range: at, step }, value));
                 }
             }
             Event::Tag(tag) => {

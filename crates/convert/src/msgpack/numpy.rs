@@ -42,6 +42,11 @@ pub fn is_special<T>(entries: &[(Value, T)]) -> bool {
 /// Takes memory from the budget.
 type Charge<'c> = dyn FnMut(u64) -> Result<()> + 'c;
 
+/// Returns whether a map that describes an array, a complex number or an extension has this key.
+pub fn is_part(key: &Value) -> bool {
+    FIELDS.iter().chain([&COMPLEX, &EXTENSION]).any(|name| named(key, name))
+}
+
 /// Returns the array, scalar or complex number that a map describes, or else the map. A map with further keys is an
 /// ordinary map.
 /// `charge` takes the memory that texts need.
