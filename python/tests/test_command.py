@@ -59,16 +59,36 @@ def test_a_state_dict_loads_into_its_model(command: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_times_of_numpy_come_back_from_npz(command: Path, tmp_path: Path, save: Any) -> None:
     def run(*arguments: str) -> str:
-        done = subprocess.run([command, *arguments], cwd=tmp_path, timeout=60, check=True, capture_output=True, text=True)
+        done = subprocess.run(
+            [command, *arguments], cwd=tmp_path, timeout=60, check=True, capture_output=True, text=True
+        )
         return done.stdout
 
-    dtypes = ["M8[D]", "M8[s]", "M8[ms]", "M8[us]", "m8[ns]", "M8[Y]", "m8[h]", "M8[25s]", "m8[as]", ">M8[ns]", "M8", "m8"]
+    dtypes = [
+        "M8[D]",
+        "M8[s]",
+        "M8[ms]",
+        "M8[us]",
+        "m8[ns]",
+        "M8[Y]",
+        "m8[h]",
+        "M8[25s]",
+        "m8[as]",
+        ">M8[ns]",
+        "M8",
+        "m8",
+    ]
     arrays: dict[str, Any] = {"far": np.array([2**40], "M8[D]"), "empty": np.zeros((0, 3), "m8[s]")}
     for name in dtypes:
         array = np.arange(-3, 9).view(np.dtype(name).newbyteorder("=")).astype(name).reshape(3, 4)
         missing = array.copy()
         missing[1, 2] = "NaT"
-        arrays |= {name: array, f"{name} F": np.asfortranarray(array), f"{name} NaT": missing, f"{name} 0": array[1, 0]}
+        arrays |= {
+            name: array,
+            f"{name} F": np.asfortranarray(array),
+            f"{name} NaT": missing,
+            f"{name} 0": array[1, 0],
+        }
     save(tmp_path / "a.npz", **arrays)
     run("convert", "--no-sync", "a.npz", "a.tenarc")
     tenarc.save(tmp_path / "b.tenarc", {name: np.asarray(array) for name, array in arrays.items()})

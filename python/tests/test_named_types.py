@@ -138,7 +138,9 @@ def same_times(found: Any, want: Any) -> bool:
     return np.array_equal(found.astype("i8"), want.astype("i8")) and found.dtype.kind == want.dtype.kind
 
 
-@pytest.mark.parametrize(("dtype", "name", "unit"), [("M8[25s]", "datetime64", "25s"), ("m8", "timedelta64", "generic")])
+@pytest.mark.parametrize(
+    ("dtype", "name", "unit"), [("M8[25s]", "datetime64", "25s"), ("m8", "timedelta64", "generic")]
+)
 def test_arrays_that_no_type_holds_have_one_of_numpy(dtype, name, unit):
     array = arrays_of_times(dtype)
     assert type_of(tenarc.dumps(array))[:2] == (f"numpy.org/{name}", (unit,))

@@ -82,6 +82,12 @@ impl ColumnType {
         }
     }
 
+    /// The form of the column of lists around this one.
+    fn in_lists(self) -> Self {
+        let kind = "sequences";
+        Self { kind, of: None, tensor: None, optional: None, buffer: None, ..self }
+    }
+
     /// The form of the column of arrays of this length around this one.
     fn in_arrays(self, len: u64) -> Self {
         let tensor = self.tensor.zip(usize::try_from(len).ok()).map(|((dtype, mut dims), len)| {
@@ -273,15 +279,7 @@ fn named<'m>(
             more(wire)?;
             wire.skip()?;
             more(wire)?;
-            let form = column(wire, None)?;
-            ColumnType {
-                kind: "sequences",
-                of: None,
-                tensor: None,
-                optional: None,
-                buffer: None,
-                ..form
-            }
+            column(wire, None)?.in_lists()
         }
         "array" => {
             more(wire)?;

@@ -45,6 +45,15 @@ pub struct Schema<'m> {
     ambiguous: OnceCell<Vec<bool>>,
 }
 
+/// Which rows of a column have a type that is named, apart from those that are null.
+#[derive(PartialEq)]
+enum NamedFor {
+    /// There was no row yet that is not null.
+    NoRow,
+    All(TypeName),
+    NotAll,
+}
+
 /// A column with a name: a field of the rows, or a field of such a column. The contents of a variant are like a field.
 pub struct Outlined<'m> {
     /// The number of the column that this is a field of. `None` if it is a field of the rows.
@@ -52,8 +61,7 @@ pub struct Outlined<'m> {
     pub name: Cow<'m, str>,
     /// The name that `SPEC.md` gives to this kind of column. "rows" if the kinds differ between groups.
     pub kind: &'static str,
-    /// The type that is named for the rows that are there, if it is the same in all groups. `None` before such a row.
-    of: Option<Option<TypeName>>,
+    of: NamedFor,
     /// Whether it is a column of optional values or fields in one of the groups.
     is_optional: bool,
     /// What the rows have that are not null, in all groups that have the column.
@@ -71,7 +79,10 @@ pub struct Outlined<'m> {
 impl Outlined<'_> {
     /// The type that is named for the rows, if it is the same in all groups.
     pub fn type_name(&self) -> Option<&TypeName> {
-        self.of.as_ref()?.as_ref()
+        match &self.of {
+            NamedFor::All(of) => Some(of),
+            NamedFor::NoRow | NamedFor::NotAll => None,
+        }
     }
 }
 
@@ -413,7 +424,7 @@ impl<'m> Schema<'m> {
                 parent,
                 name,
                 kind: "rows",
-                of: None,
+                of: NamedFor::NoRow,
                 is_optional: false,
                 present: Present::Unknown,
                 buffer: None,
@@ -447,10 +458,11 @@ impl<'m> Schema<'m> {
         let known = std::mem::replace(&mut column.present, Present::Unknown);
         let (of, present) = (form.of.take(), form.present());
         if of.is_some() || !matches!(present, Present::Unknown) {
-            match &mut column.of {
-                Some(known) if *known == of => {}
-                Some(known) => *known = None,
-                first => *first = Some(of),
+            let of = of.map_or(NamedFor::NotAll, NamedFor::All);
+            if column.of == NamedFor::NoRow {
+                column.of = of;
+            } else if column.of != of {
+                column.of = NamedFor::NotAll;
             }
         }
         column.present = known.and(present);

@@ -131,7 +131,9 @@ fn rows_with_values_of_named_types() {
         plain: 7,
         mixed: Typed::new(mixed, &1500),
     };
-    let mut out = tenarc::OArchive::create(dir.file("a.tenarc"), Default::default()).unwrap();
+    let mut out =
+        tenarc::OArchive::create(dir.file("a.tenarc"), tenarc::archive::SaveOptions::default())
+            .unwrap();
     out.save_as("log", &vec![row(Some(&1_782_909_001_500), &utc), row(None, &utc)]).unwrap();
     out.save_as("log", &vec![row(None, &duration)]).unwrap();
     out.finish().unwrap();

@@ -56,10 +56,12 @@ impl Type {
 
     /// Returns the parameters, if all of them are texts.
     pub fn texts(&self) -> Option<Vec<&str>> {
-        let text = |parameter| match parameter {
-            &Parameter::Text(ref text) => Some(text.as_str()),
-            _ => None,
-        };
+        fn text(parameter: &Parameter) -> Option<&str> {
+            match parameter {
+                Parameter::Text(text) => Some(text),
+                _ => None,
+            }
+        }
         self.parameters.iter().map(text).collect()
     }
 }

@@ -58,11 +58,11 @@ pub fn head(is_map: bool, len: u64) -> Vec<u8> {
     let major = if is_map { 0xa0 } else { 0x80 };
     let [.., a, b, c, d] = len.to_be_bytes();
     match len {
-        0..=23 => vec![major | d],
-        24..=0xff => vec![major | 24, d],
-        0x100..=0xffff => vec![major | 25, c, d],
-        0x1_0000..=0xffff_ffff => vec![major | 26, a, b, c, d],
-        _ => [&[major | 27][..], &len.to_be_bytes()].concat(),
+        0..=23 => vec![major + d],
+        24..=0xff => vec![major + 24, d],
+        0x100..=0xffff => vec![major + 25, c, d],
+        0x1_0000..=0xffff_ffff => vec![major + 26, a, b, c, d],
+        _ => [&[major + 27][..], &len.to_be_bytes()].concat(),
     }
 }
 

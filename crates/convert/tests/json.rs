@@ -465,7 +465,7 @@ fn messages_are_those_of_whole_values() {
         &format!(r#"{{"data":{rows},"more":{tensor}}}"#),
         r#"[{"a":1,"a":2}]"#,
         r#"[{"a":[1,{]}]"#,
-        r#"[[1,2],"#,
+        "[[1,2],",
         r#"{"x":{"dtype":"f32","shape":[3],"data":[1]}}"#,
         &nested,
     ] {

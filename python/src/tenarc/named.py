@@ -42,7 +42,8 @@ _DAY = datetime.timedelta(days=1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _EPOCH = datetime.datetime(1970, 1, 1)
 _NOT_A_TIME = -(1 << 63)
-# The types of arrays of numpy that no type of the format holds, and the letter of their dtypes. The parameter is the unit.
+# The types of arrays of numpy that no type of the format holds, and the letter of their dtypes. The parameter
+# is the unit.
 _OF_NUMPY = {"numpy.org/datetime64": "M", "numpy.org/timedelta64": "m"}
 _UNIT = re.compile(r"([1-9]\d{0,8})?([YMWDhms]|[munpfa]s)|generic")
 # The most digits, bytes of an integer, and bytes of the name of a zone.
@@ -165,7 +166,7 @@ def _exact(array: npt.NDArray[Any]) -> Typed:
 
 
 def times_in(array: npt.NDArray[Any]) -> Typed:
-    """A column of times or durations. Its type is one of the format, if one holds the values, with another unit if need be."""
+    """A column of times or durations, with a type of the format if one holds the values, maybe in another unit."""
     try:
         return _of_array(array)
     except Fault:
@@ -173,7 +174,7 @@ def times_in(array: npt.NDArray[Any]) -> Typed:
 
 
 def _of_array(array: npt.NDArray[Any]) -> Typed:
-    """An array of times or durations as integers of a type of the format. `Fault` if no such type holds the values."""
+    """An array of times or durations as integers of a type of the format. `Fault` if none holds the values."""
     unit, count = np.datetime_data(array.dtype)
     is_time = array.dtype.kind == "M"
     wanted = unit

@@ -96,7 +96,7 @@ fn children<'t, 'a>(value: &'t Written<'a>) -> Vec<(String, &'t Written<'a>)> {
             items.iter().enumerate().map(|(at, item)| (at.to_string(), item)).collect()
         }
         Written::Map(entries) => {
-            entries.iter().map(|(key, value)| (key.step.to_string(), value)).collect()
+            entries.iter().map(|(key, value)| (key.step.clone(), value)).collect()
         }
         _ => Vec::new(),
     }
@@ -351,7 +351,7 @@ pub fn rename_matching(value: &mut Written<'_>, old: &str, new: &str) -> Result<
 fn each_value(value: &Written<'_>, steps: &mut Vec<String>, each: &mut dyn FnMut(&[String])) {
     let Written::Map(entries) = value else { return each(steps) };
     for (key, value) in entries {
-        steps.push(key.step.to_string());
+        steps.push(key.step.clone());
         each_value(value, steps, each);
         steps.pop();
     }

@@ -55,7 +55,8 @@ pub fn text(name: &str, parameters: &[Value], item: &Value) -> Option<String> {
 
 /// The number of digits that a unit has behind the second.
 fn digits(unit: &str) -> Option<u32> {
-    ["s", "ms", "us", "ns"].iter().position(|known| *known == unit).map(|at| 3 * at as u32)
+    let units = [("s", 0), ("ms", 3), ("us", 6), ("ns", 9)];
+    units.iter().find(|(known, _)| *known == unit).map(|(_, digits)| *digits)
 }
 
 /// The seconds of an offset such as `+02:00`.
