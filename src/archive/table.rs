@@ -122,10 +122,15 @@ impl Column {
     /// ```
     /// use tenarc::types::{TypeName, Typed};
     ///
+    /// #[derive(serde::Serialize)]
+    /// struct Visit<'a> {
+    ///     day: Typed<'a, i32>,
+    /// }
+    ///
     /// let date = TypeName::date();
-    /// let day = |days: &'static i32| std::collections::BTreeMap::from([("day", Typed::new(&date, days))]);
     /// let mut out = tenarc::OArchive::new(Vec::new())?;
-    /// out.save_as("log", &vec![day(&20_783), day(&20_784)])?;
+    /// let visit = |day| Visit { day: Typed::new(&date, day) };
+    /// out.save_as("log", &vec![visit(&20_783), visit(&20_784)])?;
     /// let archive = tenarc::Archive::new(out.finish()?)?;
     /// let columns = archive.table("log")?.columns()?;
     /// assert_eq!(columns.iter().map(|column| column.type_name()).collect::<Vec<_>>(), [Some(&date)]);
