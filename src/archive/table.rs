@@ -38,6 +38,7 @@ use crate::options::{DecodeOptions, Limits};
 use crate::path::schema::{ColumnTarget, Schema, WholeColumn};
 use crate::segment::{decode, decode_with};
 use crate::steps::Steps;
+use crate::type_name::TypeName;
 use crate::value::Value;
 use crate::wire::columns::{Ask, Place, Start, WantedFields};
 use crate::wire::reader::{Left, Reader};
@@ -109,6 +110,7 @@ struct GroupSpan {
 pub struct Column {
     path: String,
     kind: &'static str,
+    of: Option<TypeName>,
     is_optional: bool,
     numbers: Option<(DType, Vec<usize>)>,
 }
@@ -122,6 +124,30 @@ impl Column {
     /// The kind of the rows, as `SPEC.md` names it in section 7: "numbers", "texts", "optional values" and so on.
     pub fn kind(&self) -> &'static str {
         self.kind
+    }
+
+    /// The type that is named for the values, if it is the same in all rows: `SPEC.md`, section 7.2. Rows that are null have
+    /// none.
+    ///
+    /// ```
+    /// use tenarc::types::{TypeName, Typed};
+    ///
+    /// #[derive(serde::Serialize)]
+    /// struct Visit<'a> {
+    ///     day: Typed<'a, i32>,
+    /// }
+    ///
+    /// let date = TypeName::date();
+    /// let mut out = tenarc::OArchive::new(Vec::new())?;
+    /// let visit = |day| Visit { day: Typed::new(&date, day) };
+    /// out.save_as("log", &vec![visit(&20_783), visit(&20_784)])?;
+    /// let archive = tenarc::Archive::new(out.finish()?)?;
+    /// let columns = archive.table("log")?.columns()?;
+    /// assert_eq!(columns.iter().map(|column| column.type_name()).collect::<Vec<_>>(), [Some(&date)]);
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    pub fn type_name(&self) -> Option<&TypeName> {
+        self.of.as_ref()
     }
 
     /// Whether rows can be null or can be missing: optional values, fields that some rows do not have, and the fields of
@@ -357,6 +383,7 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
             .map(|(number, column)| Column {
                 path: outline.path(number),
                 kind: column.kind,
+                of: column.type_name().cloned(),
                 is_optional: outline.is_optional(column),
                 numbers: outline.present(column).cloned(),
             })

@@ -7,6 +7,7 @@ use super::schema::Schema;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::input::Input;
+use crate::type_name::TypeName;
 use crate::wire::columns::{check_items, check_names, holding};
 use crate::wire::head;
 use crate::wire::reader::{ItemStart, Left, Reader};
@@ -17,6 +18,8 @@ use crate::wire::walk::{Event, Walk};
 /// What is known about a column of a group.
 pub struct ColumnType {
     pub kind: &'static str,
+    /// The type that is named for the rows.
+    pub of: Option<TypeName>,
     /// The dtype and the shape of each row, if the column is a tensor.
     pub tensor: Option<(DType, Vec<usize>)>,
     /// What the rows that are there have, if the column is one of optional values or fields.
@@ -58,6 +61,7 @@ impl ColumnType {
     fn other(kind: &'static str) -> Self {
         Self {
             kind,
+            of: None,
             tensor: None,
             optional: None,
             buffer: None,
@@ -78,6 +82,12 @@ impl ColumnType {
         }
     }
 
+    /// The form of the column of lists around this one.
+    fn in_lists(self) -> Self {
+        let kind = "sequences";
+        Self { kind, of: None, tensor: None, optional: None, buffer: None, ..self }
+    }
+
     /// The form of the column of arrays of this length around this one.
     fn in_arrays(self, len: u64) -> Self {
         let tensor = self.tensor.zip(usize::try_from(len).ok()).map(|((dtype, mut dims), len)| {
@@ -85,14 +95,14 @@ impl ColumnType {
             (dtype, dims)
         });
         let buffer = self.buffer.filter(|_| tensor.is_some());
-        Self { kind: "sequences", tensor, optional: None, buffer, ..self }
+        Self { kind: "sequences", of: None, tensor, optional: None, buffer, ..self }
     }
 
     /// The form of the column around this one, some of whose rows have no row in this one.
-    fn into_optional(self) -> Self {
-        let all_tensors = self.all_tensors;
+    fn into_optional(mut self) -> Self {
+        let (all_tensors, of) = (self.all_tensors, self.of.take());
         let optional = Some(self.present());
-        Self { optional, all_tensors, ..Self::other("optional values") }
+        Self { of, optional, all_tensors, ..Self::other("optional values") }
     }
 }
 
@@ -227,9 +237,9 @@ fn named<'m>(
             for _ in ["name", "parameters"] {
                 more(wire)?;
             }
-            wire.type_name()?;
+            let of = Some(wire.named_type()?);
             more(wire)?;
-            column(wire, fields)?
+            ColumnType { of, ..column(wire, fields)? }
         }
         "bool" => {
             ColumnType { tensor: Some((DType::Bool, Vec::new())), ..ColumnType::other("booleans") }
@@ -269,8 +279,7 @@ fn named<'m>(
             more(wire)?;
             wire.skip()?;
             more(wire)?;
-            let form = column(wire, None)?;
-            ColumnType { kind: "sequences", tensor: None, optional: None, buffer: None, ..form }
+            column(wire, None)?.in_lists()
         }
         "array" => {
             more(wire)?;

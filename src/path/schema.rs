@@ -20,6 +20,7 @@ use crate::segment::header::Header;
 use crate::shape::Shape;
 use crate::steps::{Steps, escape_step, leads_to_several};
 use crate::tensor::TensorInfo;
+use crate::type_name::TypeName;
 use crate::wire::columns::WantedFields;
 use crate::wire::reader::Reader;
 
@@ -45,6 +46,15 @@ pub struct Schema<'m> {
     ambiguous: OnceCell<Vec<bool>>,
 }
 
+/// Which rows of a column have a type that is named, apart from those that are null.
+#[derive(PartialEq)]
+enum NamedFor {
+    /// There was no row yet that is not null.
+    NoRow,
+    All(TypeName),
+    NotAll,
+}
+
 /// A column with a name: a field of the rows, or a field of such a column. The contents of a variant are like a field.
 pub struct Outlined<'m> {
     /// The number of the column that this is a field of. `None` if it is a field of the rows.
@@ -52,6 +62,7 @@ pub struct Outlined<'m> {
     pub name: Cow<'m, str>,
     /// The name that `SPEC.md` gives to this kind of column. "rows" if the kinds differ between groups.
     pub kind: &'static str,
+    of: NamedFor,
     /// Whether it is a column of optional values or fields in one of the groups.
     is_optional: bool,
     /// What the rows have that are not null, in all groups that have the column.
@@ -64,6 +75,16 @@ pub struct Outlined<'m> {
     groups: usize,
     /// The number of columns stored as tensors that it consists of, in all groups together.
     tensors: usize,
+}
+
+impl Outlined<'_> {
+    /// The type that is named for the rows, if it is the same in all groups.
+    pub fn type_name(&self) -> Option<&TypeName> {
+        match &self.of {
+            NamedFor::All(of) => Some(of),
+            NamedFor::NoRow | NamedFor::NotAll => None,
+        }
+    }
 }
 
 /// The place of a column in one group, or of the whole group.
@@ -383,6 +404,7 @@ impl<'m> Schema<'m> {
                 parent,
                 name,
                 kind: "rows",
+                of: NamedFor::NoRow,
                 is_optional: false,
                 present: Present::Unknown,
                 buffer: None,
@@ -395,7 +417,7 @@ impl<'m> Schema<'m> {
     }
 
     /// Takes over what is known about a column of another group.
-    pub(super) fn merge(&mut self, number: usize, form: ColumnType) {
+    pub(super) fn merge(&mut self, number: usize, mut form: ColumnType) {
         let rows = self.rows_of_group();
         let Some(column) = self.columns.get_mut(number) else { return };
         if let Some(item) = &form.item {
@@ -414,7 +436,16 @@ impl<'m> Schema<'m> {
         // Rows of kind unit are null.
         column.is_optional |= form.optional.is_some() || form.kind == "unit";
         let known = std::mem::replace(&mut column.present, Present::Unknown);
-        column.present = known.and(form.present());
+        let (of, present) = (form.of.take(), form.present());
+        if of.is_some() || !matches!(present, Present::Unknown) {
+            let of = of.map_or(NamedFor::NotAll, NamedFor::All);
+            if column.of == NamedFor::NoRow {
+                column.of = of;
+            } else if column.of != of {
+                column.of = NamedFor::NotAll;
+            }
+        }
+        column.present = known.and(present);
     }
 }
 

@@ -22,7 +22,7 @@ use tenarc::{DType, DynTensor, Error, Result, Tensor};
 use crate::category::Category;
 use crate::columns::{Column, Group, Lengths, Part};
 use crate::named::Named;
-use crate::schema::{Inner, Type, data_type};
+use crate::schema::{Inner, Missing, Type, data_type};
 
 /// The major type of text strings (RFC 8949, section 3.1). Texts in a buffer are stored as a byte string.
 const TEXT: u8 = 3;
@@ -157,7 +157,7 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
 
     /// The texts of a column.
     pub fn names(&self, column: &Column, rows: usize) -> Result<Vec<String>> {
-        let text = Inner { of: Type::Text, nullable: false, is_missing: false };
+        let text = Inner { of: Type::Text, nullable: false, missing: Missing::Never };
         let texts = self.array(column, rows, &text)?;
         Ok(texts.as_string::<i32>().iter().flatten().map(str::to_owned).collect())
     }
@@ -184,7 +184,7 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
         match column {
             Column::Numbers(stored, part) => self.numbers(stored, part, rows, &named.number()),
             column => {
-                let bytes = Inner { of: Type::Bytes, nullable: false, is_missing: false };
+                let bytes = Inner { of: Type::Bytes, nullable: false, missing: Missing::Never };
                 self.array(column, rows, &bytes)
             }
         }
@@ -608,13 +608,18 @@ mod tests {
     #[test]
     fn nulls_that_take_too_much_memory_are_refused() {
         let inner = |len| {
-            let number = Inner { of: Type::Number(DType::F32), nullable: false, is_missing: false };
-            Inner { of: Type::Fixed(len, Box::new(number)), nullable: true, is_missing: false }
+            let number =
+                Inner { of: Type::Number(DType::F32), nullable: false, missing: Missing::Never };
+            Inner {
+                of: Type::Fixed(len, Box::new(number)),
+                nullable: true,
+                missing: Missing::Never,
+            }
         };
         assert_eq!(nulls(&inner(3), 1000).unwrap().null_count(), 1000);
         assert!(nulls(&inner(1 << 20), 1 << 16).is_err());
         let of_structs = |len| Type::Struct(vec![("a".to_owned(), inner(len))]);
-        let structs = Inner { of: of_structs(1 << 20), nullable: true, is_missing: false };
+        let structs = Inner { of: of_structs(1 << 20), nullable: true, missing: Missing::Never };
         assert!(nulls(&structs, 1 << 16).is_err());
     }
 }

@@ -139,6 +139,8 @@ impl Tensors {
 pub struct Field {
     pub name: &'static str,
     pub cells: Cells,
+    /// Whether nulls are fields that are missing.
+    pub is_missing: bool,
 }
 
 impl Field {
@@ -146,7 +148,8 @@ impl Field {
     pub fn all(plans: &[Plan], columns: &[ArrayRef]) -> Result<Vec<Self>> {
         let field = |plan: &Plan| {
             let array = columns.get(plan.number).ok_or_else(|| other_type(plan.name))?;
-            Ok(Self { name: plan.name, cells: Cells::of(plan, array)? })
+            let cells = Cells::of(plan, array)?;
+            Ok(Self { name: plan.name, cells, is_missing: plan.is_missing })
         };
         plans.iter().map(field).collect()
     }

@@ -14,7 +14,7 @@ use crate::extension::{FIXED_SHAPE_TENSOR, FixedShape, METADATA, NAME, UUID};
 use crate::named::{DATE64, FIXED};
 use crate::names::kept;
 use crate::report::Report;
-use crate::schema::{ENUM, KIND, TUPLE, join};
+use crate::schema::{ENUM, KIND, MISSING, NULL, TUPLE, join};
 
 /// What a field becomes in an archive.
 #[derive(Clone, Debug)]
@@ -25,6 +25,8 @@ pub struct Plan {
     pub is: Is,
     /// Whether a value is null in any of the batches. If so, all values are written as options.
     pub has_nulls: bool,
+    /// Whether nulls are fields that are missing.
+    pub is_missing: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -71,12 +73,19 @@ impl Plan {
 
     /// Plans a field. `None` if it cannot be kept.
     fn of(field: &Field, number: usize, path: &str, report: &mut Report) -> Result<Option<Self>> {
+        let is_missing = field.metadata().get(NULL).is_some_and(|null| null == MISSING);
         let extension = field.metadata().get(NAME).map(String::as_str);
         let is_uuid =
             extension == Some(UUID) && *field.data_type() == DataType::FixedSizeBinary(16);
         if is_uuid {
             let is = Is::Typed(TypeName::uuid());
-            return Ok(Some(Self { name: kept(field.name())?, number, is, has_nulls: false }));
+            return Ok(Some(Self {
+                name: kept(field.name())?,
+                number,
+                is,
+                has_nulls: false,
+                is_missing,
+            }));
         }
         if let Some(extension) = extension.filter(|name| *name != FIXED_SHAPE_TENSOR) {
             let (path, extension) = (path.escape_debug(), extension.escape_debug());
@@ -119,7 +128,7 @@ impl Plan {
                     plans.retain(|plan| plan.number > 0);
                     let name = kept(field.name())?;
                     let is = Is::Enum(Vec::new(), plans);
-                    return Ok(Some(Self { name, number, is, has_nulls: false }));
+                    return Ok(Some(Self { name, number, is, has_nulls: false, is_missing }));
                 }
                 let is_tuple = kind == Some(TUPLE);
                 if plans.is_empty() && report.lost().len() == before {
@@ -149,7 +158,7 @@ impl Plan {
             other => plain(other, path, report),
         };
         let name = kept(field.name())?;
-        Ok(found.map(|is| Self { name, number, is, has_nulls: false }))
+        Ok(found.map(|is| Self { name, number, is, has_nulls: false, is_missing }))
     }
 
     /// Adds what is lost of the values that were observed.

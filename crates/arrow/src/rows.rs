@@ -123,8 +123,15 @@ struct Record<'a> {
 impl Serialize for Record<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut record = serializer.serialize_struct("Record", self.fields.len())?;
-        for Field { name, cells } in self.fields {
-            record.serialize_field(name, &Cell { cells, row: self.row, left: self.left })?;
+        let Self { row, left, .. } = *self;
+        for Field { name, cells, is_missing } in self.fields {
+            if !is_missing {
+                record.serialize_field(name, &Cell { cells, row, left })?;
+            } else if cells.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+                record.skip_field(name)?;
+            } else {
+                record.serialize_field(name, &Value { kind: &cells.kind, row, left })?;
+            }
         }
         record.end()
     }

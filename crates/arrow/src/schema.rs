@@ -19,6 +19,11 @@ pub const TUPLE: &str = "tuple";
 /// The text under [`KIND`] of structs that are enums in an archive.
 pub const ENUM: &str = "enum";
 
+/// The key of a field's metadata that says what its nulls are in an archive: [`MISSING`].
+pub const NULL: &str = "tenarc.null";
+/// The text under [`NULL`] of fields whose nulls are fields that are missing.
+pub const MISSING: &str = "missing";
+
 /// The name of the field with the names of variants. Underscores are added if a variant has this name.
 const VARIANT: &str = "variant";
 
@@ -60,14 +65,24 @@ pub type Names<'a> = dyn Fn(&Column, usize) -> Option<Vec<String>> + 'a;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inner {
     pub of: Type,
+    /// Also of fields that can be missing.
     pub nullable: bool,
-    /// Whether values can be fields that are missing. They become null.
-    pub is_missing: bool,
+    pub missing: Missing,
+}
+
+/// Whether values can be fields that are missing. They become null.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    Never,
+    /// All nulls are fields that are missing. The metadata of the field say so.
+    Only,
+    /// Other values are null.
+    BesideNulls,
 }
 
 impl Inner {
     fn plain(of: Type) -> Self {
-        Self { of, nullable: false, is_missing: false }
+        Self { of, nullable: false, missing: Missing::Never }
     }
 
     /// Returns the type of a column. `names` returns the texts of a column, or `None` if they cannot be read.
@@ -90,8 +105,10 @@ impl Inner {
                 if inner.nullable && !is_missing && !matches!(inner.of, Type::Null) {
                     return lost("options in options, which have two kinds of null");
                 }
+                if *is_missing {
+                    return inner.or_missing();
+                }
                 inner.nullable = true;
-                inner.is_missing |= is_missing;
                 return inner;
             }
             Column::List(lengths, column) => {
@@ -170,8 +187,23 @@ impl Inner {
     /// Returns the type that can hold the rows of both types.
     pub fn merged(self, other: Self) -> Self {
         let nullable = self.nullable || other.nullable;
-        let is_missing = self.is_missing || other.is_missing;
-        Self { of: self.of.merged(other.of), nullable, is_missing }
+        let has_nulls = |inner: &Self| inner.nullable && inner.missing != Missing::Only;
+        let missing = match (self.missing, other.missing) {
+            (Missing::Never, Missing::Never) => Missing::Never,
+            _ if has_nulls(&self) || has_nulls(&other) => Missing::BesideNulls,
+            _ => Missing::Only,
+        };
+        Self { of: self.of.merged(other.of), nullable, missing }
+    }
+
+    /// The type for fields that are missing in other rows.
+    fn or_missing(self) -> Self {
+        let missing = match self.missing {
+            Missing::Never if self.nullable => Missing::BesideNulls,
+            Missing::Never => Missing::Only,
+            missing => missing,
+        };
+        Self { nullable: true, missing, ..self }
     }
 
     /// Leaves out the orders of categories.
@@ -202,8 +234,9 @@ impl Inner {
 
     /// Removes columns that cannot be kept, and adds them to the report. Returns whether anything is left.
     pub fn keep(&mut self, path: &str, report: &mut Report) -> bool {
-        if self.is_missing {
-            report.note(format!("`{}`: fields that are missing become null", path.escape_debug()));
+        if self.missing == Missing::BesideNulls {
+            let path = path.escape_debug();
+            report.note(format!("`{path}`: fields that are missing become null, as others are"));
         }
         match &mut self.of {
             Type::Lost(why) => {
@@ -217,7 +250,8 @@ impl Inner {
                 true
             }
             Type::Category(Category { order: Order::LeftOut, .. }) => {
-                report.add(path, "its names are in an order, which is left out");
+                report
+                    .add(path, "its names are in an order, which is left out: Arrow files keep it");
                 true
             }
             Type::List(inner) | Type::Fixed(_, inner) => inner.keep(path, report),
@@ -262,7 +296,9 @@ impl Inner {
         let is_ordered =
             matches!(&self.of, Type::Category(category) if category.order == Order::Ordered);
         let field = field.with_dict_is_ordered(is_ordered);
-        let metadata = metadata.into_iter().map(|(key, text)| (key.to_owned(), text));
+        let missing = (self.missing == Missing::Only).then(|| (NULL, MISSING.to_owned()));
+        let metadata = metadata.into_iter().chain(missing);
+        let metadata = metadata.map(|(key, text)| (key.to_owned(), text));
         Ok(Arc::new(field.with_metadata(metadata.collect::<HashMap<_, _>>())))
     }
 
@@ -474,10 +510,6 @@ fn fields(mut a: Vec<(String, Inner)>, b: Vec<(String, Inner)>) -> Vec<(String, 
     let mut places: HashMap<String, usize> =
         a.iter().enumerate().map(|(at, (name, _))| (name.clone(), at)).collect();
     let (before, mut seen) = (a.len(), vec![false; a.len()]);
-    let missing = |inner: &mut Inner| {
-        inner.nullable = true;
-        inner.is_missing = true;
-    };
     for (name, mut inner) in b {
         match places.get(&name).and_then(|&at| a.get_mut(at).map(|field| (at, field))) {
             Some((at, (_, field))) => {
@@ -488,14 +520,16 @@ fn fields(mut a: Vec<(String, Inner)>, b: Vec<(String, Inner)>) -> Vec<(String, 
                 }
             }
             None => {
-                missing(&mut inner);
+                inner = inner.or_missing();
                 places.insert(name.clone(), a.len());
                 a.push((name, inner));
             }
         }
     }
     let unseen = a.iter_mut().take(before).zip(seen).filter(|(_, seen)| !seen);
-    unseen.for_each(|((_, inner), _)| missing(inner));
+    unseen.for_each(|((_, inner), _)| {
+        *inner = std::mem::replace(inner, Inner::plain(Type::Null)).or_missing();
+    });
     a
 }
 

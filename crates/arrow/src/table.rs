@@ -1,7 +1,8 @@
 //! A table of an archive as record batches.
 
 use std::cell::Cell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -38,6 +39,8 @@ pub struct ArrowTable<'a, S: ?Sized> {
     are_structs: bool,
     schema: SchemaRef,
     name: Option<String>,
+    /// The metadata of the schema.
+    texts: HashMap<String, String>,
     /// The number of the row after each segment.
     ends: Vec<u64>,
     /// The number of the row after each group.
@@ -110,6 +113,7 @@ impl<'a, S: ReadAt + ?Sized> ArrowTable<'a, S> {
             return Err(Error::data(what));
         }
         let name = first.name().map(str::to_owned);
+        let texts = texts_of(&segments);
         let mut rows = 0u64;
         let (mut ends, mut groups) = (Vec::new(), Vec::new());
         let mut types = Types(None);
@@ -124,7 +128,7 @@ impl<'a, S: ReadAt + ?Sized> ArrowTable<'a, S> {
         }
         let Columns { are_structs, fields, report } = types.columns()?;
         let parsed = HashMap::new();
-        let schema = schema_of(&fields, &parsed, name.as_deref())?;
+        let schema = schema_of(&fields, &parsed, &texts)?;
         let (rows, filter) = (0..rows, None);
         Ok(Self {
             segments,
@@ -133,6 +137,7 @@ impl<'a, S: ReadAt + ?Sized> ArrowTable<'a, S> {
             are_structs,
             schema,
             name,
+            texts,
             ends,
             groups,
             rows,
@@ -150,7 +155,7 @@ impl<'a, S: ReadAt + ?Sized> ArrowTable<'a, S> {
     pub fn with_types(mut self, types: &Types) -> Result<Self> {
         let Columns { are_structs, fields, report } = types.columns()?;
         self.parsed.clear();
-        self.schema = schema_of(&fields, &self.parsed, self.name.as_deref())?;
+        self.schema = schema_of(&fields, &self.parsed, &self.texts)?;
         self.types = types.clone();
         (self.are_structs, self.fields, self.report) = (are_structs, fields, report);
         Ok(self)
@@ -179,7 +184,7 @@ impl<'a, S: ReadAt + ?Sized> ArrowTable<'a, S> {
                 path.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
             })
         });
-        self.schema = schema_of(&fields, &self.parsed, self.name.as_deref())?;
+        self.schema = schema_of(&fields, &self.parsed, &self.texts)?;
         self.fields = fields;
         Ok(self)
     }
@@ -241,7 +246,7 @@ impl<'a, S: ReadAt + ?Sized> ArrowTable<'a, S> {
             }
             self.parsed.insert(wanted.to_owned(), parsed);
         }
-        self.schema = schema_of(&self.fields, &self.parsed, self.name.as_deref())?;
+        self.schema = schema_of(&self.fields, &self.parsed, &self.texts)?;
         Ok(self)
     }
 
@@ -344,7 +349,7 @@ impl<'a, S: ReadAt + ?Sized> ArrowTable<'a, S> {
 
 impl<S: ?Sized> ArrowTable<'_, S> {
     /// The columns, which are the fields of the rows. If the rows are no structs, there is one column, `value`. The
-    /// metadata have the name of the table under [`TABLE`].
+    /// metadata have the name of the table under [`TABLE`], and the [notes](Segment::notes) of its values.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
@@ -464,7 +469,7 @@ impl Types {
 fn schema_of(
     fields: &[(String, Inner)],
     parsed: &HashMap<String, Parsed>,
-    name: Option<&str>,
+    texts: &HashMap<String, String>,
 ) -> Result<SchemaRef> {
     let column = |(name, inner): &(String, Inner)| {
         let field = inner.field(name)?;
@@ -475,8 +480,25 @@ fn schema_of(
     };
     let columns = fields.iter().map(column);
     let schema = Schema::new(columns.collect::<Result<Vec<FieldRef>>>()?);
-    let texts = name.map(|name| (TABLE.to_owned(), name.to_owned()));
-    Ok(Arc::new(schema.with_metadata(texts.into_iter().collect::<HashMap<_, _>>())))
+    Ok(Arc::new(schema.with_metadata(texts.clone())))
+}
+
+/// Returns the name of the table under [`TABLE`], and the notes of its values. A note of which values have different texts
+/// says nothing about the table.
+fn texts_of<S: ReadAt + ?Sized>(segments: &[Segment<'_, S>]) -> HashMap<String, String> {
+    let mut texts = HashMap::new();
+    let mut differ = HashSet::new();
+    for (key, text) in segments.iter().flat_map(Segment::notes) {
+        match texts.entry(key) {
+            Entry::Vacant(entry) => drop(entry.insert(text)),
+            Entry::Occupied(entry) if *entry.get() == text => {}
+            Entry::Occupied(entry) => drop(differ.insert(entry.key().clone())),
+        }
+    }
+    texts.retain(|key, _| !differ.contains(key));
+    let name = segments.first().and_then(Segment::name);
+    texts.extend(name.map(|name| (TABLE.to_owned(), name.to_owned())));
+    texts
 }
 
 /// Returns the number of rows of each group of a segment and their type, which is `None` if there are no rows.

@@ -11,12 +11,12 @@ use arrow_schema::{ArrowError, DataType, Fields};
 use half::f16;
 use tenarc::{DType, DynTensor, Error, Result, Value};
 
-use crate::schema::{Inner, Type};
+use crate::schema::{Inner, Missing, Type};
 
 /// Returns the type of a value. A map whose keys are texts is a struct. An array whose elements have no common type is
 /// a tuple.
 pub fn type_of(value: &Value) -> Inner {
-    let plain = |of| Inner { of, nullable: false, is_missing: false };
+    let plain = |of| Inner { of, nullable: false, missing: Missing::Never };
     let lost = |why: &str| plain(Type::Lost(why.to_owned()));
     plain(match value {
         Value::Null => return Inner { nullable: true, ..plain(Type::Null) },

@@ -5,6 +5,7 @@ mod parse;
 
 use std::cell::OnceCell;
 use std::ops::Range;
+use std::rc::Rc;
 
 use tenarc::DType;
 pub use tenarc::inspect::Form;
@@ -39,7 +40,7 @@ pub struct Key {
     /// The range of its bytes. It is empty if the key is the rest of a name, in a [group](crate::paths::group).
     pub range: Range<usize>,
     /// The key as a step of a path.
-    pub step: String,
+    pub step: Rc<str>,
 }
 
 /// A sequence that is stored as columns. Only segments have such nodes: messages are read as rows.

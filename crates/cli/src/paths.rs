@@ -136,7 +136,7 @@ fn tell(node: &mut Node, steps: &mut Vec<String>, paths: &Paths) {
         }
         Kind::Map(entries) => {
             for (key, value) in entries {
-                steps.push(key.step.clone());
+                steps.push(key.step.to_string());
                 tell(value, steps, paths);
                 steps.pop();
             }
@@ -288,14 +288,14 @@ impl Members {
             }
             Kind::Map(entries) => {
                 for (key, value) in entries {
-                    let step = key.step.as_str();
+                    let step = &*key.step;
                     if step == path {
                         self.is_value = true;
                     } else if let Some(rest) = after_dot(path, step) {
                         self.add(value, rest);
                     } else if let Some(rest) = after_dot(step, path) {
                         // The key is not written as in the file, so it has no bytes there.
-                        let key = Key { range: 0..0, step: rest.to_owned() };
+                        let key = Key { range: 0..0, step: rest.into() };
                         self.entries.push((key, value.clone()));
                     }
                 }

@@ -4,6 +4,8 @@
 use std::ops::Range;
 
 use tenarc::archive::Table;
+use tenarc::inspect::TYPE;
+use tenarc::types::{Parameter, TypeName};
 use tenarc::{DynTensor, Tensor, Value};
 
 use crate::args::Show;
@@ -230,6 +232,18 @@ impl<'a> Rows<'a> {
         Ok(Self::Picked { table, numbers, columns: args.columns.clone() })
     }
 
+    /// Returns the columns whose values have a named type, and the types.
+    ///
+    /// # Errors
+    /// If the table is damaged.
+    pub fn types(&self) -> Result<Vec<(String, TypeName)>> {
+        let (Self::Table(table) | Self::Picked { table, .. }) = self else { return Ok(Vec::new()) };
+        let columns = table.columns()?.into_iter();
+        Ok(columns
+            .filter_map(|column| Some((column.path().to_owned(), column.type_name()?.clone())))
+            .collect())
+    }
+
     pub fn len(&self) -> u64 {
         match self {
             Self::Table(table) => table.len(),
@@ -242,15 +256,25 @@ impl<'a> Rows<'a> {
     }
 
     /// Decodes some rows, and calls `each` with blocks of them. The root of the section is an array that contains the
-    /// block. Checksums are verified. All rows are read group by group, so that no chunk is hashed twice.
+    /// block. Values of the columns `types` have the tag of their type. Checksums are verified. All rows are read group by group, so that no chunk is hashed twice.
     ///
     /// # Errors
     /// If the rows cannot be read, or `each` fails.
     pub fn blocks(
         &self,
         rows: Range<u64>,
+        types: &[(String, TypeName)],
         each: &mut dyn FnMut(&Section<'_>, &[Node]) -> Result<()>,
     ) -> Result<()> {
+        let mut give = |mut block: Vec<Value>| {
+            for (path, of) in types {
+                block
+                    .iter_mut()
+                    .filter_map(|row| at_path_mut(row, path))
+                    .for_each(|value| tag(value, of));
+            }
+            give(block, each)
+        };
         match self {
             Self::Array(section) => {
                 let Kind::Array(items) = &section.root.untagged().kind else { return Ok(()) };
@@ -265,7 +289,7 @@ impl<'a> Rows<'a> {
                     if !columns.is_empty() {
                         block = block.iter().map(|row| only(row, columns)).collect();
                     }
-                    give(block, each)?;
+                    give(block)?;
                 }
                 Ok(())
             }
@@ -276,14 +300,14 @@ impl<'a> Rows<'a> {
                     if block.is_empty() {
                         return Ok(());
                     }
-                    give(block, each)?;
+                    give(block)?;
                 }
             }
             Self::Table(table) => {
                 let mut start = rows.start;
                 while start < rows.end {
                     let end = rows.end.min(start.saturating_add(BLOCK as u64));
-                    give(table.rows(start..end)?, each)?;
+                    give(table.rows(start..end)?)?;
                     start = end;
                 }
                 Ok(())
@@ -310,6 +334,37 @@ fn at_path<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
             at_path(value.get(name)?, rest)
         })
     })
+}
+
+/// Like [`at_path`], to change the value. `path` can be a JSON Pointer.
+fn at_path_mut<'v>(value: &'v mut Value, path: &str) -> Option<&'v mut Value> {
+    if value.get(path).is_some() {
+        return value.get_mut(path);
+    }
+    if path.starts_with('/') {
+        return value.pointer_mut(path);
+    }
+    let splits =
+        path.match_indices('.').filter_map(|(at, _)| Some((path.get(..at)?, path.get(at + 1..)?)));
+    let mut splits = splits.filter(|(name, rest)| {
+        value.get(*name).is_some_and(|inner| at_path(inner, rest).is_some())
+    });
+    let (name, rest) = splits.next()?;
+    at_path_mut(value.get_mut(name)?, rest)
+}
+
+/// Puts the tag of a type around a value, if it is one that a type can give a meaning to.
+fn tag(value: &mut Value, of: &TypeName) {
+    if matches!(value, Value::Integer(_) | Value::Bytes(_)) {
+        let parameter = |parameter: &Parameter| match parameter {
+            Parameter::Integer(number) => Value::Integer(*number),
+            Parameter::Text(text) => Value::from(text.as_str()),
+            _ => Value::Null,
+        };
+        let parameters = of.parameters().iter().map(parameter).collect();
+        let parts = vec![of.name().into(), Value::Array(parameters), std::mem::take(value)];
+        *value = Value::Tag(TYPE, Box::new(Value::Array(parts)));
+    }
 }
 
 fn give(

@@ -26,9 +26,18 @@ pub type Temporary<'f> = OArchive<BufWriter<&'f File>>;
 pub fn temporary_archive(
     save: impl FnOnce(&mut Temporary<'_>) -> Result<()>,
 ) -> Result<Archive<Source>> {
+    noted_archive(&[], save)
+}
+
+/// Like [`temporary_archive`], with these notes at each value.
+pub fn noted_archive(
+    notes: &[(String, String)],
+    save: impl FnOnce(&mut Temporary<'_>) -> Result<()>,
+) -> Result<Archive<Source>> {
     let file = temporary()?;
     // A table that is converted is copied from here with its statistics, and may be filtered often.
     let options = SaveOptions::default().with_statistics(true);
+    let options = notes.iter().fold(options, |options, (key, text)| options.with_note(key, text));
     let mut out = OArchive::with_options(BufWriter::with_capacity(1 << 20, &file), options)?;
     save(&mut out)?;
     drop(out.finish()?);

@@ -35,7 +35,7 @@ pub struct WrittenKey<'a> {
 
 impl<'a> WrittenKey<'a> {
     pub fn of(section: &'a Section<'a>, key: &Key) -> Self {
-        Self { item: Some(section.item(&key.range)), step: key.step.clone() }
+        Self { item: Some(section.item(&key.range)), step: key.step.to_string() }
     }
 
     pub fn text(text: &str) -> Self {

@@ -667,6 +667,48 @@ fn merge_adds_lora_matrices_to_weights() {
     run(&dir, &["diff", "m.tenarc", "n.tenarc"]).good();
 }
 
+/// PEFT writes files without the name of the adapter. The `state_dict` of a model has it.
+#[test]
+fn merge_takes_the_names_of_a_state_dict() {
+    let dir = Dir::new();
+    let config = json!({"peft_type": "LORA", "r": 1, "lora_alpha": 1});
+    let base = [
+        ("q.weight", floats(&DType::F32, &[1, 2], &[1.0, 2.0])),
+        ("e.weight", floats(&DType::F32, &[2, 1], &[1.0, 2.0])),
+        ("head.weight", floats(&DType::F32, &[1], &[0.0])),
+    ];
+    tenarc_convert::safetensors::save(dir.file("base.safetensors"), &base).unwrap();
+    let [a, b, one] = [(&[1, 2], [4.0, 8.0]), (&[1, 2], [16.0, 32.0]), (&[1, 1], [1.0, 0.0])]
+        .map(|(shape, numbers)| floats(&DType::F32, shape, &numbers[..shape[1]]));
+    let saved = floats(&DType::F32, &[1], &[7.0]);
+    let named = |name: &str, other: &str| {
+        let names = [
+            format!("q.lora_A{name}.weight"),
+            format!("q.lora_B{other}.weight"),
+            format!("e.lora_embedding_A{name}"),
+            format!("e.lora_embedding_B{name}"),
+            if name.is_empty() {
+                "head.weight".into()
+            } else {
+                format!("head.modules_to_save{name}.weight")
+            },
+        ];
+        let tensors = [&a, &one, &b, &one, &saved];
+        let tensors: Vec<_> =
+            names.iter().map(String::as_str).zip(tensors.map(Clone::clone)).collect();
+        adapter(&dir, "lora", &config, &tensors);
+        run(&dir, &["merge", "base.safetensors", "--lora", "lora", "-o", "m.safetensors"])
+    };
+    for name in ["", ".default", ".my_lora"] {
+        assert_eq!(named(name, name).good(), "", "{name}");
+        assert_eq!(run(&dir, &["get", "m.safetensors", "q.weight"]).good(), "5.0 10.0\n");
+        assert_eq!(run(&dir, &["get", "m.safetensors", "e.weight"]).good(), "17.0\n34.0\n");
+        assert_eq!(run(&dir, &["get", "m.safetensors", "head.weight"]).good(), "7.0\n");
+    }
+    named(".one", ".two").failed(2, "several adapters, \"one\" and \"two\"");
+    named(".a.b", ".a.b").failed(2, "not supported");
+}
+
 #[test]
 fn merge_rounds_the_sum_once() {
     let dir = Dir::new();

@@ -98,7 +98,44 @@ fn json_lines_are_the_rows_of_a_table() {
     assert_eq!(fs::read_to_string(dir.file("b.jsonl")).unwrap(), "[1,2]\n[]\n[{},3]\n");
 }
 
-/// A value of an archive for each line, unless all lines are objects with the same keys.
+/// A key that a line lacks is no null, in an archive and in what is made of it.
+#[test]
+fn json_lines_may_lack_keys() {
+    let dir = Dir::new();
+    let lines = [
+        r#"{"id":1,"score":1.5,"in":{"x":1,"y":null},"list":[{"p":1},{"q":"s"},{}]}"#,
+        r#"{"id":2,"in":{"x":3,"y":4},"list":[{"p":2,"q":"t"}],"note":"hi","t":[[1],[]]}"#,
+        r#"{"tags":["b","c"],"in":{"y":7},"extra":{"deep":{"a":1}}}"#,
+        r"{}",
+        r#"{"score":2.5,"extra":{"deep":{}}}"#,
+        "",
+    ];
+    // No line has both, so no null can be taken for a missing key.
+    let lines = lines.join("\n").replace(r#","y":null"#, "");
+    dir.write("a.jsonl", lines.as_bytes());
+    run(&dir, &["convert", "a.jsonl", "a.tenarc"]).good();
+    for file in ["a.tenarc", "a.parquet", "a.arrow"] {
+        if file != "a.tenarc" {
+            run(&dir, &["convert", "a.tenarc", file]).good();
+        }
+        run(&dir, &["convert", file, "again.tenarc"]).good();
+        let again = tenarc::open(dir.file("again.tenarc")).unwrap();
+        assert_eq!((again.len(), again.table("a").unwrap().len()), (1, 5), "{file}");
+        run(&dir, &["convert", "again.tenarc", "again.jsonl"]).good();
+        let found = fs::read_to_string(dir.file("again.jsonl")).unwrap();
+        let parsed = |lines: &str| -> Vec<serde_json::Value> {
+            lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        };
+        assert_eq!(parsed(&found), parsed(&lines), "{file}");
+    }
+    let archive = tenarc::open(dir.file("a.tenarc")).unwrap();
+    let columns = archive.table("a").unwrap().columns().unwrap();
+    let column = |path: &str| columns.iter().find(|column| column.path() == path).unwrap();
+    assert_eq!(column("score").dtype(), Some(&tenarc::DType::F64));
+    assert!(column("in.x").is_optional());
+}
+
+/// A value of an archive for each line, unless all lines are objects, and no field has both nulls and missing keys.
 #[test]
 fn json_lines_become_columns_of_an_archive() {
     let dir = Dir::new();
@@ -129,11 +166,13 @@ fn json_lines_become_columns_of_an_archive() {
     // The order of keys does not matter. A table would not keep the others as they are.
     for (lines, values) in [
         ("{\"a\":1,\"b\":true}\n{\"b\":null,\"a\":2}\n", 1),
-        ("{\"a\":1}\n{\"b\":2}\n", 2),
+        ("{\"a\":1}\n{\"b\":2}\n", 1),
+        ("{\"a\":1,\"b\":1}\n{\"a\":1,\"b\":null}\n{\"a\":2}\n", 3),
+        ("{\"a\":[{\"b\":1}]}\n{\"a\":[{}]}\n{\"a\":[{\"b\":null}]}\n", 3),
         ("{\"a\":1}\n7\n{\"a\":2}\n", 3),
         ("{\"a\":1}\n{\"a\":\"x\"}\n", 2),
         ("{\"a\":9007199254740993}\n{\"a\":0.5}\n", 2),
-        ("{\"a\":{\"x\":1}}\n{\"a\":{}}\n", 2),
+        ("{\"a\":{\"x\":1}}\n{\"a\":{}}\n", 1),
         ("{}\n{}\n", 2),
         ("[{\"a\":1}]\n[{\"a\":2}]\n", 2),
     ] {

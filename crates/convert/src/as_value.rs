@@ -5,6 +5,7 @@ use std::fmt;
 use serde::ser::{Error as _, Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
 use tenarc::de::Limits;
 use tenarc::tensor::{Deferred, TensorInfo, ToTensor as _};
+use tenarc::types::{TypeName, Typed};
 use tenarc::{Error, Result, Tensor, Value};
 
 use crate::Losses;
@@ -39,6 +40,8 @@ pub enum Part<'a> {
     Tensor(Deferred<'a>),
     /// A pair of a name and a tensor.
     Pair(&'a str, Deferred<'a>),
+    /// A tensor of a named type.
+    Typed(TypeName, Deferred<'a>),
     Strings(Strings<'a>),
     Texts(Texts<'a>),
     #[cfg(feature = "hdf5")]
@@ -50,7 +53,7 @@ pub enum Part<'a> {
 impl<'a> Part<'a> {
     fn tensor(&self) -> Option<&Deferred<'a>> {
         match self {
-            Self::Tensor(tensor) | Self::Pair(_, tensor) => Some(tensor),
+            Self::Tensor(tensor) | Self::Pair(_, tensor) | Self::Typed(_, tensor) => Some(tensor),
             Self::Strings(_) | Self::Texts(_) => None,
             #[cfg(feature = "hdf5")]
             Self::Value(_) => None,
@@ -251,6 +254,7 @@ impl Serialize for Part<'_> {
         match self {
             Self::Tensor(tensor) => Tensor(tensor).serialize(serializer),
             Self::Pair(name, tensor) => (name, Tensor(tensor)).serialize(serializer),
+            Self::Typed(of, tensor) => Typed::new(of, &Tensor(tensor)).serialize(serializer),
             Self::Strings(strings) => strings.serialize(serializer),
             Self::Texts(texts) => texts.serialize(serializer),
             #[cfg(feature = "hdf5")]

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
-use tenarc::inspect::{COLUMNS, Event, Form, Item, Items, Key, Payload, SOME};
+use tenarc::inspect::{COLUMNS, Event, Form, Item, Items, Key, Payload, SOME, TYPE};
 use tenarc::tensor::{Deferred, TensorMeta};
 use tenarc::{Error, Result};
 
@@ -14,6 +14,7 @@ use super::Losses;
 use crate::columns::escaped;
 use crate::nested::MAX_STEPS;
 use crate::stored::Stored;
+use crate::typed::Type;
 
 /// The key of the metadata. No tensor of a file can have this name.
 pub const METADATA: &str = "__metadata__";
@@ -47,6 +48,8 @@ pub fn check_keys(metadata: &[(String, String)]) -> Result<()> {
 /// The tensors and texts of a value. The name of each is its path, joined by dots.
 pub struct Exported<'a> {
     pub tensors: Vec<(String, Deferred<'a>)>,
+    /// The named types of tensors, if [`Keep`] asks for them.
+    pub types: HashMap<String, Type>,
     /// Arrays of texts and single texts, if [`Keep`] asks for them.
     pub texts: Vec<(String, Vec<String>)>,
     /// The names of the `texts` that are single texts, not arrays.
@@ -69,7 +72,7 @@ pub enum Keep {
     TensorsBesideMetadata,
     /// Tensors, and arrays of which all elements are texts.
     TextArrays,
-    /// Tensors, arrays of texts, and single texts.
+    /// Tensors with their types, arrays of texts, and single texts.
     Texts,
 }
 
@@ -137,10 +140,30 @@ impl<'a> Exported<'a> {
             };
             texts.push((name, read.map_err(|error| error.moved_by(start))?));
         }
+        let types = found.types;
         let nested = nested && changed.is_none() && !changed_key;
         let single = found.single;
-        Ok(Self { tensors, texts, single, starts, metadata, nested, losses })
+        Ok(Self { tensors, types, texts, single, starts, metadata, nested, losses })
     }
+}
+
+/// Returns the tensor that is the whole value, and its type if it has one. `None` if the value is no tensor.
+///
+/// # Errors
+/// If the metadata are damaged.
+pub fn only(value: &dyn Stored) -> Result<Option<(Deferred<'_>, Option<Type>)>> {
+    let (mut items, mut of) = (value.items()?, None);
+    while let Some(Item { event, range, .. }) = items.next().transpose()? {
+        match event {
+            Event::Tag(TYPE) => of = Some(Type::read(&mut items, value.metadata()?)?),
+            Event::Tag(_) => {}
+            Event::Payload(payload) if payload.form != Form::Bytes => {
+                return Ok(Some((deferred(value, payload, range), of)));
+            }
+            _ => break,
+        }
+    }
+    Ok(None)
 }
 
 /// Returns a tensor whose bytes are read when it is written.
@@ -157,6 +180,7 @@ fn deferred(value: &dyn Stored, payload: Payload, range: Range<usize>) -> Deferr
 #[derive(Default)]
 struct Found {
     tensors: Vec<(String, Payload, Range<usize>)>,
+    types: HashMap<String, Type>,
     texts: Vec<(String, Range<usize>)>,
     single: HashSet<String>,
     metadata: Option<Range<usize>>,
@@ -284,6 +308,20 @@ impl<'m> Walk<'m> {
                 self.items.leave()?;
                 self.found.columns.push(Columns { pointer, name, at: range.start });
                 Ok(())
+            }
+            Event::Tag(TYPE) => {
+                let of = Type::read(&mut self.items, self.bytes)?;
+                let inner = self.next()?;
+                let is_tensor =
+                    matches!(&inner.event, Event::Payload(found) if found.form != Form::Bytes);
+                if is_tensor && self.keep == Keep::Texts {
+                    let name = self.name()?;
+                    self.found.types.insert(name, of);
+                } else if is_tensor || !matches!(inner.event, Event::Integer | Event::Bytes) {
+                    self.lose(&format!("its type, {of}, is left out"));
+                }
+                self.item(inner)?;
+                Type::end(&mut self.items)
             }
             Event::Tag(tag) => {
                 if tag != SOME {

@@ -108,6 +108,7 @@ mod source;
 mod stored;
 mod support;
 mod texts;
+mod typed;
 mod values;
 #[cfg(any(feature = "hdf5", feature = "npy", feature = "torch"))]
 #[cfg_attr(not(all(feature = "npy", feature = "torch")), allow(dead_code))]

@@ -4,6 +4,8 @@
 pub mod columns;
 #[cfg(any(feature = "msgpack", feature = "npy"))]
 pub mod literal;
+#[cfg(any(feature = "msgpack", feature = "npy"))]
+pub mod times;
 
 use tenarc::{DType, Error, Result};
 
@@ -96,8 +98,7 @@ fn refused(text: &[u8], code: &[u8]) -> Error {
     let why = match code {
         [b'O', ..] => "an object array consists of pickled Python objects, which are never read",
         [b'S' | b'U' | b'a', ..] => "a string array is not a tensor",
-        [b'M', b'8', ..] => "elements of a tensor cannot be dates; save them as integers",
-        [b'm', b'8', ..] => "elements of a tensor cannot be durations; save them as integers",
+        [b'M' | b'm', ..] => "expected 8 bytes and a unit of numpy for times and durations",
         [b'V', ..] => "elements of a tensor cannot have an unknown structure (void)",
         b"f12" | b"f16" | b"c24" | b"c32" | b"g" | b"G" => {
             "long doubles differ between machines; save them as f8 or c16"

@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
-use tenarc::inspect::{COLUMNS, Event, Item, Items};
+use tenarc::inspect::{COLUMNS, Event, Item, Items, TYPE};
 use tenarc::value::Numbers;
 use tenarc::{DType, Error, Result, Value};
 
 use crate::elements::{self, Number};
 use crate::stored::Stored;
+use crate::typed::Type;
 
 /// Unsigned bignum (RFC 8949, section 3.4.3).
 const BIGNUM: u64 = 2;
@@ -195,6 +196,12 @@ impl<'m> Walk<'m, '_> {
                 self.next()?;
                 let end = self.items.leave()?.range.end;
                 Ok(Saved::known((self.fetch)(item.range.start..end)?))
+            }
+            Event::Tag(TYPE) => {
+                Type::read(&mut self.items, self.bytes)?;
+                let item = self.item()?;
+                Type::end(&mut self.items)?;
+                Ok(Saved::Tag(TYPE, Box::new(item)))
             }
             Event::Tag(tag) => Ok(Saved::Tag(tag, Box::new(self.item()?))),
             _ => Ok(Saved::Leaf(item.range)),

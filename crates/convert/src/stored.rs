@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use tenarc::archive::Segment;
-use tenarc::inspect::{Event, Form, Item, Items, Payload};
+use tenarc::inspect::{Event, Form, Item, Items, Payload, TYPE};
 use tenarc::io::ReadAt;
 use tenarc::tensor::{Deferred, TensorMeta};
 use tenarc::value::from_value;
@@ -12,6 +12,7 @@ use tenarc::{DynTensor, Result, Tensor, Value};
 use crate::Losses;
 use crate::columns::tensor_columns;
 use crate::support::reserve;
+use crate::typed::Type;
 
 /// A function that receives the bytes of a tensor in blocks.
 pub type Put<'a> = dyn FnMut(&[u8]) -> Result<()> + 'a;
@@ -62,8 +63,10 @@ pub trait Stored {
     /// # Errors
     /// If the metadata are damaged.
     fn is_tensor(&self) -> Result<bool> {
-        for item in self.items()? {
-            match item?.event {
+        let mut items = self.items()?;
+        while let Some(item) = items.next().transpose()? {
+            match item.event {
+                Event::Tag(TYPE) => drop(Type::read(&mut items, self.metadata()?)?),
                 Event::Tag(_) => {}
                 Event::Payload(payload) => return Ok(payload.form != Form::Bytes),
                 _ => break,

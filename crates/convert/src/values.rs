@@ -53,6 +53,19 @@ impl<R: ReadValues> Iterator for Each<R> {
     }
 }
 
+/// The head of an array or map of CBOR with so many elements or entries.
+pub fn head(is_map: bool, len: u64) -> Vec<u8> {
+    let major = if is_map { 0xa0 } else { 0x80 };
+    let [.., a, b, c, d] = len.to_be_bytes();
+    match len {
+        0..=23 => vec![major + d],
+        24..=0xff => vec![major + 24, d],
+        0x100..=0xffff => vec![major + 25, c, d],
+        0x1_0000..=0xffff_ffff => vec![major + 26, a, b, c, d],
+        _ => [&[major + 27][..], &len.to_be_bytes()].concat(),
+    }
+}
+
 /// A format that can write values. `write` returns what was lost, and the number of tensors that were kept, for
 /// [`Losses::check`].
 pub trait WriteValue {

@@ -449,3 +449,37 @@ fn rows_are_lines() {
     json::write_with(&mut bytes, &value, &options).unwrap();
     assert_eq!(bytes, b"{\"a\":1}\n{}");
 }
+
+/// Values that are appended as messages have the bytes of values that are read as a whole, and the same errors.
+#[test]
+fn messages_are_those_of_whole_values() {
+    let rows = (0..300).map(|at| format!(r#"{{"a":{at},"b":[{{}}, []]}}"#)).collect::<Vec<_>>();
+    let rows = format!("[{}]", rows.join(","));
+    let tensor = r#"{"dtype":"f32","shape":[2],"data":[1,0.5]}"#;
+    let nested = "[".repeat(1000);
+    for text in [
+        "1 [] {} [[]] [{}] [1,{}] [[1,2],3]",
+        &rows,
+        tensor,
+        &format!(r#"{{"w":{tensor},"rows":{rows}}}"#),
+        &format!(r#"{{"data":{rows},"more":{tensor}}}"#),
+        r#"[{"a":1,"a":2}]"#,
+        r#"[{"a":[1,{]}]"#,
+        "[[1,2],",
+        r#"{"x":{"dtype":"f32","shape":[3],"data":[1]}}"#,
+        &nested,
+    ] {
+        let limits = Limits::default();
+        let whole: tenarc::Result<Vec<Value>> = json::values(text.as_bytes(), limits).collect();
+        let mut messages = Vec::new();
+        let appended = json::append_messages(text.as_bytes(), limits, &mut messages);
+        match (whole, appended) {
+            (Ok(values), Ok(())) => {
+                let expected = values.iter().map(|value| tenarc::to_vec(value).unwrap());
+                assert_eq!(messages, expected.collect::<Vec<_>>().concat(), "{text}");
+            }
+            (Err(whole), Err(appended)) => assert_eq!(whole.to_string(), appended.to_string()),
+            (whole, appended) => panic!("{text}: {whole:?} {appended:?}"),
+        }
+    }
+}

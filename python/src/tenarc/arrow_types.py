@@ -61,12 +61,20 @@ class Type(NamedTuple):
     #: The fields, the variants (`none` if they have no data), or the one column in the rows.
     parts: dict[str, Type] = {}  # noqa: RUF012
     nullable: bool = False
+    #: What the nulls are, if some are fields that are missing: `only` these, or others `too`.
+    missing: str = ""
+
+    @property
+    def has_nulls(self) -> bool:
+        return self.nullable and self.missing != "only"
 
     def as_nullable(self) -> Type:
         return self._replace(nullable=True)
 
 
 _NULL = Type("null", nullable=True)
+#: The type of a field that is missing in all rows.
+_MISSING = _NULL._replace(missing="only")
 #: The type of the data of a variant that has none.
 _NONE = Type("none")
 
@@ -74,7 +82,7 @@ _NONE = Type("none")
 def type_of(column: Column | None) -> Type:
     """The type of the rows of a column in one group, or of a field that no row of a group has."""
     if column is None:
-        return _NULL
+        return _MISSING
     if column.by_item:
         return _as_items(type_of(as_column(column)))
     column = column.outline()
@@ -87,6 +95,8 @@ def as_column(column: Column) -> Column:
     column = column.loaded()
     if not column.by_item:
         return column
+    if isinstance(column, PresentColumn):
+        return PresentColumn(column.bits, as_column(column.column))
     rows = [None if row is ABSENT else row for row in column.rows(0, column.count)]
     kinds = {type(row) for row in rows} - {type(None)}
     if kinds == {int, float} and all(type(row) is not int or abs(row) <= 1 << 53 for row in rows):
@@ -119,7 +129,8 @@ def merged(types: Iterable[Type]) -> Type:
 
 def _merged(a: Type, b: Type) -> Type:
     found = b if a.kind == "none" else a if b.kind == "none" else _both(a, b)
-    return found._replace(nullable=a.nullable or b.nullable)
+    missing = ("too" if a.has_nulls or b.has_nulls else "only") if a.missing or b.missing else ""
+    return found._replace(nullable=a.nullable or b.nullable, missing=missing)
 
 
 def _both(a: Type, b: Type) -> Type:
@@ -143,7 +154,7 @@ def _both(a: Type, b: Type) -> Type:
         if a.kind == "tensor" and a.what != b.what:
             return _mixed(a, b)
         names = [*a.parts, *(name for name in b.parts if name not in a.parts)]
-        no = _NONE if a.kind == "enum" else _NULL
+        no = _NONE if a.kind == "enum" else _MISSING
         parts = {name: _merged(a.parts.get(name, no), b.parts.get(name, no)) for name in names}
         return Type(a.kind, a.what if a.what == b.what else None, parts)
     return _mixed(a, b)
@@ -203,6 +214,11 @@ def _type_of_optional(column: Any) -> Type:
     if inner.nullable and inner.kind != "null" and isinstance(column, OptionColumn):
         return Type("lost", "options in options have two kinds of null, and Arrow has one")
     return inner.as_nullable()
+
+
+def _type_of_present(column: PresentColumn) -> Type:
+    inner = type_of(column.column)
+    return inner._replace(nullable=True, missing=inner.missing or ("too" if inner.nullable else "only"))
 
 
 def _type_of_lists(column: ListColumn) -> Type:
@@ -265,7 +281,7 @@ _TYPES: dict[type, Any] = {
     BytesColumn: lambda _: Type("bytes"),
     UnitColumn: lambda _: _NULL,
     OptionColumn: _type_of_optional,
-    PresentColumn: _type_of_optional,
+    PresentColumn: _type_of_present,
     GapColumn: _type_of_optional,
     ListColumn: _type_of_lists,
     MapColumn: _type_of_maps,
@@ -291,8 +307,10 @@ class Types:
         kind = (
             {"tuple": "tuple", "enum": "enum"}.get(found.kind) if found.kind != "enum" or has_data(found) else None
         )
-        metadata = None if kind is None else {"tenarc.kind": kind}
-        return self._pa.field(name, self.of(found, path), nullable=found.nullable, metadata=metadata)
+        metadata = {} if kind is None else {"tenarc.kind": kind}
+        if found.missing == "only":
+            metadata["tenarc.null"] = "missing"
+        return self._pa.field(name, self.of(found, path), nullable=found.nullable, metadata=metadata or None)
 
     def number(self, dtype: str) -> Any:
         return getattr(self._pa, _NUMBERS[dtype])()

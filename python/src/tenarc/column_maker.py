@@ -192,8 +192,7 @@ def _column_of_times(values: npt.NDArray[Any]) -> Column:
     there = ~np.isnat(values)
     if values.ndim == 1 and not there.all():
         return OptionColumn(there, _column_of_times(values[there]))
-    found = named.typed(values)
-    assert found is not None
+    found = named.times_in(values)
     column = _column_of_array(found.item) or ItemColumn([*found.item])
     return TypeColumn(found.name, found.parameters, column)
 

@@ -42,6 +42,10 @@ _DAY = datetime.timedelta(days=1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _EPOCH = datetime.datetime(1970, 1, 1)
 _NOT_A_TIME = -(1 << 63)
+# The types of arrays of numpy that no type of the format holds, and the letter of their dtypes. The parameter
+# is the unit.
+_OF_NUMPY = {"numpy.org/datetime64": "M", "numpy.org/timedelta64": "m"}
+_UNIT = re.compile(r"([1-9]\d{0,8})?([YMWDhms]|[munpfa]s)|generic")
 # The most digits, bytes of an integer, and bytes of the name of a zone.
 _MAX_DIGITS, _MAX_BYTES, _MAX_ZONE = 76, 32, 64
 _UTC = datetime.timezone.utc
@@ -71,7 +75,7 @@ def typed(value: Any) -> Typed | None:
         found = None if np.isnat(value) else _of_array(np.asarray(value))
         return found and found._replace(item=int(found.item))
     if isinstance(value, np.ndarray):
-        return _of_array(value)
+        return _exact(value)
     if isinstance(value, uuid.UUID):
         return Typed("uuid", (), value.bytes)
     if isinstance(value, Decimal):
@@ -147,8 +151,30 @@ def _precision(digits: int, scale: int) -> int:
     return min(max(digits, scale), _MAX_DIGITS)
 
 
+def _exact(array: npt.NDArray[Any]) -> Typed:
+    """An array of times or durations that is read again with its dtype."""
+    unit, count = np.datetime_data(array.dtype)
+    try:
+        found = _of_array(array)
+    except Fault:
+        found = None
+    if found is not None and array_of(*found).dtype == array.dtype.newbyteorder("<"):
+        return found
+    [name] = (name for name, kind in _OF_NUMPY.items() if kind == array.dtype.kind)
+    numbers = array.astype(array.dtype.newbyteorder("<"), copy=False).view("<i8")
+    return Typed(name, (unit if count == 1 else f"{count}{unit}",), numbers)
+
+
+def times_in(array: npt.NDArray[Any]) -> Typed:
+    """A column of times or durations, with a type of the format if one holds the values, maybe in another unit."""
+    try:
+        return _of_array(array)
+    except Fault:
+        return _exact(array)
+
+
 def _of_array(array: npt.NDArray[Any]) -> Typed:
-    """An array of times or durations as integers. `Fault` if a value is missing."""
+    """An array of times or durations as integers of a type of the format. `Fault` if none holds the values."""
     unit, count = np.datetime_data(array.dtype)
     is_time = array.dtype.kind == "M"
     wanted = unit
@@ -159,8 +185,7 @@ def _of_array(array: npt.NDArray[Any]) -> Typed:
     if wanted not in _PER_SECOND and not (is_time and wanted == "D"):
         raise Fault(Unsupported, f"cannot write numpy's dtype {array.dtype}: the units are s, ms, us and ns")
     if np.isnat(array).any():
-        what = "cannot write an array in which times are missing"
-        raise Fault(Unsupported, f"{what}: write `tenarc.Table` of it, or a masked array in one")
+        raise Fault(Unsupported, "cannot write an array in which times are missing as a type of the format")
     base = np.dtype(f"<{array.dtype.kind}8[{wanted}]")
     converted = array.astype(base, copy=False)
     if (wanted, 1) != (unit, count) and (converted.astype(array.dtype) != array).any():
@@ -280,6 +305,8 @@ def array_of(name: str, parameters: Sequence[Any], numbers: npt.NDArray[Any]) ->
             dtype = f"<m8[{unit}]"
         case ("date",):
             dtype = "<M8[D]"
+        case (("numpy.org/datetime64" | "numpy.org/timedelta64"), str(unit)) if _UNIT.fullmatch(unit):
+            dtype = f"<{_OF_NUMPY[name]}8[{unit}]"
         case _:
             return numbers
     return numbers.astype("<i8", copy=False).view(dtype)
@@ -308,6 +335,9 @@ def _maker(name: str, parameters: tuple[Any, ...]) -> Callable[[Any], Any] | Non
             return lambda item: _duration(item, unit)
         case ("decimal", int(precision), int(scale)) if 1 <= precision <= _MAX_DIGITS and not abs(scale) >> 31:
             return lambda item: _decimal(item, scale)
+        case (("numpy.org/datetime64" | "numpy.org/timedelta64"), str(unit)) if _UNIT.fullmatch(unit):
+            kind = f"{_OF_NUMPY[name]}8"
+            return lambda item: _scalar(kind, item, unit) if _is_count(item) or item == _NOT_A_TIME else item
         case ("uuid",):
             return lambda item: uuid.UUID(bytes=item) if type(item) is bytes and len(item) == 16 else item
     return None
@@ -366,7 +396,7 @@ def _duration(item: Any, unit: str) -> Any:
 
 def _scalar(kind: str, item: int, unit: str) -> Any:
     """A scalar of numpy, for what Python's own types do not hold."""
-    return np.array(item, f"{kind}[{unit}]")[()]
+    return np.array(item, "i8").view(f"{kind}[{unit}]")[()]
 
 
 def _span(count: int, unit: str) -> datetime.timedelta:

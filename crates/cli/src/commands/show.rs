@@ -1,6 +1,7 @@
 //! `show`: prints a value as text or JSON.
 
 mod aligned;
+mod meaning;
 mod tensor;
 
 use tensor::Detail;
@@ -129,7 +130,7 @@ fn value(section: &Section<'_>, args: &Show, out: &mut Out) -> Result<()> {
 /// Prints some rows. As JSON, each row is a line.
 fn shown_rows(rows: &Rows<'_>, wanted: Range<u64>, args: &Show, out: &mut Out) -> Result<()> {
     if args.json.json {
-        return rows.blocks(wanted, &mut |section, items| {
+        return rows.blocks(wanted, &[], &mut |section, items| {
             items.iter().try_for_each(|node| {
                 let json = AsJson { section, node, full: args.full };
                 json.read(|json| out.json(json))
@@ -159,7 +160,7 @@ fn print_rows(
     let shown = if full { count } else { count.min(ENTRIES as u64) };
     writeln!(out, "[")?;
     let indent = "  ".repeat(depth + 1);
-    rows.blocks(wanted.start..wanted.start + shown, &mut |section, items| {
+    rows.blocks(wanted.start..wanted.start + shown, &rows.types()?, &mut |section, items| {
         let payloads: usize = items.iter().map(Node::payload_count).sum();
         let detail = detail.filter(|detail| *detail == Detail::All || payloads <= FEW);
         let mut printer = Printer { section, full, detail, out };
@@ -180,7 +181,7 @@ fn print_rows(
 /// Prints all rows as JSON, each in a line.
 fn print_json_rows(rows: &Rows<'_>, full: bool, out: &mut Out) -> Result<()> {
     let mut lines = JsonLines::default();
-    rows.blocks(0..rows.len(), &mut |section, items| {
+    rows.blocks(0..rows.len(), &[], &mut |section, items| {
         items
             .iter()
             .try_for_each(|node| AsJson { section, node, full }.read(|json| lines.line(out, json)))
@@ -206,6 +207,10 @@ impl Printer<'_> {
             Kind::Tag(tag, inner) => {
                 let mut inner = &**inner;
                 if let [name, parameters, item] = named(*tag, inner) {
+                    if let Some(text) = self.meaning([name, parameters, item])? {
+                        write!(self.out, "{text}")?;
+                        return Ok(());
+                    }
                     let name = tenarc::from_slice::<Value>(self.section.item(&name.range))?;
                     write!(self.out, "{}", escaped(name.as_str().unwrap_or_default()))?;
                     if !matches!(&parameters.kind, Kind::Array(all) if all.is_empty()) {
@@ -243,6 +248,20 @@ impl Printer<'_> {
             Kind::Map(entries) => self.map(entries, depth)?,
         }
         Ok(())
+    }
+
+    /// The text that people write for a value of a named type. `None` if there is no such text.
+    fn meaning(&self, parts: [&Node; 3]) -> Result<Option<String>> {
+        if !parts.iter().all(|part| matches!(part.kind, Kind::Leaf | Kind::Array(_))) {
+            return Ok(None);
+        }
+        let [name, parameters, item] =
+            parts.map(|part| tenarc::from_slice::<Value>(self.section.item(&part.range)));
+        let parameters = parameters?;
+        let (Value::Text(name), Some(parameters)) = (name?, parameters.as_array()) else {
+            return Ok(None);
+        };
+        Ok(meaning::text(&name, parameters, &item?))
     }
 
     fn shown(&self, len: usize) -> usize {
@@ -304,7 +323,6 @@ impl Printer<'_> {
     }
 }
 
-/// Formats an item without tensors as text.
 /// The name, the parameters and the item of a value of a named type. Nothing for another tag.
 fn named(tag: u64, inner: &Node) -> &[Node] {
     match &inner.kind {
@@ -313,6 +331,7 @@ fn named(tag: u64, inner: &Node) -> &[Node] {
     }
 }
 
+/// Formats an item without tensors as text.
 fn leaf(item: &[u8], full: bool) -> Result<String> {
     scalar_text(tenarc::from_slice(item)?, item, full)
 }
@@ -392,7 +411,7 @@ impl Serialize for AsJson<'_> {
                 let rows = Rows::Table(table);
                 let mut seq = serializer.serialize_seq(None)?;
                 let mut error = None;
-                let read = rows.blocks(0..rows.len(), &mut |section, items| {
+                let read = rows.blocks(0..rows.len(), &[], &mut |section, items| {
                     for node in items {
                         seq.serialize_element(&AsJson { section, node, full }).map_err(
                             |found| {
@@ -414,7 +433,7 @@ impl Serialize for AsJson<'_> {
             }
             Kind::Array(items) => serializer.collect_seq(items.iter().map(inside)),
             Kind::Map(entries) => {
-                serializer.collect_map(entries.iter().map(|(key, node)| (&key.step, inside(node))))
+                serializer.collect_map(entries.iter().map(|(key, node)| (&*key.step, inside(node))))
             }
             Kind::Tag(tag, inner) => {
                 let mut map = serializer.serialize_map(Some(2))?;

@@ -26,15 +26,14 @@ use crate::written::Written;
 /// If the input cannot be read, or is not of this format.
 pub fn read(format: Format, of: Converted, input: Input, reading: &Reading) -> Result<Document> {
     let (mut messages, mut losses) = (Vec::new(), Losses::default());
-    let mut add = |value: Value| -> Result<()> { Ok(tenarc::append_to(&mut messages, &value)?) };
     match of {
         Converted::Json => {
-            let mut values = json::values(input.reader()?, limits());
-            values.try_for_each(|value| add(value.of("JSON")?))?;
+            json::append_messages(input.reader()?, limits(), &mut messages).of("JSON")?;
         }
         Converted::Msgpack => {
-            let mut values = msgpack::values_and_losses(input.reader()?, limits(), &mut losses);
-            values.try_for_each(|value| add(value.of("MessagePack")?))?;
+            let read =
+                msgpack::append_messages(input.reader()?, limits(), &mut losses, &mut messages);
+            read.of("MessagePack")?;
         }
         _ => {
             // External data files of ONNX models are read only from the directory of the model.

@@ -20,7 +20,7 @@ use crate::losses::NOT_READ;
 use crate::output::say;
 use crate::panics::quietly;
 use crate::target::Target;
-use crate::temporary::{TEMPORARY, Temporary, save_temporary, temporary_archive};
+use crate::temporary::{TEMPORARY, Temporary, noted_archive, save_temporary, temporary_archive};
 use crate::written::Written;
 
 /// Reads the tables of a Parquet file.
@@ -32,7 +32,7 @@ pub fn read_parquet(input: Input, reading: &Reading) -> Result<Document> {
     let save = |out: &mut Temporary<'_>, stem: &str, options: &Options| {
         quietly(|| file.save_to(out, stem, options))
     };
-    document(input.name, Format::Parquet, reading, save, || file.about())
+    document(input.name, Format::Parquet, reading, file.texts(), save, || file.about())
 }
 
 /// Reads an Arrow file: as a table if that is requested or if tensors would not keep all columns, and otherwise as
@@ -54,22 +54,25 @@ pub fn read_arrow(input: Input, reading: &Reading) -> Result<Document> {
     let save =
         |out: &mut Temporary<'_>, stem: &str, options: &Options| file.save_to(out, stem, options);
     // What is damaged was found when the rows were read.
-    document(input.name, Format::Arrow, reading, save, || file.about().unwrap_or_default())
+    document(input.name, Format::Arrow, reading, file.texts(), save, || {
+        file.about().unwrap_or_default()
+    })
 }
 
-/// Creates a document of a temporary archive, to which `save` saves a table. `save` gets the name of the file without
+/// Creates a document of a temporary archive with these notes, to which `save` saves a table. `save` gets the name of the file without
 /// extension, as a name of the table, and options that accept losses. What it returns is content that is not read. If
 /// a description is wanted, `about` returns it, and rows that cannot be read are told.
 fn document(
     input: String,
     format: Format,
     reading: &Reading,
+    texts: &[(String, String)],
     save: impl FnOnce(&mut Temporary<'_>, &str, &Options) -> tenarc::Result<Losses>,
     about: impl FnOnce() -> Value,
 ) -> Result<Document> {
     let stem = Path::new(&input).file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let mut losses = Losses::default();
-    let read = temporary_archive(|out| {
+    let read = noted_archive(texts, |out| {
         let options = Options::default().with_losses(true);
         losses = save(out, stem.as_deref().unwrap_or("table"), &options)?;
         Ok(())

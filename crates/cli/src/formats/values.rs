@@ -14,6 +14,9 @@ use crate::temporary::{TEMPORARY, save_temporary, temporary_archive};
 use crate::text::quoted;
 use crate::written::Written;
 
+/// The most bytes of rows that are one value of a table.
+const BLOCK: usize = 4 << 20;
+
 /// A value to be written.
 pub enum Valued<'a> {
     /// A value of an input.
@@ -120,7 +123,8 @@ impl<'s> Values<'s> {
         self.lines.as_deref()
     }
 
-    /// Returns a document of one value, the rows of a table, if each of the values may be a row, as in JSON lines.
+    /// Returns a document with the rows of a table, if each of the values may be a row, as in JSON lines. Its values are
+    /// sequences of at most [`BLOCK`] bytes and a row, because the nodes of a value take many times its bytes.
     ///
     /// # Errors
     /// If a value cannot be read.
@@ -129,14 +133,20 @@ impl<'s> Values<'s> {
             return Ok(None);
         }
         // An array without a stated length, and its end.
-        let mut rows = vec![0x9f];
+        let (start, end) = (0x9f, 0xff);
+        let (mut rows, mut block) = (vec![start], 0);
         self.each(&mut |value| {
             value.with_section(&mut |section| {
+                if rows.len() - block > BLOCK {
+                    rows.push(end);
+                    block = rows.len();
+                    rows.push(start);
+                }
                 rows.extend_from_slice(section.message().unwrap_or_default());
                 Ok(())
             })
         })?;
-        rows.push(0xff);
+        rows.push(end);
         Document::of_messages(TEMPORARY.into(), Format::Message, rows).map(Some)
     }
 

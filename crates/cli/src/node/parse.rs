@@ -3,7 +3,9 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::ops::Range;
+use std::rc::Rc;
 
 use tenarc::inspect::{self, COLUMNS, Event, Item, Items};
 use tenarc::tensor::Order;
@@ -25,7 +27,7 @@ pub fn parse(bytes: &[u8], buffers: &[(u64, u64)]) -> Result<Node> {
 
 /// Like [`parse`], with the items in the bytes.
 pub fn parse_items<'a>(bytes: &'a [u8], items: Items<'a>) -> Result<Node> {
-    let mut parser = Parser { bytes, items };
+    let mut parser = Parser { bytes, items, steps: HashSet::new(), entries: Vec::new() };
     let first = parser.next()?;
     let node = parser.node(first)?;
     if parser.items.next().is_some() {
@@ -63,9 +65,27 @@ fn next<'a>(items: &mut Items<'a>) -> Result<Item<'a>> {
 struct Parser<'a> {
     bytes: &'a [u8],
     items: Items<'a>,
+    /// Some of the keys. The rows of a table all have the same ones.
+    steps: HashSet<Rc<str>>,
+    /// The entries of the maps that are being read.
+    entries: Vec<(Key, Node)>,
 }
 
+/// The most keys that are kept to be used again.
+const KEPT: usize = 1 << 12;
+
 impl<'a> Parser<'a> {
+    fn step(&mut self, step: &str) -> Rc<str> {
+        if let Some(known) = self.steps.get(step) {
+            return known.clone();
+        }
+        let step = Rc::<str>::from(step);
+        if self.steps.len() < KEPT {
+            self.steps.insert(step.clone());
+        }
+        step
+    }
+
     fn next(&mut self) -> Result<Item<'a>> {
         next(&mut self.items)
     }
@@ -87,16 +107,18 @@ impl<'a> Parser<'a> {
                 }
             }
             Event::Map => {
-                let mut entries = Vec::new();
+                let start = self.entries.len();
                 loop {
                     let Item { event, range: at, .. } = self.next()?;
                     let Event::Key(key) = event else {
                         range.end = at.end;
-                        break Kind::Map(entries);
+                        // An allocation of its own that grew would leave gaps in memory.
+                        break Kind::Map(self.entries.drain(start..).collect());
                     };
-                    let step = key.into_step().into_owned();
+                    let step = self.step(&key.into_step());
                     let value = self.next()?;
-                    entries.push((Key { range: at, step }, self.node(value)?));
+                    let value = self.node(value)?;
+                    self.entries.push((Key { range: at, step }, value));
                 }
             }
             Event::Tag(tag) => {

@@ -20,7 +20,7 @@ use super::container::{self, Messages};
 use super::message::Place;
 use super::plain::{self, Plain};
 use super::schema::Schema as Checked;
-use crate::records::Groups;
+use crate::records::{self, Groups};
 use crate::support::{alloc_budget, unsupported};
 use crate::{Losses, Options};
 
@@ -52,6 +52,7 @@ pub struct TableFile<S> {
     import: Import,
     /// The numbers of the columns in the file that are kept.
     roots: Vec<usize>,
+    texts: Vec<(String, String)>,
     losses: Losses,
     limits: Limits,
 }
@@ -107,11 +108,12 @@ impl<S: ReadAt> TableFile<S> {
         roots = import.kept().filter_map(|number| roots.get(number).copied()).collect();
         // Only the columns that are kept are decoded.
         let import = import.of_kept();
-        for key in schema.metadata().keys().filter(|key| *key != TABLE) {
-            losses.note(format!("the metadata `{}` of the file are left out", key.escape_debug()));
-        }
+        let mut texts: Vec<_> =
+            schema.metadata().iter().map(|(key, text)| (key.as_str(), text.as_str())).collect();
+        texts.sort_unstable();
+        let texts = records::texts(texts.into_iter(), &mut losses);
         let (schema, limits) = (schema.into(), Limits::default());
-        Ok(Self { source, schema, messages, import, roots, losses, limits })
+        Ok(Self { source, schema, messages, import, roots, texts, losses, limits })
     }
 
     /// Sets how many bytes a record batch may take in memory, and all dictionaries together. By default, each of them
@@ -164,8 +166,8 @@ impl<S: ReadAt> TableFile<S> {
     }
 
     pub(super) fn groups(&self) -> Groups<'_, impl Iterator<Item = Result<Rows>> + '_> {
-        let (groups, name) = (self.batches(), self.table());
-        Groups { groups, name, columns: self.roots.len(), losses: &self.losses }
+        let (groups, name, texts) = (self.batches(), self.table(), self.texts());
+        Groups { groups, name, texts, columns: self.roots.len(), losses: &self.losses }
     }
 
     /// Returns an iterator over the record batches, with the columns that are kept. It ends after an error.
@@ -194,6 +196,13 @@ impl<S> TableFile<S> {
     /// Returns what cannot be kept of the columns.
     pub fn losses(&self) -> &Losses {
         &self.losses
+    }
+
+    /// Returns the texts in the schema that belong to the whole table, with their keys, such as the description of a data
+    /// frame under the key `pandas`. They become [notes](tenarc::archive::SaveOptions::with_note) of an archive that is made
+    /// from the file, and such notes are written.
+    pub fn texts(&self) -> &[(String, String)] {
+        &self.texts
     }
 
     /// Returns the name that the table had in the archive from which the file was written.

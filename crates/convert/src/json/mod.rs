@@ -96,6 +96,26 @@ pub fn values<R: io::Read>(reader: R, limits: Limits) -> Values<R> {
     Values { each: Each::new(read::Reader::new(Stream(reader), limits)) }
 }
 
+/// Appends all values of an input to `out`, each as a message of tenarc. Other than with [`values`], a long value is never in
+/// memory as a [`Value`], but only as a message.
+///
+/// ```
+/// use tenarc::de::Limits;
+///
+/// let mut messages = Vec::new();
+/// tenarc_convert::json::append_messages(&b"[{\"a\": 1}] 2"[..], Limits::strict(), &mut messages)?;
+/// assert_eq!(messages, b"\x81\xa1\x61a\x01\x02");
+/// # Ok::<(), tenarc::Error>(())
+/// ```
+///
+/// # Errors
+/// The errors of [`values`]. `out` then has a part of the values.
+pub fn append_messages<R: io::Read>(reader: R, limits: Limits, out: &mut Vec<u8>) -> Result<()> {
+    let mut reader = read::Reader::new(Stream(reader), limits);
+    while reader.append_next(out)? {}
+    Ok(())
+}
+
 /// An iterator over the values of an input: see [`values`].
 pub struct Values<R> {
     each: Each<read::Reader<Stream<R>>>,

@@ -8,7 +8,7 @@ use tenarc::{Error, Result, Value};
 use super::number;
 use super::tensor;
 use crate::input::{Input, STEP, Source};
-use crate::values::ReadValues;
+use crate::values::{self, ReadValues};
 
 /// The mark that programs of Windows put at the start of a text in UTF-8. It is skipped.
 const BOM: [u8; 3] = *b"\xef\xbb\xbf";
@@ -21,10 +21,7 @@ pub struct Reader<S> {
 
 impl<S: Source> ReadValues for Reader<S> {
     fn next_value(&mut self) -> Result<Option<Value>> {
-        self.input.renew(self.limits);
-        if self.input.at() == 0 && self.input.peek()? == BOM.first().copied() {
-            self.word(&BOM, "a byte order mark", ())?;
-        }
+        self.start()?;
         match self.space()? {
             None => Ok(None),
             Some(_) => self.value().map(Some),
@@ -39,6 +36,15 @@ impl<S: Source> ReadValues for Reader<S> {
 impl<S: Source> Reader<S> {
     pub fn new(source: S, limits: Limits) -> Self {
         Self { input: Input::new(source, limits), limits }
+    }
+
+    /// Prepares for the next value.
+    fn start(&mut self) -> Result<()> {
+        self.input.renew(self.limits);
+        if self.input.at() == 0 && self.input.peek()? == BOM.first().copied() {
+            self.word(&BOM, "a byte order mark", ())?;
+        }
+        Ok(())
     }
 
     /// Skips white space, and returns the byte after it without consuming it. `None` at the end of the input.
@@ -78,6 +84,59 @@ impl<S: Source> Reader<S> {
         }
     }
 
+    /// Appends the next value to `out` as a message. Returns `false` at the end. Only one value at a time is in memory that has no
+    /// arrays or maps in it, or is a tensor.
+    pub fn append_next(&mut self, out: &mut Vec<u8>) -> Result<bool> {
+        self.start()?;
+        let Some(_) = self.space()? else { return Ok(false) };
+        self.append(out)?;
+        Ok(true)
+    }
+
+    fn append(&mut self, out: &mut Vec<u8>) -> Result<()> {
+        match self.space()? {
+            Some(b'[') => self.append_array(out),
+            Some(b'{') => self.append_map(out),
+            _ => tenarc::append_to(out, &self.value()?),
+        }
+    }
+
+    fn append_array(&mut self, out: &mut Vec<u8>) -> Result<()> {
+        self.input.enter()?;
+        self.input.bump();
+        if !matches!(self.space()?, Some(b'[' | b'{')) {
+            let items = self.items()?;
+            return tenarc::append_to(out, &items);
+        }
+        let (start, mut count) = (out.len(), 0);
+        while self.more(count == 0, b']', "`,` or `]`")? {
+            self.append(out).map_err(|error| error.in_index(count))?;
+            count += 1;
+        }
+        self.input.leave();
+        out.splice(start..start, values::head(false, count));
+        Ok(())
+    }
+
+    fn append_map(&mut self, out: &mut Vec<u8>) -> Result<()> {
+        let at = self.input.at();
+        self.input.enter()?;
+        self.input.bump();
+        let (start, mut keys) = (out.len(), HashSet::new());
+        while self.more(keys.is_empty(), b'}', "`,` or `}`")? {
+            let key = self.key(&mut keys)?;
+            if keys.len() == 1 && tensor::is_part(&key) {
+                let value = self.entries(at, keys, Some(key))?;
+                return tenarc::append_to(out, &value);
+            }
+            tenarc::append_to(out, &key)?;
+            self.append(out).map_err(|error| error.in_field(key))?;
+        }
+        self.input.leave();
+        out.splice(start..start, values::head(true, keys.len() as u64));
+        Ok(())
+    }
+
     fn word<T>(&mut self, word: &[u8], expected: &str, value: T) -> Result<T> {
         for &byte in word {
             if self.input.peek()? != Some(byte) {
@@ -108,6 +167,11 @@ impl<S: Source> Reader<S> {
     fn array(&mut self) -> Result<Value> {
         self.input.enter()?;
         self.input.bump();
+        self.items()
+    }
+
+    /// Reads the items of an array whose start was read, and its end.
+    fn items(&mut self) -> Result<Value> {
         let mut items = Vec::new();
         while self.more(items.is_empty(), b']', "`,` or `]`")? {
             let item = self.value().map_err(|error| error.in_index(items.len() as u64))?;
@@ -121,24 +185,22 @@ impl<S: Source> Reader<S> {
         let at = self.input.at();
         self.input.enter()?;
         self.input.bump();
+        self.entries(at, HashSet::new(), None)
+    }
+
+    /// Reads the entries of a map that starts at this offset, and its end. `first` is the first key, if it was read.
+    fn entries(
+        &mut self,
+        at: u64,
+        mut keys: HashSet<String>,
+        mut first: Option<String>,
+    ) -> Result<Value> {
         let mut entries = Vec::new();
-        let mut keys = HashSet::new();
-        while self.more(entries.is_empty(), b'}', "`,` or `}`")? {
-            let key_at = self.input.at();
-            if self.space()? != Some(b'"') {
-                return Err(self.unexpected("a string as key"));
-            }
-            let key = self.text()?;
-            // The memory of the key's value, and of the copy of the key in `keys`.
-            self.input.charge((size_of::<Value>() + size_of::<String>() + key.len()) as u64)?;
-            if !keys.insert(key.clone()) {
-                let what = "there are two entries of this key";
-                return Err(Error::data(what).at(key_at).in_field(key));
-            }
-            if self.space()? != Some(b':') {
-                return Err(self.unexpected("`:`").in_field(key));
-            }
-            self.input.bump();
+        while first.is_some() || self.more(entries.is_empty(), b'}', "`,` or `}`")? {
+            let key = match first.take() {
+                Some(key) => key,
+                None => self.key(&mut keys)?,
+            };
             match self.value() {
                 Ok(value) => entries.push((Value::Text(key), value)),
                 Err(error) => return Err(error.in_field(key)),
@@ -146,6 +208,26 @@ impl<S: Source> Reader<S> {
         }
         self.input.leave();
         tensor::recognised(entries, self.limits).map_err(|error| error.at(at))
+    }
+
+    /// Reads a key and the colon after it. It must not be in `keys`, to which it is added.
+    fn key(&mut self, keys: &mut HashSet<String>) -> Result<String> {
+        let key_at = self.input.at();
+        if self.space()? != Some(b'"') {
+            return Err(self.unexpected("a string as key"));
+        }
+        let key = self.text()?;
+        // The memory of the key's value, and of the copy of the key in `keys`.
+        self.input.charge((size_of::<Value>() + size_of::<String>() + key.len()) as u64)?;
+        if !keys.insert(key.clone()) {
+            let what = "there are two entries of this key";
+            return Err(Error::data(what).at(key_at).in_field(key));
+        }
+        if self.space()? != Some(b':') {
+            return Err(self.unexpected("`:`").in_field(key));
+        }
+        self.input.bump();
+        Ok(key)
     }
 
     fn number(&mut self) -> Result<Value> {

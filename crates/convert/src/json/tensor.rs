@@ -12,6 +12,11 @@ pub fn is_special<T>(entries: &[(Value, T)]) -> bool {
     matches!(entries.len(), 3 | 4) && has("dtype") && has("shape") && has("data")
 }
 
+/// Returns whether the map of a tensor has this key.
+pub fn is_part(key: &str) -> bool {
+    matches!(key, "dtype" | "shape" | "data" | "order")
+}
+
 /// Returns the tensor that a map describes, or else the map. The map of a tensor has a known dtype, a shape and data
 /// that are arrays, optionally an order, and no other entries.
 pub fn recognised(entries: Vec<(Value, Value)>, limits: Limits) -> Result<Value> {

@@ -104,7 +104,8 @@ impl Item {
         self.take_losses_at(&mut Path::default(), losses)
     }
 
-    fn take_losses_at(&mut self, path: &mut Path, losses: &mut Losses) -> usize {
+    /// Like [`take_losses`](Self::take_losses), for an item at this path.
+    pub fn take_losses_at(&mut self, path: &mut Path, losses: &mut Losses) -> usize {
         match self {
             Self::Lost(why) => {
                 losses.add_tensor(path.as_str(), format!("{why}, so it becomes null"));

@@ -98,26 +98,31 @@ pub fn values<R: io::Read>(reader: R, limits: Limits) -> Values<R> {
     Values { each: Each::new(read::Reader::new(Stream(reader), limits)) }
 }
 
-/// Like [`values`], but arrays that no value can hold, such as those of Python objects, become null and are added to
-/// `losses`.
-pub fn values_and_losses<R: io::Read>(
+/// Appends all values of an input to `out`, each as a message of tenarc. Other than with [`values`], a long value is never in
+/// memory as a [`Value`], but only as a message. Arrays that no value can hold, such as those of Python objects, become null and
+/// are added to `losses`.
+///
+/// ```
+/// use tenarc::de::Limits;
+/// use tenarc_convert::{Losses, msgpack};
+///
+/// let mut messages = Vec::new();
+/// msgpack::append_messages(&b"\x91\x81\xa1a\x01"[..], Limits::strict(), &mut Losses::default(), &mut messages)?;
+/// assert_eq!(messages, b"\x81\xa1\x61a\x01");
+/// # Ok::<(), tenarc::Error>(())
+/// ```
+///
+/// # Errors
+/// The errors of [`values`]. `out` then has a part of the values.
+pub fn append_messages<R: io::Read>(
     reader: R,
     limits: Limits,
     losses: &mut Losses,
-) -> impl Iterator<Item = Result<Value>> {
-    let mut items = Some(read::Reader::new(Stream(reader), limits));
-    std::iter::from_fn(move || {
-        let next = items.as_mut()?.next().and_then(|item| {
-            let value = |mut item: item::Item| {
-                item.take_losses(losses);
-                item.into_value()
-            };
-            item.map(value).transpose()
-        });
-        // After an error, it is not known where the next value starts.
-        items = items.take().filter(|_| matches!(next, Ok(Some(_))));
-        next.transpose()
-    })
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let mut reader = read::Reader::new(Stream(reader), limits);
+    while reader.append_next(out, losses)? {}
+    Ok(())
 }
 
 /// An iterator over the values of an input: see [`values`].

@@ -42,6 +42,11 @@ pub fn is_special<T>(entries: &[(Value, T)]) -> bool {
 /// Takes memory from the budget.
 type Charge<'c> = dyn FnMut(u64) -> Result<()> + 'c;
 
+/// Returns whether a map that describes an array, a complex number or an extension has this key.
+pub fn is_part(key: &Value) -> bool {
+    FIELDS.iter().chain([&COMPLEX, &EXTENSION]).any(|name| named(key, name))
+}
+
 /// Returns the array, scalar or complex number that a map describes, or else the map. A map with further keys is an
 /// ordinary map.
 /// `charge` takes the memory that texts need.
@@ -282,6 +287,10 @@ fn column_of(
             let values = found.count().saturating_mul(size_of::<Value>() as u64);
             charge(found.byte_len().saturating_add(values))?;
             Item::Texts(Box::new(found))
+        }
+        Elements::Times(times, _) => {
+            let descr = times.descr();
+            Item::Lost(format!("dtype `{descr}` is not read: save times and durations as integers"))
         }
         Elements::Void(len, _) => Item::Lost(format!("its elements are {len} raw bytes each")),
         Elements::Refused(why) => Item::Lost(why.clone()),

@@ -8,8 +8,10 @@ use tenarc::{Error, Result, Value};
 
 use super::item::{DATA, EXTENSION, Found, Item};
 use super::{flax, numpy};
+use crate::Losses;
 use crate::input::{Input, Source, Stretch};
-use crate::values::ReadValues;
+use crate::saved::Path;
+use crate::values::{self, ReadValues};
 
 /// Reads one MessagePack value after the other.
 pub struct Reader<S> {
@@ -41,6 +43,84 @@ impl<S: Source> Reader<S> {
         }
     }
 
+    /// Appends the next value to `out` as a message. Returns `false` at the end. Only one value at a time is in memory that has no
+    /// arrays or maps in it, or is an array of numpy. Arrays that no value can hold become null, and are added to `losses`.
+    pub fn append_next(&mut self, out: &mut Vec<u8>, losses: &mut Losses) -> Result<bool> {
+        self.input.renew(self.limits);
+        let Some(_) = self.input.peek()? else { return Ok(false) };
+        self.append(out, &mut Path::default(), losses)?;
+        Ok(true)
+    }
+
+    fn append(&mut self, out: &mut Vec<u8>, path: &mut Path, losses: &mut Losses) -> Result<()> {
+        let at = self.input.at();
+        let (marker, len) = self.head()?;
+        match marker {
+            Marker::FixMap(_) | Marker::Map16 | Marker::Map32 => {
+                self.append_map(len, at, out, path, losses)
+            }
+            Marker::FixArray(_) | Marker::Array16 | Marker::Array32 if self.is_container()? => {
+                self.input.enter()?;
+                out.extend(values::head(false, len));
+                for index in 0..len {
+                    let before = path.enter(|| index.to_string());
+                    self.append(out, path, losses).map_err(|error| error.in_index(index))?;
+                    path.leave(before);
+                }
+                self.input.leave();
+                Ok(())
+            }
+            _ => put(self.content(marker, len, at)?, out, path, losses),
+        }
+    }
+
+    /// Whether an array or a map is next.
+    fn is_container(&mut self) -> Result<bool> {
+        let marker = self.input.peek()?.map(Marker::from_u8);
+        Ok(matches!(
+            marker,
+            Some(
+                Marker::FixMap(_)
+                    | Marker::Map16
+                    | Marker::Map32
+                    | Marker::FixArray(_)
+                    | Marker::Array16
+                    | Marker::Array32
+            )
+        ))
+    }
+
+    fn append_map(
+        &mut self,
+        len: u64,
+        at: u64,
+        out: &mut Vec<u8>,
+        path: &mut Path,
+        losses: &mut Losses,
+    ) -> Result<()> {
+        self.input.enter()?;
+        let mut keys = HashSet::new();
+        for number in 0..len {
+            let key = self.key(&mut keys)?;
+            if number == 0 {
+                if numpy::is_part(&key) {
+                    let item = self.entries(len, at, keys, Some(key))?;
+                    return put(item, out, path, losses);
+                }
+                out.extend(values::head(true, len));
+            }
+            tenarc::append_to(out, &key)?;
+            let before = path.enter(|| key.to_step().into_owned());
+            self.append(out, path, losses).map_err(|error| error.in_field(key.to_step()))?;
+            path.leave(before);
+        }
+        if len == 0 {
+            out.extend(values::head(true, 0));
+        }
+        self.input.leave();
+        Ok(())
+    }
+
     fn array_of<const N: usize>(&mut self) -> Result<[u8; N]> {
         let mut bytes = [0; N];
         self.input.fill(&mut bytes, "a MessagePack value")?;
@@ -48,13 +128,19 @@ impl<S: Source> Reader<S> {
     }
 
     fn item(&mut self) -> Result<Item> {
+        let at = self.input.at();
+        let (marker, len) = self.head()?;
+        self.content(marker, len, at)
+    }
+
+    /// Reads the start of a value: its marker, and its length if it has one.
+    fn head(&mut self) -> Result<(Marker, u64)> {
         macro_rules! read {
             ($type:ty) => {
                 <$type>::from_be_bytes(self.array_of()?)
             };
         }
         self.input.charge(size_of::<Item>() as u64)?;
-        let at = self.input.at();
         let marker = Marker::from_u8(self.input.byte("a MessagePack value")?);
         let len = match marker {
             Marker::FixStr(len) | Marker::FixArray(len) | Marker::FixMap(len) => len.into(),
@@ -72,6 +158,16 @@ impl<S: Source> Reader<S> {
             Marker::FixExt16 => 16,
             _ => 0,
         };
+        Ok((marker, len))
+    }
+
+    /// Reads the rest of a value that starts at this offset.
+    fn content(&mut self, marker: Marker, len: u64, at: u64) -> Result<Item> {
+        macro_rules! read {
+            ($type:ty) => {
+                <$type>::from_be_bytes(self.array_of()?)
+            };
+        }
         Ok(Item::Plain(match marker {
             Marker::FixMap(_) | Marker::Map16 | Marker::Map32 => return self.map(len, at),
             Marker::FixArray(_) | Marker::Array16 | Marker::Array32 => return self.array(len),
@@ -154,25 +250,23 @@ impl<S: Source> Reader<S> {
 
     fn map(&mut self, len: u64, at: u64) -> Result<Item> {
         self.input.enter()?;
+        self.entries(len, at, HashSet::new(), None)
+    }
+
+    /// Reads the entries of a map. `first` is the first key, if it was read.
+    fn entries(
+        &mut self,
+        len: u64,
+        at: u64,
+        mut keys: HashSet<Vec<u8>>,
+        mut first: Option<Value>,
+    ) -> Result<Item> {
         let mut entries = Vec::new();
-        let mut keys = HashSet::new();
         for _ in 0..len {
-            let key_at = self.input.at();
-            let key = self.item()?;
-            let key = match key {
-                Item::Bytes(Stretch::At { len, .. }) => {
-                    let what = format!("a map key of {len} bytes is too long");
-                    return Err(Error::limit(what).at(key_at));
-                }
-                key => key.into_value().map_err(|error| error.at(key_at))?,
+            let key = match first.take() {
+                Some(key) => key,
+                None => self.key(&mut keys)?,
             };
-            let encoded = tenarc::to_vec(&key)?;
-            // The memory of the encoded key in `keys`.
-            self.input.charge((size_of::<Vec<u8>>() + encoded.len()) as u64)?;
-            if !keys.insert(encoded) {
-                let what = "there are two entries of this key";
-                return Err(Error::data(what).at(key_at).in_field(key.to_step()));
-            }
             let value = self.item().map_err(|error| error.in_field(key.to_step()))?;
             entries.push((key, value));
         }
@@ -180,4 +274,31 @@ impl<S: Source> Reader<S> {
         let charge = &mut |bytes| self.input.charge(bytes);
         numpy::recognised(entries, at, self.limits, charge).map_err(|error| error.at(at))
     }
+
+    /// Reads a key, which must not be in `keys`, and is added to them.
+    fn key(&mut self, keys: &mut HashSet<Vec<u8>>) -> Result<Value> {
+        let key_at = self.input.at();
+        let key = self.item()?;
+        let key = match key {
+            Item::Bytes(Stretch::At { len, .. }) => {
+                let what = format!("a map key of {len} bytes is too long");
+                return Err(Error::limit(what).at(key_at));
+            }
+            key => key.into_value().map_err(|error| error.at(key_at))?,
+        };
+        let encoded = tenarc::to_vec(&key)?;
+        // The memory of the encoded key in `keys`.
+        self.input.charge((size_of::<Vec<u8>>() + encoded.len()) as u64)?;
+        if !keys.insert(encoded) {
+            let what = "there are two entries of this key";
+            return Err(Error::data(what).at(key_at).in_field(key.to_step()));
+        }
+        Ok(key)
+    }
+}
+
+/// Appends an item to messages.
+fn put(mut item: Item, out: &mut Vec<u8>, path: &mut Path, losses: &mut Losses) -> Result<()> {
+    item.take_losses_at(path, losses);
+    tenarc::append_to(out, &item.into_value()?)
 }

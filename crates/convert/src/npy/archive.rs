@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{BufWriter, Seek, Write};
 use std::path::Path;
 
-use tenarc::tensor::ToTensor as _;
-use tenarc::{Error, Result};
+use tenarc::tensor::{Deferred, TensorMeta, ToTensor as _};
+use tenarc::{DType, Error, Result};
 
 use super::dtype;
 use super::file::NpyFile;
@@ -13,7 +13,11 @@ use super::npz::Npz;
 use super::texts;
 use super::write::{NpzWriter, verify};
 use crate::codec::{Codec, must_seek};
-use crate::exported::{Exported, Keep, METADATA};
+use crate::exported::{self, Exported, Keep, METADATA};
+use crate::honest::Honest;
+use crate::numpy::times::Times;
+use crate::stored::Put;
+use crate::typed::Type;
 use crate::{Losses, Options, Stored, TensorFile};
 
 /// The npz format.
@@ -56,15 +60,61 @@ impl Codec for Npy {
     }
 
     fn write(&self, value: &dyn Stored, out: &mut dyn Write, options: &Options) -> Result<Losses> {
-        let lost = value.lost();
-        lost.check(options.accept_losses, 1)?;
-        if !value.is_tensor()? {
+        let mut lost = value.lost();
+        let Some((tensor, of)) = exported::only(value)? else {
             return Err(Error::data("an npy file holds exactly one tensor, found another value"));
-        }
-        let tensor = value.tensor(0..value.metadata()?.len())?;
-        super::write(out, &tensor)?;
+        };
+        let (tensor, descr) = described("", tensor, of.as_ref(), &mut lost)?;
+        lost.check(options.accept_losses, 1)?;
+        let mut out = Honest::new(out);
+        super::emit(&descr, &tensor, &mut |block| out.write_all(block).map_err(Error::io))?;
         Ok(lost)
     }
+}
+
+/// Returns a tensor as an array of numpy, with its type string. A type that numpy does not have is a loss.
+///
+/// # Errors
+/// If numpy does not have the dtype.
+fn described<'a>(
+    name: &str,
+    tensor: Deferred<'a>,
+    of: Option<&Type>,
+    losses: &mut Losses,
+) -> Result<(Deferred<'a>, String)> {
+    let TensorMeta { dtype, shape, order } = tensor.meta();
+    let descr = dtype::descr_of(&dtype)?;
+    let Some(of) = of else { return Ok((tensor, descr.to_owned())) };
+    let is_wide = dtype == DType::I64;
+    let Some(times) = Times::of_type(of).filter(|_| is_wide || dtype == DType::I32) else {
+        losses.add(name, format!("its type, {of}, is left out"));
+        return Ok((tensor, descr.to_owned()));
+    };
+    if of.name == "timestamp"
+        && let Some([_, zone]) = of.texts().as_deref()
+        && !zone.is_empty()
+    {
+        losses.add(name, format!("its time zone, `{}`, is left out", zone.escape_debug()));
+    }
+    if is_wide {
+        return Ok((tensor, times.descr()));
+    }
+    let wide = move |put: &mut Put<'_>| {
+        let (mut rest, mut wide) = (Vec::new(), Vec::new());
+        tensor.write_blocks(&mut |block| {
+            rest.extend_from_slice(block);
+            let (numbers, left) = rest.as_chunks();
+            wide.clear();
+            wide.extend(
+                numbers
+                    .iter()
+                    .flat_map(|bytes| i64::from(i32::from_le_bytes(*bytes)).to_le_bytes()),
+            );
+            rest = left.to_vec();
+            put(&wide)
+        })
+    };
+    Ok((Deferred::from_blocks(DType::I64, &shape, order, wide), times.descr()))
 }
 
 /// Writes the tensors of a value as arrays of an npz file. Returns what was left out.
@@ -72,7 +122,7 @@ impl Codec for Npy {
 /// The name of a nested tensor is its path, for example `layers.0.weight`. The comment of the zip file then says that
 /// names are paths, so that readers of this crate can restore the nesting; numpy ignores it. Of a sequence that is
 /// stored as columns, each column of numbers, booleans or tensors becomes an array. Texts and arrays of texts become
-/// arrays of numpy's type `U`. One tensor at a time is in memory.
+/// arrays of numpy's type `U`, and tensors of times and durations arrays of `datetime64` and `timedelta64`. One tensor at a time is in memory.
 ///
 /// # Errors
 /// - If anything would be left out and `options` do not accept losses. Nothing was written then. Losses are other
@@ -85,7 +135,7 @@ pub fn export<W: Write + Seek>(
     out: &mut NpzWriter<W>,
     options: &Options,
 ) -> Result<Losses> {
-    let Exported { tensors, texts, single, metadata, nested, mut losses, .. } =
+    let Exported { tensors, types, texts, single, metadata, nested, mut losses, .. } =
         Exported::of(value, Keep::Texts)?;
     for (key, text) in metadata.unwrap_or_default() {
         if key == "format" {
@@ -100,8 +150,8 @@ pub fn export<W: Write + Seek>(
     }
     let mut named = Vec::with_capacity(tensors.len());
     for (name, tensor) in tensors {
-        match dtype::descr_of(&tensor.meta().dtype) {
-            Ok(_) => named.push((name, tensor)),
+        match described(&name, tensor, types.get(&name), &mut losses) {
+            Ok((tensor, descr)) => named.push((name, tensor, descr)),
             Err(error) => losses.add_tensor(&name, error.message()),
         }
     }
@@ -113,8 +163,8 @@ pub fn export<W: Write + Seek>(
         }
     }
     losses.check(options.accept_losses, named.len() + kept.len())?;
-    for (name, tensor) in named {
-        out.add(&name, &tensor)?;
+    for (name, tensor, descr) in named {
+        out.add_as(&name, &descr, &tensor)?;
     }
     for (name, texts) in kept {
         let len = [texts.len()];

@@ -45,8 +45,8 @@ mod tests {
     fn what_is_no_tensor_is_refused_by_its_name() {
         let cases = [
             ("|O", "pickled"),
-            ("<M8[s]", "dates"),
-            ("<m8[ms]", "durations"),
+            ("<M8[parsec]", "a unit of numpy"),
+            ("|m8[ms]", "a unit of numpy"),
             ("|V3", "void"),
             ("<f16", "long doubles"),
             ("<f3", "expected bool"),

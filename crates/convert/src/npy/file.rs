@@ -113,7 +113,7 @@ impl<S: ReadAt> TensorFile for NpyFile<S> {
 
     fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
         match self.part(self.column(name)?).map_err(|error| error.in_field(name))? {
-            as_value::Part::Tensor(tensor) => Ok(tensor),
+            as_value::Part::Tensor(tensor) | as_value::Part::Typed(_, tensor) => Ok(tensor),
             _ => Err(Error::data("a string array is not a tensor").in_field(name)),
         }
     }

@@ -7,7 +7,6 @@ use tenarc::error::Category;
 use tenarc::tensor::{Order, Shape, TensorMeta};
 use tenarc::{DType, Error, Result};
 
-use super::dtype;
 use super::input::{Bytes, Input};
 use crate::numpy::ByteOrder;
 use crate::numpy::columns::{self, Column, Decode, Elements};
@@ -59,6 +58,12 @@ impl Array {
             Elements::Tensor(dtype, order) => {
                 let meta = TensorMeta::new(dtype.clone(), self.shape.clone(), self.order);
                 Ok((column, meta, *order))
+            }
+            Elements::Times(times, _) => {
+                let descr = times.descr();
+                Err(Error::data(format!(
+                    "the array has times or durations (`{descr}`), not numbers: read it as a value"
+                )))
             }
             Elements::Texts(_) => Err(Error::data("a string array is not a tensor")),
             Elements::Void(len, _) => Err(columns::unknown(*len)),
@@ -202,13 +207,13 @@ fn dims(shape: &Literal<'_>, limits: Limits) -> Result<Vec<usize>> {
     items.iter().map(dim).collect()
 }
 
-/// Returns the header of a tensor as numpy writes it, and the number of bytes of the tensor. The header has version 1,
+/// Returns the header of a tensor as numpy writes it, and the number of bytes of the tensor. `descr` is the type string of its
+/// elements. The header has version 1,
 /// and is padded so that the elements start at a multiple of 64 bytes.
 ///
 /// # Errors
-/// If npy does not have the dtype, or the tensor has too many dimensions or does not fit in memory.
-pub fn encode(meta: &TensorMeta) -> Result<(Vec<u8>, usize)> {
-    let descr = dtype::descr_of(&meta.dtype)?;
+/// If the tensor has too many dimensions or does not fit in memory.
+pub fn encode(descr: &str, meta: &TensorMeta) -> Result<(Vec<u8>, usize)> {
     let shape = &meta.shape;
     let byte_len = meta.byte_len().ok_or_else(|| {
         Error::data(format!("a tensor of shape {shape:?} does not fit in memory"))

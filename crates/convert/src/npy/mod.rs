@@ -35,7 +35,8 @@
 //! array of texts. Its name is `array.field`: the name of the array, a dot, and the name of the field.
 //!
 //! Nothing in a file is executed. A header is parsed as a Python literal. Object arrays, which are pickled Python, are
-//! refused; so are dates and long doubles. A tensor whose dtype numpy does not have, such as bf16, cannot be written.
+//! refused; so are long doubles. Arrays of times and durations keep their unit: the value has the named types of `SPEC.md`,
+//! section 7.2, or, with another unit or missing times, `numpy.org/datetime64` and `numpy.org/timedelta64`. A tensor whose dtype numpy does not have, such as bf16, cannot be written.
 //!
 //! Sizes in a file are not trusted. Memory for an array grows as its bytes arrive, and a member of an npz file is not
 //! inflated beyond the length in its header. Contradictions are errors: a wrong checksum, two different lengths of the
@@ -112,7 +113,8 @@ pub fn read_as<T: for<'de> FromTensor<'de>>(reader: impl io::Read) -> Result<T> 
 /// If the writer fails. If numpy does not have the dtype; then nothing was written.
 pub fn write<W: io::Write>(writer: W, tensor: &(impl ToTensor + ?Sized)) -> Result<()> {
     let mut writer = Honest::new(writer);
-    emit(tensor, &mut |block| writer.write_all(block).map_err(Error::io))
+    let descr = dtype::descr_of(&tensor.meta().dtype)?;
+    emit(descr, tensor, &mut |block| writer.write_all(block).map_err(Error::io))
 }
 
 /// Loads the array of an npy file.
@@ -168,10 +170,14 @@ fn charge(byte_len: usize, limits: Limits, backed: bool) -> Result<()> {
     Err(Error::limit(format!("the array has {found} bytes, the limit is {most}")))
 }
 
-/// Passes the header and the elements of a tensor to `put`. Fails if the tensor has more or fewer bytes than its header
+/// Passes the header and the elements of a tensor to `put`. `descr` is the type string of the elements. Fails if the tensor has more or fewer bytes than its header
 /// says.
-fn emit(tensor: &(impl ToTensor + ?Sized), put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-    let (bytes, expected) = header::encode(&tensor.meta())?;
+fn emit(
+    descr: &str,
+    tensor: &(impl ToTensor + ?Sized),
+    put: &mut dyn FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let (bytes, expected) = header::encode(descr, &tensor.meta())?;
     put(&bytes)?;
     let mut written = 0usize;
     tensor.write_blocks(&mut |block| {

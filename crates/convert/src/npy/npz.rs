@@ -311,7 +311,7 @@ impl<S: ReadAt> TensorFile for Npz<S> {
     fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
         let (member, array, column) = self.column(name).map_err(|error| error.in_field(name))?;
         match self.part(member, &array, &column).map_err(|error| error.in_field(name))? {
-            Part::Tensor(tensor) => Ok(tensor),
+            Part::Tensor(tensor) | Part::Typed(_, tensor) => Ok(tensor),
             _ => Err(Error::data("a string array is not a tensor").in_field(name)),
         }
     }
@@ -324,7 +324,7 @@ impl<S: ReadAt> TensorFile for Npz<S> {
         // Reading an array compares its checksum, so only the other members are left.
         let listed = self.listed()?.columns.iter();
         let read = listed.filter(|entry| {
-            matches!(entry.column.elements, Elements::Tensor(..) | Elements::Texts(_))
+            !matches!(entry.column.elements, Elements::Void(..) | Elements::Refused(_))
         });
         let arrays = read.map(|entry| &entry.member).collect::<HashSet<_>>().len();
         let others = self.members.len() - arrays;

@@ -13,7 +13,7 @@ use tenarc::{Error, Result};
 use super::npz::{Npz, SUFFIX};
 use super::options::Compression;
 use super::texts;
-use super::{emit, header};
+use super::{dtype, emit, header};
 use crate::nested::COMMENT;
 use crate::zip::write::ZipWriter;
 use crate::{TensorFile as _, made};
@@ -75,10 +75,21 @@ impl<W: Write + Seek> NpzWriter<W> {
     /// If numpy does not have the dtype, or there is an array of this name already. Nothing was written then. If the
     /// writer or the tensor fails, the file is broken, and nothing more can be written.
     pub fn add(&mut self, name: &str, tensor: &(impl ToTensor + ?Sized)) -> Result<&mut Self> {
+        let descr = dtype::descr_of(&tensor.meta().dtype).map_err(|error| error.in_field(name))?;
+        self.add_as(name, descr, tensor)
+    }
+
+    /// Writes an array whose elements have this type string of numpy.
+    pub(super) fn add_as(
+        &mut self,
+        name: &str,
+        descr: &str,
+        tensor: &(impl ToTensor + ?Sized),
+    ) -> Result<&mut Self> {
         let in_field = |error: Error| error.in_field(name);
-        // A wrong dtype must be found before anything is written.
-        header::encode(&tensor.meta()).map_err(in_field)?;
-        self.put(name, |put| emit(tensor, put)).map_err(in_field)?;
+        // A wrong shape must be found before anything is written.
+        header::encode(descr, &tensor.meta()).map_err(in_field)?;
+        self.put(name, |put| emit(descr, tensor, put)).map_err(in_field)?;
         Ok(self)
     }
 

@@ -4,6 +4,7 @@
 use tenarc::{DType, Error, Result};
 
 use super::literal::Literal;
+use super::times::Times;
 use crate::numpy;
 use crate::numpy::{ByteOrder, Texts};
 
@@ -33,6 +34,8 @@ pub struct Column {
 pub enum Elements {
     Tensor(DType, ByteOrder),
     Texts(Texts),
+    /// Integers of 64 bits that are times or durations.
+    Times(Times, ByteOrder),
     /// Raw elements of this many bytes. Only the caller may know their dtype.
     Void(usize, ByteOrder),
     /// A type that is not read, and the reason.
@@ -172,6 +175,10 @@ fn dims(shape: &Literal<'_>) -> Result<Vec<usize>> {
 
 /// Returns the type of elements with this type string, and the number of bytes of each element.
 fn elements(text: &[u8]) -> Result<(Elements, usize)> {
+    let (order, code) = numpy::byte_order(text);
+    if let Some(times) = Times::of_code(code).filter(|_| order != b'|') {
+        return Ok((Elements::Times(times, ByteOrder::of(order)), size_of::<i64>()));
+    }
     let refused = match numpy::parse(text) {
         Ok((dtype, big_endian)) => {
             let len = dtype.byte_len(1).unwrap_or(0);
@@ -187,7 +194,6 @@ fn elements(text: &[u8]) -> Result<(Elements, usize)> {
         Some(texts) => return Ok((Elements::Texts(texts), texts.byte_len())),
         None => {}
     }
-    let (order, code) = numpy::byte_order(text);
     let width = |digits: &[u8]| std::str::from_utf8(digits).ok()?.parse::<u32>().ok();
     if let [b'V', digits @ ..] = code
         && let Some(len) = width(digits)
@@ -230,7 +236,11 @@ mod tests {
         let (columns, len) = parsed("'<f4'").unwrap();
         assert_eq!((columns.len(), &*columns[0].path, len), (1, "", 4));
         let (columns, _) = parsed("[('a', [('b', '<f4')], (3,)), ('d', '<M8[ns]')]").unwrap();
-        assert!(columns.iter().all(|c| matches!(c.elements, Elements::Refused(_))), "{columns:?}");
+        assert!(matches!(columns[0].elements, Elements::Refused(_)), "{columns:?}");
+        assert!(
+            matches!(columns[1].elements, Elements::Times(_, ByteOrder::Little)),
+            "{columns:?}"
+        );
         assert_eq!((columns[1].offset, columns[1].len), (12, 8));
     }
 

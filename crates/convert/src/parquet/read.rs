@@ -30,7 +30,7 @@ use super::stated::{self, with_days, with_zones};
 use super::thrift::{self, FILE, Fault};
 use super::{Options, about};
 use crate::Losses;
-use crate::records::Groups;
+use crate::records::{self, Groups};
 use crate::support::{alloc_budget, unsupported};
 
 /// The number of rows that are decoded at once.
@@ -66,6 +66,7 @@ pub struct ParquetFile<S> {
     import: Import,
     /// The numbers of the columns in the file that are kept.
     roots: Vec<usize>,
+    texts: Vec<(String, String)>,
     losses: Losses,
     limits: Limits,
 }
@@ -118,13 +119,11 @@ impl<S: ReadAt + Send + Sync + 'static> ParquetFile<S> {
         let roots = import.kept().collect();
         // Only the columns that are kept are decoded.
         let import = import.of_kept();
-        for text in texts() {
-            if text.key != TABLE && text.key != ARROW_SCHEMA_META_KEY {
-                let key = text.key.escape_debug();
-                losses.note(format!("the metadata `{key}` of the file are left out"));
-            }
-        }
-        Ok(Self { source, metadata, fields, import, roots, losses, limits: Limits::default() })
+        let others = texts().filter(|text| text.key != ARROW_SCHEMA_META_KEY);
+        let others = others.filter_map(|text| Some((text.key.as_str(), text.value.as_deref()?)));
+        let texts = records::texts(others, &mut losses);
+        let limits = Limits::default();
+        Ok(Self { source, metadata, fields, import, roots, texts, losses, limits })
     }
 
     /// Sets how many bytes a row group may take in memory, which is 16 GiB by default. The bytes are counted after every
@@ -178,7 +177,8 @@ impl<S: ReadAt + Send + Sync + 'static> ParquetFile<S> {
 
     fn groups(&self) -> Groups<'_, impl Iterator<Item = Result<Rows>> + '_> {
         let groups = (0..self.row_groups()).map(|group| self.rows(group));
-        Groups { groups, name: self.table(), columns: self.roots.len(), losses: &self.losses }
+        let (name, texts, losses) = (self.table(), self.texts(), &self.losses);
+        Groups { groups, name, texts, columns: self.roots.len(), losses }
     }
 
     /// Decodes a row group. The rows are limited by the memory that they take.
@@ -306,6 +306,13 @@ impl<S> ParquetFile<S> {
     /// Returns what cannot be kept of the columns.
     pub fn losses(&self) -> &Losses {
         &self.losses
+    }
+
+    /// Returns the texts in the footer that belong to the whole table, with their keys, such as the description of a data
+    /// frame under the key `pandas`. [`to_archive`] makes them [notes](tenarc::archive::SaveOptions::with_note) of the archive,
+    /// and [`from_archive`](super::from_archive) writes such notes.
+    pub fn texts(&self) -> &[(String, String)] {
+        &self.texts
     }
 
     /// Returns the name that the table had in the archive from which the file was written.

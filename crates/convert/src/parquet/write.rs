@@ -4,13 +4,13 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use parquet::arrow::ArrowWriter;
+use parquet::arrow::{ARROW_SCHEMA_META_KEY, ArrowWriter};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use tenarc::archive::Segment;
 use tenarc::io::{ReadAt, open_file};
 use tenarc::{Archive, Error, Result};
-use tenarc_arrow::{ArrowTable, TABLE};
+use tenarc_arrow::ArrowTable;
 
 use super::Options;
 use super::error::not_written;
@@ -117,12 +117,15 @@ fn write<S: ReadAt + ?Sized>(
     out: &mut (dyn Write + Send),
     options: &Options,
 ) -> Result<usize> {
-    let name = records.name();
-    let texts = name.map(|name| vec![KeyValue::new(TABLE.to_owned(), name.to_owned())]);
+    // pyarrow reads the texts in the schema of Arrow, and other programs those of the file.
+    let mut texts: Vec<_> = records.schema().metadata().iter().collect();
+    texts.retain(|(key, _)| *key != ARROW_SCHEMA_META_KEY);
+    texts.sort_unstable();
+    let texts = texts.into_iter().map(|(key, text)| KeyValue::new(key.clone(), text.clone()));
     let properties = WriterProperties::builder()
         .set_compression(options.page_compression.codec()?)
         .set_max_row_group_row_count(Some(options.rows_per_group.unwrap_or(ROWS)))
-        .set_key_value_metadata(texts)
+        .set_key_value_metadata(Some(texts.collect()))
         .build();
     let writer = ArrowWriter::try_new(out, records.schema().clone(), Some(properties));
     let mut writer = writer.map_err(not_written)?;

@@ -8,11 +8,11 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use tenarc::archive::Segment;
+use tenarc::archive::{SaveOptions, Segment};
 use tenarc::de::Limits;
 use tenarc::io::ReadAt;
 use tenarc::{Archive, Error, OArchive, Result};
-use tenarc_arrow::{ArrowTable, Import, Rows, is_columns};
+use tenarc_arrow::{ArrowTable, Import, Rows, TABLE, is_columns};
 
 use crate::honest::Honest;
 use crate::support::unsupported;
@@ -150,11 +150,39 @@ pub fn to_archive<S: ReadAt + ?Sized, W: Write>(
     }
 }
 
+/// The most bytes of the texts that are kept of a file. The header of each value has them.
+const MAX_TEXTS: usize = 32 << 10;
+
+/// Returns the texts of a file that are kept: those that belong to the whole table, such as the description of a data frame
+/// of pandas. The others are noted.
+pub fn texts<'t>(
+    all: impl Iterator<Item = (&'t str, &'t str)>,
+    losses: &mut Losses,
+) -> Vec<(String, String)> {
+    let (mut kept, mut left) = (Vec::new(), MAX_TEXTS);
+    for (key, text) in all.filter(|(key, _)| *key != TABLE) {
+        let len = key.len().saturating_add(text.len());
+        if let Some(rest) = left.checked_sub(len) {
+            left = rest;
+            kept.push((key.to_owned(), text.to_owned()));
+        } else {
+            let key: String = key.chars().take(64).collect();
+            losses.note(format!(
+                "the metadata `{}` of the file are left out: with others, they have more than {MAX_TEXTS} bytes",
+                key.escape_debug()
+            ));
+        }
+    }
+    kept
+}
+
 /// Rows of a file that are read group by group, and what is not read of them.
 pub struct Groups<'f, I> {
     pub groups: I,
     /// The name of the table in the file.
     pub name: Option<&'f str>,
+    /// The texts that belong to the whole table. They become notes of an archive that is made for it.
+    pub texts: &'f [(String, String)],
     /// The number of columns that are kept.
     pub columns: usize,
     pub losses: &'f Losses,
@@ -213,9 +241,11 @@ impl<I: Iterator<Item = Result<Rows>>> Groups<'_, I> {
         let stem = from.file_stem().map_or("table".into(), |stem| stem.to_string_lossy());
         let of_source = |error: Error| error.in_file(from);
         let saved = RefCell::new(None);
+        let with_text =
+            |save: SaveOptions, (key, text): &(String, String)| save.with_note(key, text);
         made::archive(
             to,
-            options.save.clone(),
+            self.texts.iter().fold(options.save.clone(), with_text),
             |out| {
                 let done = self.save(out, &stem, options).map_err(of_source)?;
                 saved.replace(Some(done));

@@ -13,7 +13,7 @@ use tenarc::error::Category;
 use tenarc::tensor::Order;
 use tenarc::{DType, DynTensor, OArchive, Tensor, Value, to_value};
 use tenarc_convert::msgpack::{self, Options};
-use tenarc_convert::{Format, Loss};
+use tenarc_convert::{Format, Loss, Losses};
 
 fn written(value: &Value) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -214,7 +214,7 @@ fn what_is_no_tensor_is_refused_by_name() {
         (with_kind(b"O"), "pickled"),
         (with_kind(b"X"), "kind `X`"),
         (with_kind(b""), "structured"),
-        (numpy("<M8[s]", &[1], &[0; 8]), "dates"),
+        (numpy("<M8[s]", &[1], &[0; 8]), "`<M8[s]`"),
         (numpy("<f4", &[3], &[0; 8]), "8 bytes do not make a f32 tensor of shape [3]"),
         (numpy("|b1", &[1], &[2]), "byte 2"),
         (numpy("<f4", &[0xff], &[]), "whole numbers"),
@@ -562,4 +562,41 @@ fn values_end_at_the_first_error() {
     assert_eq!(found.len(), 3);
     assert_eq!(found[2].as_ref().unwrap_err().offset(), Some(2));
     assert!(msgpack::read(&[][..]).is_err());
+}
+
+/// Values that are appended as messages have the bytes of values that are read as a whole, and the same errors.
+#[test]
+fn messages_are_those_of_whole_values() {
+    let array = numpy("<f4", &[2], &[0, 0, 128, 63, 0, 0, 0, 64]);
+    let long = [&[0xdc, 0x01, 0x00][..], &vec![0x05; 256]].concat();
+    let rows: Vec<u8> = (0..300u16).flat_map(|_| b"\x82\xa1a\x01\xa4type\x90".to_vec()).collect();
+    let rows = [&[0xdc, 0x01, 0x2c][..], &rows].concat();
+    let cases = [
+        vec![0xc0, 0x90, 0x80, 0x91, 0x90, 0x92, 0x01, 0x80, 0x92, 0x80, 0x01],
+        array.clone(),
+        [&[0x93][..], &array, &long, &rows].concat(),
+        [&[0x82, 0xa1, b'a'][..], &rows, &[0xa1, b'b'], &array].concat(),
+        [&[0x81, 0xa2, b'n', b'd'][..], &rows].concat(),
+        // Errors: two equal keys, cut off, and an array that is none.
+        b"\x92\x80\x82\xa1a\x01\xa1a\x02".to_vec(),
+        b"\x92\x80\x82\xa1a\x01\xa1b".to_vec(),
+        [&[0x91, 0x81, 0xa1, b'x'][..], &numpy("<f4", &[3], &[0; 8])].concat(),
+        vec![0x91; 1000],
+    ];
+    for bytes in cases {
+        let whole: tenarc::Result<Vec<Value>> =
+            msgpack::values(&bytes[..], Limits::default()).collect();
+        let mut messages = Vec::new();
+        let mut losses = Losses::default();
+        let limits = Limits::default();
+        let appended = msgpack::append_messages(&bytes[..], limits, &mut losses, &mut messages);
+        match (whole, appended) {
+            (Ok(values), Ok(())) => {
+                let expected = values.iter().map(|value| tenarc::to_vec(value).unwrap());
+                assert_eq!(messages, expected.collect::<Vec<_>>().concat(), "{bytes:x?}");
+            }
+            (Err(whole), Err(appended)) => assert_eq!(whole.to_string(), appended.to_string()),
+            (whole, appended) => panic!("{whole:?} {appended:?}"),
+        }
+    }
 }

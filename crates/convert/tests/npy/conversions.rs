@@ -8,11 +8,12 @@ use half::bf16;
 use ndarray::{Array1, Array2, array};
 use serde::Serialize;
 use tenarc::error::Category;
+use tenarc::types::{Parameter, TimeUnit, TypeName, Typed};
 use tenarc::{Archive, DynTensor, OArchive, Tensor};
-use tenarc_convert::Format;
 use tenarc_convert::npy::{self, Compression, Npz, NpzWriter, Options};
+use tenarc_convert::{Format, TensorFile as _};
 
-use super::support::{all, bytes, fixture, fixtures, part, says, zip};
+use super::support::{self, all, bytes, fixture, fixtures, part, says, zip};
 
 fn archived(npz: &[u8]) -> Vec<u8> {
     let mut out = OArchive::new(Vec::new()).unwrap();
@@ -76,7 +77,7 @@ fn members_that_are_no_tensors_stop_the_conversion_unless_they_may_be_left_out()
     let told = Options::default().with_losses(true);
     for (file, lost) in [
         (file, "`notes/a.txt`: a member that is not an array"),
-        (fixture("columns/date.npz"), "dates"),
+        (fixture("columns/long_double.npz"), "long doubles"),
     ] {
         let npz = Npz::new(&file[..]).unwrap();
         let mut out = OArchive::new(Vec::new()).unwrap();
@@ -241,7 +242,7 @@ fn files_are_converted_whole_or_not_at_all() {
     for (bad, text) in [
         ("bad/crc.npz", "CRC-32"),
         ("bad/trunc.npz", "end record"),
-        ("columns/date.npz", "dates"),
+        ("columns/long_double.npz", "long doubles"),
         ("gone.npz", "gone.npz"),
     ] {
         says(Format::Npz.to_archive(fixtures().join(bad), path("a.tenarc"), &options), text);
@@ -287,4 +288,88 @@ fn a_damaged_archive_is_not_converted() {
     let error = Format::Npz.from_archive(&path, &npz, &Options::default()).unwrap_err();
     assert_eq!(error.category(), Category::Damaged);
     assert_eq!(names(dir.path()), ["a.tenarc"]);
+}
+
+/// An npy file of integers of 64 bits with this type string, of one dimension.
+fn times(descr: &str, numbers: &[i64]) -> Vec<u8> {
+    let len = numbers.len();
+    let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({len},)}}");
+    let big = descr.starts_with('>');
+    let bytes = |number: &i64| if big { number.to_be_bytes() } else { number.to_le_bytes() };
+    support::npy(&header, &numbers.iter().flat_map(bytes).collect::<Vec<_>>())
+}
+
+#[test]
+fn times_are_tensors_of_a_type_and_come_back() {
+    const NOT_A_TIME: i64 = i64::MIN;
+    let numbers = [-3, 7, i64::from(i32::MAX)];
+    let own = |name: &str, unit: &str| {
+        let unit = vec![Parameter::Text(unit.to_owned())];
+        TypeName::new(format!("numpy.org/{name}"), unit).unwrap()
+    };
+    let seconds = TypeName::timestamp(TimeUnit::Second, "").unwrap();
+    let days = numbers.map(|number| i32::try_from(number).unwrap());
+    let cases: [(&str, [i64; 3], TypeName); 9] = [
+        ("<M8[s]", numbers, seconds.clone()),
+        (">M8[s]", numbers, seconds),
+        ("<m8[ns]", numbers, TypeName::duration(TimeUnit::Nanosecond)),
+        ("<m8[ns]", [NOT_A_TIME, 0, 1], own("timedelta64", "ns")),
+        ("<M8[D]", [1 << 31, 0, 1], own("datetime64", "D")),
+        ("<M8[D]", [0, NOT_A_TIME, 1], own("datetime64", "D")),
+        ("<M8[25s]", numbers, own("datetime64", "25s")),
+        ("<m8[D]", numbers, own("timedelta64", "D")),
+        ("<M8", numbers, own("datetime64", "generic")),
+    ];
+    let there_and_back = |file: &[u8], expected: Vec<u8>, little: &[u8]| {
+        let npy = npy::NpyFile::new(file).unwrap();
+        assert_eq!(tenarc::to_vec(&npy.stored().unwrap()).unwrap(), expected);
+        let zipped = zip(&[part("t.npy", file, true)]);
+        let archive = archived(&zipped);
+        let mut out = NpzWriter::new(Cursor::new(Vec::new())).unwrap();
+        let archive = Archive::new(&archive[..]).unwrap();
+        let segment = archive.segment(0).unwrap();
+        assert!(npy::export(&segment, &mut out, &Options::default()).unwrap().is_empty());
+        let back = out.finish().unwrap().into_inner();
+        // numpy pads headers.
+        let elements = back.windows(24).any(|bytes| bytes == &little[little.len() - 24..]);
+        assert!(elements && Npz::new(&back[..]).unwrap().names().eq(["t"]));
+        let written = tenarc::to_vec(&Npz::new(&back[..]).unwrap().stored().unwrap()).unwrap();
+        let read = tenarc::to_vec(&Npz::new(&zipped[..]).unwrap().stored().unwrap()).unwrap();
+        assert_eq!(written, read);
+    };
+    for (descr, numbers, of) in cases {
+        let file = times(descr, &numbers);
+        let expected = tenarc::to_vec(&Typed::new(&of, &Tensor(numbers.to_vec()))).unwrap();
+        there_and_back(&file, expected, &times("<M8", &numbers));
+    }
+    let expected = tenarc::to_vec(&Typed::new(&TypeName::date(), &Tensor(days.to_vec()))).unwrap();
+    there_and_back(&times("<M8[D]", &numbers), expected, &times("<M8", &numbers));
+}
+
+#[test]
+fn types_that_numpy_does_not_have_are_losses() {
+    let zoned = TypeName::timestamp(TimeUnit::Second, "Europe/Berlin").unwrap();
+    let (at, price) = (Tensor(vec![5i64]), TypeName::decimal(5, 2).unwrap());
+    let value =
+        BTreeMap::from([("at", Typed::new(&zoned, &at)), ("price", Typed::new(&price, &at))]);
+    let mut out = OArchive::new(Vec::new()).unwrap();
+    out.save(&value).unwrap();
+    let archive = out.finish().unwrap();
+    let archive = Archive::new(&archive[..]).unwrap();
+    let mut out = NpzWriter::new(Cursor::new(Vec::new())).unwrap();
+    let told = Options::default().with_losses(true);
+    let lost = npy::export(&archive.segment(0).unwrap(), &mut out, &told).unwrap();
+    let lost: Vec<_> = lost.listed().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        lost,
+        [
+            "`at`: its time zone, `Europe/Berlin`, is left out",
+            "`price`: its type, `decimal`, is left out"
+        ]
+    );
+    let back = out.finish().unwrap().into_inner();
+    let npz = Npz::new(&back[..]).unwrap();
+    let price: Array1<i64> = npz.tensor("price").unwrap();
+    assert_eq!(price, array![5]);
+    says(npz.dyn_tensor("at"), "times or durations (`<M8[s]`)");
 }

@@ -6,10 +6,11 @@ use std::path::Path;
 use half::f16;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use tenarc::archive::SaveOptions;
 use tenarc::{Archive, OArchive, Tensor, Value};
-use tenarc_convert::Losses;
 use tenarc_convert::arrow::{self, Container};
 use tenarc_convert::parquet::{self, Compression, Options, ParquetFile};
+use tenarc_convert::{Format, Losses};
 
 /// An archive of these values under one name.
 pub fn archive<T: Serialize>(values: &[T]) -> Archive<Vec<u8>> {
@@ -259,7 +260,8 @@ fn types_that_grew_hold_what_was_there() {
     out.save_as("t", &[new(), new()]).unwrap();
     let archive = Archive::new(out.finish().unwrap()).unwrap();
     let (bytes, losses) = written(&archive, &Options::default());
-    assert!(losses.is_empty() && losses.notes().iter().any(|note| note.contains("`added`")));
+    // The file says that a null of `added` is a field that is missing.
+    assert!(losses.is_empty() && losses.notes().is_empty(), "{losses:?}");
     let (of_arrow, _) = super::arrow::written(&archive, &Options::default());
     let of_arrow = super::arrow::read(of_arrow).table("t").unwrap().rows::<New>(..).unwrap();
     let rows = read(bytes).table("t").unwrap().rows::<New>(..).unwrap();
@@ -273,6 +275,14 @@ fn types_that_grew_hold_what_was_there() {
     };
     assert_eq!(rows, [old, new(), new()]);
     assert_eq!(rows, of_arrow);
+
+    // Beside other nulls, it is not told apart.
+    let mut out = OArchive::new(Vec::new()).unwrap();
+    out.save_as("t", &[Spare { id: 1 }]).unwrap();
+    out.save_as("t", &[New { added: None, ..new() }, new()]).unwrap();
+    let archive = Archive::new(out.finish().unwrap()).unwrap();
+    let (_, losses) = written(&archive, &Options::default());
+    assert!(losses.notes().iter().any(|note| note.contains("`added`")), "{losses:?}");
 }
 
 #[test]
@@ -437,4 +447,57 @@ fn what_is_no_table_is_refused() {
     assert!(of.contains("`a`") && of.contains("`b`"), "{of}");
     let (bytes, _) = written(&both, &Options::default().with_table("b"));
     assert_eq!(read(bytes).load::<Vec<Numbers>>().unwrap(), [numbers(2)]);
+}
+
+/// The names of files are those of tables, whose notes are texts of the files.
+#[test]
+fn texts_of_a_file_are_notes_of_an_archive() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let texts = [("pandas", "{}".to_owned()), ("title", "rows".to_owned())];
+    let save = |name: &str, notes: &[&[(&str, String)]]| {
+        let out = OArchive::create(path(name), SaveOptions::default()).unwrap();
+        out.finish().unwrap();
+        for notes in notes {
+            let options = notes.iter().fold(SaveOptions::default(), |options, (key, text)| {
+                options.with_note(*key, text.as_str())
+            });
+            let mut out = OArchive::append_with(path(name), options).unwrap();
+            out.save_as("t", &[Spare { id: 1 }]).unwrap();
+            out.finish().unwrap();
+        }
+    };
+    let notes = |name: &str| tenarc::open(path(name)).unwrap().segment(0).unwrap().notes();
+    let options = Options::default();
+    save("a", &[&texts, &texts[..1]]);
+    for is_parquet in [true, false] {
+        let lost = if is_parquet {
+            parquet::from_archive(path("a"), path("t"), &options).unwrap();
+            parquet::to_archive(path("t"), path("b"), &options).unwrap()
+        } else {
+            Format::Arrow.from_archive(path("a"), path("t"), &options).unwrap();
+            Format::Arrow.to_archive(path("t"), path("b"), &options).unwrap()
+        };
+        assert!(lost.is_empty() && lost.notes().is_empty(), "{lost:?}");
+        let expected = texts.iter().map(|(key, text)| ((*key).to_owned(), text.clone()));
+        assert_eq!(notes("b"), expected.collect());
+    }
+    // Values that differ say nothing about the table.
+    save("c", &[&texts, &[("title", "more".to_owned())]]);
+    parquet::from_archive(path("c"), path("c.parquet"), &options).unwrap();
+    parquet::to_archive(path("c.parquet"), path("d"), &options).unwrap();
+    assert_eq!(notes("d").into_keys().collect::<Vec<_>>(), ["pandas"]);
+    save("e", &[&[("long", "x".repeat(40_000)), ("short", "y".to_owned())]]);
+    parquet::from_archive(path("e"), path("e.parquet"), &options).unwrap();
+    let lost = parquet::to_archive(path("e.parquet"), path("f"), &options).unwrap();
+    assert!(
+        lost.notes()[0].starts_with("the metadata `long` of the file are left out"),
+        "{lost:?}"
+    );
+    assert_eq!(notes("f").into_keys().collect::<Vec<_>>(), ["short"]);
+}
+
+#[derive(Serialize)]
+struct Spare {
+    id: u8,
 }

@@ -94,8 +94,8 @@ pub fn tile_shape(shape: &[u64], whole: &[u64], width: u64) -> Vec<u64> {
     let weight = |axis: usize| if shape[axis] < whole[axis] { 1 } else { 2 };
     let pieces = |tile: &[u64], axis: usize| shape[axis].div_ceil(tile[axis].max(1));
     loop {
-        let axes = (0..shape.len()).filter(|&axis| tile[axis] > 1);
-        let Some(axis) = axes.min_by_key(|&axis| weight(axis) * pieces(&tile, axis)) else {
+        let long = (0..shape.len()).filter(|&axis| tile[axis] > 1);
+        let Some(axis) = long.min_by_key(|&axis| weight(axis) * pieces(&tile, axis)) else {
             return tile;
         };
         let mut smaller = tile.clone();

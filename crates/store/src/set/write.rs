@@ -141,18 +141,18 @@ impl Shard {
                 return Ok(());
             }
             let copied;
-            let bytes = match block.as_le_bytes().filter(|_| meta.order == Order::C) {
-                Some(bytes) => bytes.into(),
-                None => {
-                    let mut bytes = Vec::new();
-                    block.write_blocks(&mut |piece| {
-                        bytes.extend_from_slice(piece);
-                        Ok(())
-                    })?;
-                    let block = DynTensor::new(dtype.clone(), &meta.shape, meta.order, bytes)?;
-                    copied = block.into_row_major()?;
-                    copied.le_bytes()
-                }
+            let stored = block.as_le_bytes().filter(|_| meta.order == Order::C);
+            let bytes = if let Some(bytes) = stored {
+                bytes.into()
+            } else {
+                let mut bytes = Vec::new();
+                block.write_blocks(&mut |piece| {
+                    bytes.extend_from_slice(piece);
+                    Ok(())
+                })?;
+                let block = DynTensor::new(dtype.clone(), &meta.shape, meta.order, bytes)?;
+                copied = block.into_row_major()?;
+                copied.le_bytes()
             };
             let rows = &region;
             let tile_of = |tile| Tile { tile, from: &bytes, rows, dtype: &dtype, width };

@@ -143,6 +143,54 @@ fn of_pattern(patterns: Option<&Map<String, Json>>, module: &str) -> Result<Opti
     Ok(None)
 }
 
+/// What a tensor of an adapter is, by its name.
+struct Part<'n> {
+    /// The name of the module that has the weight. Of a whole tensor, the name of the tensor.
+    module: String,
+    role: Role,
+    /// The name of the adapter. PEFT leaves it out of the files that it writes, but not of a model's `state_dict`.
+    adapter: Option<&'n str>,
+}
+
+enum Role {
+    Matrix {
+        is_a: bool,
+        is_embedding: bool,
+    },
+    /// A tensor that was trained as a whole.
+    Whole,
+}
+
+impl<'n> Part<'n> {
+    /// `None` if the part is not supported.
+    fn of(name: &'n str) -> Option<Self> {
+        const SAVED: &str = ".modules_to_save.";
+        let Some((module, kind)) = name.split_once(".lora_") else {
+            let Some((module, rest)) = name.split_once(SAVED) else {
+                return Some(Self { module: name.to_owned(), role: Role::Whole, adapter: None });
+            };
+            let (adapter, tensor) = rest.split_once('.')?;
+            let module = format!("{module}.{tensor}");
+            return Some(Self { module, role: Role::Whole, adapter: Some(adapter) });
+        };
+        let steps: Vec<&str> = kind.split('.').collect();
+        let (is_a, is_embedding, adapter) = match steps[..] {
+            ["A", ref adapter @ .., "weight"] => (true, false, adapter),
+            ["B", ref adapter @ .., "weight"] => (false, false, adapter),
+            ["embedding_A", ref adapter @ ..] => (true, true, adapter),
+            ["embedding_B", ref adapter @ ..] => (false, true, adapter),
+            _ => return None,
+        };
+        let adapter = match adapter {
+            [] => None,
+            [adapter] => Some(*adapter),
+            _ => return None,
+        };
+        let role = Role::Matrix { is_a, is_embedding };
+        Some(Self { module: module.to_owned(), role, adapter })
+    }
+}
+
 /// The matrices of an adapter for one weight, and the name of the first that was found.
 struct Pair<'a> {
     name: String,
@@ -163,28 +211,29 @@ pub fn merged<'a>(
     let file = adapter.file;
     let mut base = Base { section: base, matched: Matched::default() };
     let (mut pairs, mut modules): (Vec<(String, Pair<'a>)>, _) = (Vec::new(), HashMap::new());
+    let mut only = None::<String>;
     adapter.each_tensor(&mut |Named { path, node, .. }| {
         let name = path.strip_prefix(PREFIX).unwrap_or(&path);
-        let (module, kind) = match name.split_once(".lora_") {
-            Some((module, kind)) => (module, Some(kind)),
-            None => (name, None),
+        let Some(Part { module, role, adapter: said }) = Part::of(name) else {
+            let what = "this part of an adapter is not supported, only matrices of linear layers and embeddings";
+            return Err(Failure::new(what)).of(quoted(&path)).of(file);
         };
-        let (is_a, is_embedding) = match kind {
-            None => return base.replace(name, (adapter, node)).of(quoted(&path)).of(file),
-            Some("A.weight") => (true, false),
-            Some("B.weight") => (false, false),
-            Some("embedding_A") => (true, true),
-            Some("embedding_B") => (false, true),
-            Some(_) => {
-                let what = "this part of an adapter is not supported, only matrices of linear layers and embeddings";
-                return Err(Failure::new(what)).of(quoted(&path)).of(file);
+        if let Some(said) = said {
+            let known = only.get_or_insert_with(|| said.to_owned());
+            if known != said {
+                let (one, other) = (quoted(known), quoted(said));
+                let what = format!("the file holds several adapters, {one} and {other}");
+                return Err(Failure::new(what)).of(file);
             }
+        }
+        let Role::Matrix { is_a, is_embedding } = role else {
+            return base.replace(&module, (adapter, node)).of(quoted(&path)).of(file);
         };
         let factor = Factor::new(adapter, node).of(quoted(&path)).of(file)?;
-        let at = *modules.entry((module.to_owned(), is_embedding)).or_insert(pairs.len());
+        let at = *modules.entry((module.clone(), is_embedding)).or_insert(pairs.len());
         if at == pairs.len() {
             let pair = Pair { name: path.clone(), a: None, b: None, is_embedding };
-            pairs.push((module.to_owned(), pair));
+            pairs.push((module, pair));
         }
         let pair = pairs.get_mut(at).map(|(_, pair)| pair);
         let place = pair.map(|pair| if is_a { &mut pair.a } else { &mut pair.b });
