@@ -8,7 +8,7 @@ use tenarc::{Checkpoints, Tensor};
 
 /// 200 tensors of 1 MiB.
 fn state() -> Vec<Tensor<Vec<f32>>> {
-    (0..200).map(|number| Tensor(vec![number as f32; 1 << 18])).collect()
+    (0u8..200).map(|number| Tensor(vec![f32::from(number); 1 << 18])).collect()
 }
 
 /// The shortest time of some rounds.
