@@ -103,7 +103,7 @@ impl Store {
         Self::new(Arc::new(InMemory::new()), "")
     }
 
-    /// Sets how what is read is divided into requests.
+    /// Sets how what is read of archives is divided into requests. [Sets](Self::step) are always read by shorter ones.
     #[must_use]
     pub fn with_requests(self, requests: Requests) -> Self {
         Self { requests, ..self }

@@ -14,6 +14,7 @@ use futures_util::TryStreamExt as _;
 use futures_util::stream::{self, StreamExt as _};
 use serde::de::DeserializeOwned;
 use tenarc::DType;
+use tenarc::io::Requests;
 use tenarc::tensor::{AxisSlice, DynTensor, FromTensor, Order, Slices};
 use tokio::runtime::Handle;
 
@@ -32,10 +33,12 @@ use crate::objects::Stat;
 /// Where shards and manifests are.
 const SHARDS: &str = "shards";
 const MANIFESTS: &str = "manifests";
-/// The longest gap between tiles that is read with them, in bytes.
-const GAP: u64 = 8 << 10;
 /// Shards that are read at the same time.
-const TOGETHER: usize = 16;
+const TOGETHER: usize = 8;
+/// How each of them is read. The rows of tiles of a part lie near each other: what is between them is not read. All shards
+/// together take 192 MiB.
+const REQUESTS: Requests =
+    Requests::server().with_gap(8 << 10).with_longest(4 << 20).with_memory(24 << 20);
 
 /// A step that many ranks write: [`Store::step`].
 #[derive(Clone, Debug)]
@@ -363,9 +366,7 @@ impl Set {
             self.store.suffix,
             Some(stat),
         );
-        // The rows of tiles of a part lie near each other: what is between them is not read.
-        let requests = self.store.requests.with_gap(GAP);
-        let archive = RemoteArchive::open(file, requests, runtime).await?;
+        let archive = RemoteArchive::open(file, REQUESTS, runtime).await?;
         opened().insert(object, archive.clone());
         Ok(archive)
     }
