@@ -5,6 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
@@ -116,7 +117,7 @@ impl Requests {
     /// Adds the requests for ranges that are read together.
     fn cut(&self, parts: &[Range<u64>], requests: &mut Vec<Request>) {
         let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return };
-        let end = last.end.next_multiple_of(self.align);
+        let end = last.end.checked_next_multiple_of(self.align).unwrap_or(last.end);
         let mut start = first.start - first.start % self.align;
         let mut parts = parts.iter().peekable();
         while start < end {
@@ -187,6 +188,8 @@ impl Requests {
 pub struct ReadAhead<S> {
     shared: Arc<Shared<S>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// The length of the source when its end was last read. 0 if it was not: the source is asked.
+    len: AtomicU64,
 }
 
 impl<S> fmt::Debug for ReadAhead<S> {
@@ -309,6 +312,9 @@ impl State {
         for request in self.plans.remove(place).requests {
             self.free(request.state);
         }
+        if self.plans.is_empty() {
+            self.spare.clear();
+        }
     }
 
     /// Keeps the memory of a request, unless a thread still copies from it.
@@ -423,7 +429,7 @@ impl<S: ReadAt + Send + 'static> ReadAhead<S> {
     pub fn with(source: S, requests: Requests) -> Self {
         let (state, wanted, done) = <(Mutex<State>, Condvar, Condvar)>::default();
         let shared = Arc::new(Shared { source, requests, state, wanted, done });
-        Self { shared, threads: Mutex::default() }
+        Self { shared, threads: Mutex::default(), len: AtomicU64::new(0) }
     }
 
     /// Lets threads start so many requests. A single one is read by the caller, when it needs it.
@@ -488,7 +494,13 @@ impl<S: ReadAt + Send + 'static> ReadAt for ReadAhead<S> {
 
     fn will_read(&self, ranges: &mut dyn Iterator<Item = Range<u64>>) {
         let shared = &*self.shared;
-        let mut ranges: Vec<_> = ranges.filter(|range| range.start < range.end).collect();
+        // Whoever announces them may have lengths from a damaged file.
+        let size = match self.len.load(Ordering::Relaxed) {
+            0 => shared.source.size().unwrap_or(0),
+            len => len,
+        };
+        let inside = ranges.map(|range| range.start..range.end.min(size));
+        let mut ranges: Vec<_> = inside.filter(|range| range.start < range.end).collect();
         let mut state = shared.lock();
         ranges.retain(|range| !state.covers(range.clone()));
         let requests = shared.requests.divide(ranges);
@@ -511,7 +523,9 @@ impl<S: ReadAt + Send + 'static> ReadAt for ReadAhead<S> {
     }
 
     fn read_last(&self, out: &mut Vec<u8>) -> io::Result<u64> {
-        self.shared.source.read_last(out)
+        let len = self.shared.source.read_last(out)?;
+        self.len.store(len, Ordering::Relaxed);
+        Ok(len)
     }
 
     fn contents(&self) -> Option<&[u8]> {

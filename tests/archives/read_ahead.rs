@@ -230,6 +230,18 @@ fn what_is_announced_again_is_not_read_again() {
 }
 
 #[test]
+fn announced_lengths_that_are_not_there_take_no_memory() {
+    let slow = Slow::new(5000);
+    let ahead = ReadAhead::with(slow.clone(), Requests::drive().with_longest(1000));
+    let max = u64::MAX;
+    will_read(&ahead, [0..max, 4999..max, max - 1..max, 6000..max - 7]);
+    let mut out = vec![0; 5000];
+    read_exact(&ahead, &mut out, 0).unwrap();
+    assert_eq!(out, *slow.bytes);
+    assert_eq!(ahead.read_at(&mut [0], max - 1).unwrap(), 0);
+}
+
+#[test]
 fn calls_that_end_early_do_not_keep_others_from_reading_ahead() {
     let mut slow = Slow::new(900_000);
     slow.wait = Duration::from_millis(1);
