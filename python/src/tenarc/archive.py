@@ -24,6 +24,7 @@ from .near import question
 from .options import DEFAULT_LIMITS, Limits
 from .origin import Origin, copied, refuse
 from .paths import Step
+from .remote import is_url, remote
 from .saved import Segment, TensorInfo, counted, read_record, shown
 from .series import Series
 from .source import FileSource, Front, Joined, Source, open_regular
@@ -507,6 +508,7 @@ class _TableOfValues(Table):
 def open_archive(
     path: str | os.PathLike[str],
     *,
+    store: Any = None,
     torn: bool = False,
     verify: bool = True,
     limits: Limits = DEFAULT_LIMITS,
@@ -528,10 +530,20 @@ def open_archive(
     Without `verify`, the checksums of tensors are not verified. This is how to read the complete tensors of a
     value that was cut off, because its checksums are missing.
 
+    With `store`, the path is that of an object in a store of obstore, or in a file system of fsspec. A URL such as
+    `s3://bucket/model.tenarc` is opened by fsspec. Only the bytes that are needed are read, long arrays by several
+    requests side by side, and all arrays are copies.
+
     `OSError` if the file cannot be read, `Torn` if it has no end mark, `Damaged` if it is not an archive or is
     damaged.
     """
-    archive = _opened(path, Archive._mapped, torn=torn, verify=verify, limits=limits)
+    options: dict[str, Any] = {"torn": torn, "verify": verify, "limits": limits}
+    if store is not None or is_url(path):
+        archive = _opened_in(path, store, **options)
+        if store is None:
+            archive._origin = Origin(os.fsdecode(path), torn, verify, limits)
+        return archive
+    archive = _opened(path, Archive._mapped, **options)
     archive._origin = Origin(os.path.abspath(os.fsdecode(path)), torn, verify, limits)
     return archive
 
@@ -579,6 +591,7 @@ def load(
     path: str | os.PathLike[str] | BinaryIO,
     *,
     cls: type[T],
+    store: Any = ...,
     tables: bool = ...,
     numbers: bool = ...,
     limits: Limits = ...,
@@ -588,6 +601,7 @@ def load(
     path: str | os.PathLike[str] | BinaryIO,
     *,
     cls: Any = None,
+    store: Any = ...,
     tables: bool = ...,
     numbers: bool = ...,
     limits: Limits = ...,
@@ -596,6 +610,7 @@ def load(
     path: str | os.PathLike[str] | BinaryIO,
     *,
     cls: Any = None,
+    store: Any = None,
     tables: bool = False,
     numbers: bool = False,
     limits: Limits = DEFAULT_LIMITS,
@@ -603,7 +618,8 @@ def load(
     """Loads the value of an archive file that holds one value, and verifies all checksums.
 
     `path` can also be a file object, or any other object with `read(length)`, such as a pipe. It is read from its
-    position to its end, without seeking, and stays open.
+    position to its end, without seeking, and stays open. With `store`, it is an object in a store of obstore or in
+    a file system of fsspec; a URL such as `s3://bucket/model.tenarc` is opened by fsspec.
 
     Arrays have memory of their own. With `cls` the value is converted to that type: a dataclass, `list[int]`,
     `dict[str, numpy.ndarray]`, … Sequences that are stored as columns are read as lists of rows; with `tables` as
@@ -613,12 +629,23 @@ def load(
     if is_stream(path, "read"):
         with in_file(path):
             return load_from(path, cls, tables=tables, numbers=numbers, limits=limits)
-    with _opened(path, Archive, limits=limits) as archive, in_file(path):
+    is_remote = store is not None or is_url(path)
+    opened = _opened_in(path, store, limits=limits) if is_remote else _opened(path, Archive, limits=limits)
+    with opened as archive, in_file(path):
         return archive.load(cls, tables=tables, numbers=numbers)
 
 
+def _opened_in(path: Any, store: Any, **options: Any) -> Archive:
+    """Opens an archive in a store, or at a URL."""
+    with in_file(path):
+        return _made(remote(os.fspath(path), store), path, Archive, **options)
+
+
 def _opened(path: Any, make: Callable[..., Archive], **options: Any) -> Archive:
-    source = FileSource(open_regular(path))
+    return _made(FileSource(open_regular(path)), path, make, **options)
+
+
+def _made(source: Any, path: Any, make: Callable[..., Archive], **options: Any) -> Archive:
     try:
         with in_file(path):
             archive = make(source, **options)

@@ -757,7 +757,7 @@ class Segment:
                 raise
             payload.flags.writeable = owned
             return payload
-        stored = self.stored_hashes if owned and verify else None
+        stored = self.stored_hashes if verify and (owned or self._source.sends) else None
         if stored is None:
             return self._source.payload(at, length, owned)
         found: bytes | bytearray

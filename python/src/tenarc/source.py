@@ -24,6 +24,8 @@ class Source(Protocol):
     """The bytes of an archive, readable at any position."""
 
     length: int
+    #: Whether somebody sends the bytes. Then those that nobody keeps as a copy are verified, too.
+    sends: bool
 
     def read(self, at: int, length: int) -> bytes:
         """Reads bytes. `Torn` if the archive ends before."""
@@ -39,6 +41,8 @@ class Source(Protocol):
 
 class MemorySource:
     """An archive in memory, or in a mapped file."""
+
+    sends = False
 
     def __init__(self, memory: Any) -> None:
         self._memory = memory
@@ -83,6 +87,8 @@ class MemorySource:
 
 class FileSource:
     """An archive in a file that is not mapped. Everything that is read is a copy."""
+
+    sends = False
 
     def __init__(self, file: io.FileIO) -> None:
         self._file = file
@@ -137,6 +143,8 @@ class FileSource:
 class Joined:
     """The first bytes of an archive from one source, and the rest from another, which has all of them."""
 
+    sends = False
+
     def __init__(self, front: Source, whole: Source) -> None:
         self._front, self._whole = front, whole
         self.length = whole.length
@@ -163,7 +171,7 @@ class Front:
 
     def __init__(self, source: Source, length: int) -> None:
         self._source = source
-        self.length = length
+        self.length, self.sends = length, source.sends
 
     def read(self, at: int, length: int) -> bytes:
         check_range(self.length, at, length)
