@@ -39,8 +39,8 @@ impl PartLen {
     }
 }
 
-/// Writes an object in parts, without seeking. [`Store::writer`](crate::Store::writer) and
-/// [`Store::create_writer`](crate::Store::create_writer) make one; an [`OArchive`](tenarc::OArchive) writes to it.
+/// Writes an object in parts, without seeking. [`Store::writer`](crate::Store::writer) makes one, and an
+/// [`OArchive`](tenarc::OArchive) writes to it.
 ///
 /// The object appears when [`finish`](Self::finish) returns. If it is dropped before, nothing is left.
 ///
@@ -53,14 +53,12 @@ pub struct ObjectWriter {
     put: Put,
     runtime: Handle,
     part: Vec<u8>,
-    part_len: usize,
     lengths: PartLen,
     /// The number of parts that were started.
     parts: usize,
+    /// `None` before the first part, and after the object is complete.
     upload: Option<Box<dyn Upload>>,
     running: JoinSet<Result<()>>,
-    /// Set when the object is complete, or nothing is left of it.
-    is_done: bool,
 }
 
 impl fmt::Debug for ObjectWriter {
@@ -86,18 +84,21 @@ impl ObjectWriter {
             put,
             runtime,
             part: Vec::new(),
-            part_len: lengths.of(0),
             lengths,
             parts: 0,
             upload: None,
             running: JoinSet::new(),
-            is_done: false,
         }
+    }
+
+    /// The length of the part that is being filled.
+    fn part_len(&self) -> usize {
+        self.lengths.of(self.parts)
     }
 
     /// The most parts that are being written at once. One more is being filled.
     fn at_once(&self) -> usize {
-        (MEMORY / self.part_len).saturating_sub(1).clamp(1, AT_ONCE)
+        (MEMORY / self.part_len()).saturating_sub(1).clamp(1, AT_ONCE)
     }
 
     /// Starts to write the part that is full.
@@ -113,7 +114,6 @@ impl ObjectWriter {
             self.running.spawn_on(upload.part(content), &self.runtime);
         }
         self.parts += 1;
-        self.part_len = self.lengths.of(self.parts);
         Ok(())
     }
 
@@ -133,12 +133,6 @@ impl ObjectWriter {
     /// # Errors
     /// If the store fails, or the object exists and must not be replaced. Then nothing is left of what was written.
     pub fn finish(mut self) -> Result<Option<String>> {
-        let finished = self.end();
-        self.is_done = finished.is_ok();
-        finished
-    }
-
-    fn end(&mut self) -> Result<Option<String>> {
         if self.upload.is_none() {
             let content = Bytes::from(std::mem::take(&mut self.part));
             return self.runtime.block_on(self.objects.put(&self.key, content, self.put));
@@ -149,26 +143,33 @@ impl ObjectWriter {
         while !self.running.is_empty() {
             self.wait()?;
         }
-        // The crate `object_store` cannot finish an upload on condition. A key that is made up is never there.
-        if self.put == Put::Create && self.runtime.block_on(self.objects.stat(&self.key)).is_ok() {
-            return Err(Error::new(Kind::Exists, "the object exists already").of_object(&self.key));
+        if self.put == Put::Create {
+            // The crate `object_store` cannot finish an upload on condition.
+            match self.runtime.block_on(self.objects.stat(&self.key)) {
+                Err(error) if error.kind() == Kind::NotFound => {}
+                Err(error) => return Err(error),
+                Ok(_) => {
+                    let error = Error::new(Kind::Exists, "the object exists already");
+                    return Err(error.of_object(&self.key));
+                }
+            }
         }
-        match &mut self.upload {
-            Some(upload) => self.runtime.block_on(upload.finish()),
-            None => Ok(None),
-        }
+        let Some(upload) = &mut self.upload else { return Ok(None) };
+        let version = self.runtime.block_on(upload.finish())?;
+        self.upload = None;
+        Ok(version)
     }
 }
 
 impl Write for ObjectWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.part.len() == self.part_len {
+        if self.part.len() == self.part_len() {
             self.send()?;
         }
         if self.part.capacity() == 0 && self.parts > 0 {
-            self.part.reserve_exact(self.part_len);
+            self.part.reserve_exact(self.part_len());
         }
-        let len = bytes.len().min(self.part_len - self.part.len());
+        let len = bytes.len().min(self.part_len() - self.part.len());
         self.part.extend_from_slice(&bytes[..len]);
         Ok(len)
     }
@@ -181,9 +182,6 @@ impl Write for ObjectWriter {
 /// Without [`finish`](ObjectWriter::finish), nothing is left.
 impl Drop for ObjectWriter {
     fn drop(&mut self) {
-        if self.is_done {
-            return;
-        }
         if let Some(mut upload) = self.upload.take() {
             let mut running = std::mem::take(&mut self.running);
             self.runtime.spawn(async move {

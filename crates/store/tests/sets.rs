@@ -426,6 +426,35 @@ async fn what_nobody_refers_to_is_collected() -> Result<()> {
     Ok(())
 }
 
+/// A collection that is slow, or has died, and a commit in between.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_being_deleted_is_not_used_by_later_commits() -> Result<()> {
+    let trial = Trial::new();
+    let store = trial.store();
+    let tensor = whole(&[8, 4]);
+    saved(&store, 1, &tensor, &[2, 1]).await?;
+    let receipts = written(&store, 2, &tensor, &[2, 1]).await?;
+    trial.set(|_| {});
+    for number in 0.. {
+        trial.set(|settings| settings.fault = Some((number, Fault::Dead)));
+        store.collect(1, Duration::ZERO).await.unwrap_err();
+        let wrote_what_is_deleted = trial.take().by_name.contains_key("delete");
+        trial.set(|settings| settings.fault = None);
+        if wrote_what_is_deleted {
+            break;
+        }
+    }
+    for step in 3..=4 {
+        saved(&store, step, &tensor, &[2, 1]).await?;
+        let error = store.step(2).commit(receipts.clone(), 2).await.unwrap_err();
+        assert!(error.to_string().contains("is being deleted"), "{error}");
+    }
+    // After the next collection, they are gone.
+    assert_eq!(store.collect(1, Duration::ZERO).await?.objects, 6);
+    assert_eq!(latest_step(&store).await?, Some(4));
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn sixty_four_ranks_write_one_set() -> Result<()> {
     let trial = Trial::new();

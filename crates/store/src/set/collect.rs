@@ -8,7 +8,7 @@ use futures_util::TryStreamExt as _;
 use super::SHARDS;
 use super::manifest::Manifest;
 use crate::Store;
-use crate::error::{Kind, Result};
+use crate::error::{Error, Kind, Result};
 
 /// What was deleted: [`Store::collect`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,7 +80,10 @@ impl Store {
         let mut collected = Collected::default();
         if !old.is_empty() {
             let keys = old.iter().map(|listed| listed.key.clone()).collect();
-            self.append(Manifest::deleting(&newest, keys)?, true).await?;
+            if !self.create_manifest(&Manifest::deleting(&newest, keys)?).await? {
+                // Whoever was faster may use what was found.
+                return Err(Error::new(Kind::Conflict, "another process has committed meanwhile"));
+            }
         }
         for listed in old {
             self.objects.delete(&listed.key).await?;

@@ -37,7 +37,7 @@ impl Step {
     ) -> Result<Set> {
         let manifest = Manifest::of_receipts(self.step, receipts.into_iter().collect(), ranks)?;
         self.store.check_creates_once().await?;
-        let committed = self.store.append(manifest, false).await?;
+        let committed = self.store.append(manifest).await?;
         Ok(Set::new(self.store.clone(), committed))
     }
 }
@@ -50,14 +50,15 @@ impl Store {
         Self { single_writer: on, ..self }
     }
 
-    /// Finds out whether the store creates an object only if there is none. This takes three requests, once for each store.
+    /// Finds out whether the store creates an object only if there is none. This takes two requests, once for each
+    /// store, and leaves an object `probe`.
     async fn check_creates_once(&self) -> Result<()> {
         if self.single_writer || self.creates_once.get().is_some() {
             return Ok(());
         }
         let key = self.key("probe");
         let create = || self.objects.put(&key, Bytes::from_static(b"tenarc"), Put::Create);
-        // Another process may be here, too.
+        // It may be there already, from another process.
         match create().await {
             Ok(_) => {}
             Err(error) if error.kind() == Kind::Exists => {}
@@ -78,63 +79,55 @@ impl Store {
         }
     }
 
-    /// Writes a manifest behind all others.
-    pub(super) async fn append(
-        &self,
-        mut manifest: Manifest,
-        is_deletion: bool,
-    ) -> Result<Manifest> {
-        let mut failures = 0;
+    /// Writes a state behind all others, unless the same receipts have made one before.
+    async fn append(&self, mut manifest: Manifest) -> Result<Manifest> {
         for _ in 0..TRIES {
             let newest = match self.manifests().await?.last() {
                 Some(number) => Some(self.manifest(*number).await?),
                 None => None,
             };
-            if let Some(newest) = &newest {
-                if newest.write == manifest.write {
-                    return Ok(newest.clone());
-                }
-                if is_deletion && newest.number + 1 != manifest.number {
-                    // What is deleted was found before another one was written.
-                    return Err(Error::new(
-                        Kind::Conflict,
-                        "another process has committed meanwhile",
-                    ));
-                }
-                if !is_deletion && let Some(found) = self.find(&manifest, newest).await? {
-                    return Ok(found);
-                }
+            if let Some(newest) = &newest
+                && let Some(found) = self.find(&manifest, newest).await?
+            {
+                return Ok(found);
             }
-            if !is_deletion {
-                self.check_objects(&manifest, newest.as_ref()).await?;
-                manifest.number = newest.as_ref().map_or(1, |newest| newest.number + 1);
-                manifest.commit = manifest.number;
-                manifest.parent = newest.as_ref().map(|newest| newest.write.clone());
+            self.check_objects(&manifest, newest.as_ref()).await?;
+            manifest.number = newest.as_ref().map_or(1, |newest| newest.number + 1);
+            manifest.commit = manifest.number;
+            if let Some(newest) = newest {
+                manifest.parent = Some(newest.write);
+                // They may not be gone yet, and the commit after this one must not use them either.
+                manifest.deleted = newest.deleted;
             }
-            let key = self.key(&Self::manifest_name(manifest.number));
-            let put = if self.single_writer { Put::Replace } else { Put::Create };
-            let content = Bytes::from(encode(Vec::new(), &manifest, &self.options)?);
-            match self.objects.put(&key, content, put).await {
-                Ok(_) => return Ok(manifest),
-                // Whether it is there is found out in the next round: the answer may have been lost.
-                Err(error)
-                    if matches!(error.kind(), Kind::Exists | Kind::Store | Kind::Changed) =>
-                {
-                    match self.manifest(manifest.number).await {
-                        Ok(found) if found.write == manifest.write => return Ok(found),
-                        Ok(_) => {}
-                        // It was not written: once more.
-                        Err(other) if other.kind() == Kind::NotFound && failures < FAILURES => {
-                            failures += usize::from(error.kind() == Kind::Store);
-                        }
-                        Err(other) if other.kind() == Kind::NotFound => return Err(error),
-                        Err(other) => return Err(other),
-                    }
-                }
-                Err(error) => return Err(error),
+            if self.create_manifest(&manifest).await? {
+                return Ok(manifest);
             }
         }
         Err(Error::new(Kind::Conflict, format!("others have committed {TRIES} times meanwhile")))
+    }
+
+    /// Creates the object of a manifest. Returns `false` if another one has its number.
+    pub(super) async fn create_manifest(&self, manifest: &Manifest) -> Result<bool> {
+        let key = self.key(&Self::manifest_name(manifest.number));
+        let put = if self.single_writer { Put::Replace } else { Put::Create };
+        let content = Bytes::from(encode(Vec::new(), manifest, &self.options)?);
+        let mut failures = 0;
+        loop {
+            let Err(error) = self.objects.put(&key, content.clone(), put).await else {
+                return Ok(true);
+            };
+            if !matches!(error.kind(), Kind::Exists | Kind::Store | Kind::Changed) {
+                return Err(error);
+            }
+            // It may be there although the answer is an error.
+            match self.manifest(manifest.number).await {
+                Ok(found) => return Ok(found.write == manifest.write),
+                Err(missing) if missing.kind() == Kind::NotFound && failures < FAILURES => {}
+                Err(missing) if missing.kind() == Kind::NotFound => return Err(error),
+                Err(other) => return Err(other),
+            }
+            failures += 1;
+        }
     }
 
     /// The manifest that the same receipts have made before. Only manifests of the same step and of later ones are looked at,
@@ -167,7 +160,7 @@ impl Store {
                     |what: &str| Err(Error::new(Kind::Incomplete, what).of_object(&object.key));
                 if deleted.contains(&object.key) {
                     return incomplete(
-                        "the object is being deleted, because it is older than the age that was set",
+                        "the object is being deleted, because a collection found it old and unused",
                     );
                 }
                 match self.objects.stat(&object.key).await {

@@ -27,7 +27,7 @@ pub struct Manifest {
     pub objects: Vec<StoredObject>,
     pub blocks: Vec<Block>,
     pub values: Vec<StoredValue>,
-    /// Keys of objects that are being deleted.
+    /// Keys of the objects that the last collection deletes. Later manifests repeat them until the next collection.
     pub deleted: Vec<String>,
 }
 
