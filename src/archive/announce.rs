@@ -35,6 +35,11 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
         numbers.unwrap_or_default().into_iter().filter_map(place).collect()
     }
 
+    /// The ranges of the archive with the buffers of what is at `path`.
+    pub(super) fn places_at(&self, path: &str) -> Vec<Range<u64>> {
+        self.places_of(self.numbers_at(path))
+    }
+
     /// The ranges of the archive with a part of the tensor at `path`.
     pub(super) fn places_of_slice(&self, path: &str, slices: &Slices) -> Vec<Range<u64>> {
         let places = || match self.locate(path)? {

@@ -207,9 +207,8 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         let one = NonZeroUsize::MIN;
         let options = if threads > 1 { self.options.with_threads(one) } else { self.options };
         let segment = Self { options, ..self.clone() };
-        self.announce(|| {
-            let numbers = paths.iter().filter_map(|path| self.numbers_at(path.as_ref()).ok());
-            Ok(numbers.flatten().collect())
+        announce(self.source, || {
+            paths.iter().flat_map(|path| self.places_at(path.as_ref())).collect()
         });
         in_parallel(paths.iter().zip(&mut tensors), threads, |(path, tensor)| {
             *tensor = Some(segment.dyn_tensor(path.as_ref())?);

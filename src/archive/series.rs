@@ -114,7 +114,7 @@ impl<'a, S: ReadAt> Series<'a, S> {
     /// The errors of [`get`](Self::get).
     pub fn read<T: DeserializeOwned>(&self, steps: impl RangeBounds<u64>) -> Result<Vec<T>> {
         let mut values = Vec::new();
-        let places = |segment: &Segment<'_, S>| segment.places_of(segment.numbers_at(&self.path));
+        let places = |segment: &Segment<'_, S>| segment.places_at(&self.path);
         self.each_step(steps, places, |step, segment| {
             let value = segment.get(&self.path).map_err(|error| error.in_index(step))?;
             values.push(value);
@@ -158,7 +158,7 @@ impl<'a, S: ReadAt> Series<'a, S> {
     /// - The dtypes or shapes of two steps differ, or the type cannot hold them.
     /// - The range is empty, so that the dtype and shape are not known.
     pub fn stack<T: for<'de> FromTensor<'de>>(&self, steps: impl RangeBounds<u64>) -> Result<T> {
-        let places = |segment: &Segment<'_, S>| segment.places_of(segment.numbers_at(&self.path));
+        let places = |segment: &Segment<'_, S>| segment.places_at(&self.path);
         self.stacked(steps, places, |segment| segment.dyn_tensor(&self.path))
     }
 

@@ -275,7 +275,6 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
         let mut rows = Vec::new();
         let budget = Budget::new(self.limits);
         let parts = self.parts_with(&(start..end));
-        announce_headers(parts);
         announce_parts(parts, |part| {
             let rows = start.saturating_sub(part.first)..end.saturating_sub(part.first);
             part.numbers(WantedFields::Of(&fields_at::<T>, Place::ROW), vec![rows])
@@ -360,7 +359,6 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     fn column_of(&self, names: &[String]) -> Result<ColumnOfGroups<'_>> {
         let budget = Budget::new(self.limits);
         let mut column = ColumnOfGroups::new(budget.clone());
-        announce_headers(&self.parts);
         let all = || iter::once(0..u64::MAX).collect();
         announce_parts(&self.parts, |part| {
             part.numbers(WantedFields::At(names, Steps::of("")), all())
@@ -424,20 +422,21 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
 
 /// Announces the headers that were not read yet.
 fn announce_headers<S: ReadAt + ?Sized>(parts: &[TableEntry<'_, S>]) {
-    let unread = || parts.iter().filter(|part| part.rows > 0 && part.part.get().is_none());
-    let mut unread = unread().filter_map(|part| part.unread.as_ref()).peekable();
-    let Some(source) = unread.peek().map(|header| header.source) else { return };
+    let Some(source) = parts.iter().find_map(TableEntry::source) else { return };
+    let unread = parts.iter().filter(|part| part.rows > 0 && part.part.get().is_none());
+    let unread = unread.filter_map(|part| part.unread.as_ref());
     announce(source, || unread.map(|header| header.place.clone()).collect());
 }
 
-/// Announces the checksums of these sequences, and the buffers with these numbers. Headers that cannot be read are passed over.
+/// Announces the headers and the checksums of these sequences, and the buffers with these numbers. Headers that cannot be read are
+/// passed over.
 fn announce_parts<'p, 'a, S: ReadAt + ?Sized>(
     parts: &'p [TableEntry<'a, S>],
     numbers: impl Fn(&'p TablePart<'a, S>) -> Result<BTreeSet<u64>>,
 ) {
+    announce_headers(parts);
+    let Some(source) = parts.iter().find_map(TableEntry::source) else { return };
     let known = || parts.iter().filter(|part| part.rows > 0).filter_map(|part| part.part().ok());
-    // Without a header, the source is not known, and there is nothing to read.
-    let Some(source) = known().next().map(|part| part.segment.source) else { return };
     announce(source, || known().filter_map(|part| part.segment.place_of_checksums()).collect());
     announce(source, || known().flat_map(|part| part.segment.places_of(numbers(part))).collect());
 }
@@ -507,6 +506,11 @@ impl<S: ?Sized> TableEntry<'_, S> {
 }
 
 impl<'a, S: ReadAt + ?Sized> TableEntry<'a, S> {
+    fn source(&self) -> Option<&'a S> {
+        let read = self.part.get().map(|part| part.segment.source);
+        read.or_else(|| self.unread.as_ref().map(|header| header.source))
+    }
+
     /// The sequence. Reads its header if that was not read yet.
     fn part(&self) -> Result<&TablePart<'a, S>> {
         if let Some(part) = self.part.get() {

@@ -216,7 +216,8 @@ struct State {
     next: u64,
     /// The memory of all requests that are being read or were read.
     held: u64,
-    /// Memory of the longest requests, for the next ones.
+    /// The length of the longest requests, and memory for the next ones. Other memory is rarely needed again.
+    longest: usize,
     spare: Vec<Aligned>,
     closed: bool,
 }
@@ -321,7 +322,9 @@ impl State {
     fn free(&mut self, state: RequestState) {
         if let RequestState::Read(content) = state {
             self.held -= content.memory.bytes().len() as u64;
-            self.spare.extend(Arc::into_inner(content).map(|content| content.memory));
+            let memory = Arc::into_inner(content).map(|content| content.memory);
+            let longest = self.longest;
+            self.spare.extend(memory.filter(|memory| memory.bytes().len() == longest));
         }
     }
 
@@ -365,15 +368,8 @@ impl<S: ReadAt> Shared<S> {
         let memory = self.requests.memory_of(&range);
         state.held += memory;
         let memory = usize::try_from(memory).unwrap_or(usize::MAX);
-        let spare = state.spare.iter().position(|spare| spare.bytes().len() == memory);
-        let spare = spare.map(|place| state.spare.swap_remove(place));
-        // Memory of other lengths is rarely needed again.
-        let dropped = std::mem::take(&mut state.spare);
-        let (keep, dropped): (Vec<_>, Vec<_>) =
-            dropped.into_iter().partition(|kept| kept.bytes().len() == self.requests.longest);
-        state.spare = keep;
+        let spare = if memory == state.longest { state.spare.pop() } else { None };
         drop(state);
-        drop(dropped);
 
         let mut content = Content { memory: spare.unwrap_or_else(|| Aligned::new(memory)), len: 0 };
         let wanted = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
@@ -427,7 +423,8 @@ impl ReadAhead<DirectFile> {
 impl<S: ReadAt + Send + 'static> ReadAhead<S> {
     /// Reads this source ahead.
     pub fn with(source: S, requests: Requests) -> Self {
-        let (state, wanted, done) = <(Mutex<State>, Condvar, Condvar)>::default();
+        let state = Mutex::new(State { longest: requests.longest, ..State::default() });
+        let (wanted, done) = <(Condvar, Condvar)>::default();
         let shared = Arc::new(Shared { source, requests, state, wanted, done });
         Self { shared, threads: Mutex::default(), len: AtomicU64::new(0) }
     }

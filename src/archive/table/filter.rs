@@ -5,9 +5,7 @@ use std::sync::OnceLock;
 
 use serde::de::DeserializeOwned;
 
-use super::{
-    GroupSpan, SequenceStorage, Table, TablePart, announce_headers, announce_parts, whole,
-};
+use super::{GroupSpan, SequenceStorage, Table, TablePart, announce_parts, whole};
 use crate::archive::filter::Filter;
 use crate::budget::Budget;
 use crate::buffer::file::FileBuffers;
@@ -216,7 +214,6 @@ impl<S: ReadAt + ?Sized> Filtered<'_, '_, S> {
         }
         let columns = self.columns()?;
         let parts = self.table.parts_with(&wanted);
-        announce_headers(parts);
         let blocks =
             |part| self.blocks(part, columns).filter_map(|block| block.with_rows_in(&wanted));
         announce_parts(parts, |part| {
