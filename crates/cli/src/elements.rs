@@ -1,12 +1,14 @@
 //! Converts the elements of tensors to numbers, for all known dtypes whose elements take whole bytes.
 
 mod cast;
+mod numbers;
 mod quad;
 
 use half::{bf16, f16};
 use tenarc::DType;
 
 pub use cast::{Cast, Whole, did_you_mean, put};
+pub use numbers::{Blocks, Numbers};
 use quad::Rounding;
 
 /// One element.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::{AsJson, Choose, Inputs, Patterns, Read};
+use crate::plot::Graphics;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Sort {
@@ -86,6 +87,17 @@ pub struct Show {
     /// Show everything, without abbreviation
     #[arg(long)]
     pub full: bool,
+    /// Draw the tensors, or a slice of one: images[3]. Curves have one dimension, bytes of the shape [height, width, 3 or 4] are
+    /// images, all others are maps of colours, whose columns are the last axis
+    #[arg(
+        long,
+        value_name = "HOW",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "auto",
+        conflicts_with_all = ["condition", "head", "columns", "full", "json"]
+    )]
+    pub plot: Option<Graphics>,
     #[command(flatten)]
     pub choose: Choose,
     #[command(flatten)]
@@ -141,6 +153,9 @@ pub struct Stats {
     pub inputs: Inputs,
     #[command(flatten)]
     pub only: Patterns,
+    /// Draw the histograms over several lines
+    #[arg(long, conflicts_with = "json")]
+    pub plot: bool,
     #[command(flatten)]
     pub choose: Choose,
     #[command(flatten)]

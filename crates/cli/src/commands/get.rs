@@ -17,21 +17,12 @@ use crate::elements::{self, Cast};
 use crate::failure::{Failure, Of, Result, Status};
 use crate::formats::stream::{print_or_write, write_stream};
 use crate::input::shown;
-use crate::node::{Form, Node};
 use crate::output::{JsonLines, Out};
 use crate::paths::{Globs, Named};
 use crate::rows::Meant;
-use crate::slices::{self, Selection, Slice};
+use crate::taken::{NOT_A_TENSOR, Taken, take, wanted};
 use crate::target::{Target, Writing};
 use crate::text::{escaped, quoted};
-use value::NOT_A_TENSOR;
-
-/// A tensor or a slice of one, with its elements in row-major order.
-struct Taken {
-    dtype: DType,
-    shape: Vec<usize>,
-    bytes: Vec<u8>,
-}
 
 pub fn run(args: &Get, out: &mut Out) -> Result<Status> {
     let format = format(args)?;
@@ -155,54 +146,6 @@ fn format(args: &Get) -> Result<GetFormat> {
             escaped(end)
         ))),
     }
-}
-
-/// Returns the value and the slice that an argument names. The whole argument is tried as a path first, because a key
-/// may look like a slice.
-fn wanted<'a>(
-    document: &'a Document,
-    argument: &str,
-    chosen: Option<&str>,
-) -> Result<(Meant<'a>, Option<Slice>)> {
-    match (document.meant(argument, chosen), slices::split(argument)) {
-        (Ok(meant), _) => Ok((meant, None)),
-        (Err(_), Some((path, slice))) => {
-            let slice = Slice::parse(slice)?;
-            Ok((document.meant(path, chosen)?, Some(slice)))
-        }
-        (Err(failure), None) => Err(failure),
-    }
-}
-
-fn take(section: &Section<'_>, node: &Node, slice: Option<&Slice>) -> Result<Taken> {
-    let payload = node.payload().ok_or_else(|| Failure::new(NOT_A_TENSOR))?;
-    let (dims, order) = (&payload.shape, payload.order);
-    let selection = match slice {
-        None => Selection::all(dims, order),
-        Some(slice) => Selection::new(slice, dims, order)?,
-    };
-    let (dtype, shape) = (payload.dtype.clone(), selection.shape());
-    // The whole tensor is copied as stored, which works for any dtype.
-    if selection.is_all(dims, order) {
-        return Ok(Taken { dtype, shape, bytes: section.payload_bytes(node)? });
-    }
-    let size = elements::size(&dtype).ok_or_else(|| {
-        let name = quoted(dtype.name());
-        Failure::new(format!(
-            "cannot slice {name}: its elements are not whole bytes, or of unknown size"
-        ))
-    })?;
-    let (low, high) = selection.extent();
-    let (start, len) = (low * size, (high - low) * size);
-    let bytes = if len as u64 == payload.byte_len {
-        section.payload_bytes(node)?
-    } else {
-        section.part(node, start, len)?
-    };
-    if payload.form == Form::Bytes {
-        return Ok(Taken { dtype, shape, bytes: selection.gather(&bytes, 1) });
-    }
-    Ok(Taken { dtype, shape, bytes: selection.gather(&bytes, size) })
 }
 
 /// Decodes the elements. Returns an error if the dtype cannot be decoded.

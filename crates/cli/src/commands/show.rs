@@ -2,6 +2,7 @@
 
 mod aligned;
 mod meaning;
+mod plot;
 mod tensor;
 
 use tensor::Detail;
@@ -38,6 +39,10 @@ const LINE: usize = 90;
 pub fn run(args: &Show, out: &mut Out) -> Result<Status> {
     let document = Document::open(&args.input, &args.read.reading())?;
     document.report_losses();
+    if let Some(graphics) = args.plot {
+        plot::run(&document, args, graphics, out)?;
+        return Ok(Status::Good);
+    }
     let chosen = args.choose.segment.as_deref();
     let several = document.len() > 1;
     if args.condition.is_some() || args.head.is_some() || !args.columns.is_empty() {

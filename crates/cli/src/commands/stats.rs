@@ -3,6 +3,8 @@
 mod measure;
 mod present;
 
+use std::io::Write;
+
 use serde::Serialize;
 use serde_json::Value as Json;
 use tenarc::DType;
@@ -11,12 +13,13 @@ use tenarc::error::Category;
 use crate::args::Stats;
 use crate::commands::ls::shown;
 use crate::document::{Document, Section};
-use crate::elements::{self, Cast};
+use crate::elements::{self, Blocks, Cast};
 use crate::failure::{Of, Result, Status};
 use crate::inputs::{self, Headings};
 use crate::node::{Columns, Form, Node, Optional, Payload};
-use crate::output::{JsonLines, Out};
+use crate::output::{HEADING, JsonLines, Out};
 use crate::paths::{Globs, Listed, Named};
+use crate::plot;
 use crate::progress::Progress;
 use crate::shared::{Column, Shared, Unit, common};
 use crate::table::{Align, Table};
@@ -69,6 +72,9 @@ pub fn run(args: &Stats, out: &mut Out) -> Result<Status> {
     let globs = Globs::new(&args.only.patterns)?;
     let mut lines = JsonLines::default();
     let mut headings = Headings::new(args.inputs.inputs.len());
+    // With room for the count behind the highest bar.
+    let ranges = if args.plot { out.line(plot::WIDTH).clamp(28, plot::WIDTH) - 16 } else { 12 };
+    let ranges = u16::try_from(ranges).unwrap_or(12);
     let status = inputs::each(&args.inputs.inputs, &mut |input| {
         let document = Document::open(input, &args.read.reading())?;
         document.report_losses();
@@ -93,7 +99,7 @@ pub fn run(args: &Stats, out: &mut Out) -> Result<Status> {
                 if !globs.admits_in(name, column.path()) {
                     return Ok(());
                 }
-                let found = column.measured().of(&document.name).of(quoted(column.path()))?;
+                let found = column.measured(ranges).of(&document.name).of(quoted(column.path()))?;
                 let Some(Found { dtype, shape, count, nulls, numbers }) = found else {
                     return Ok(());
                 };
@@ -129,6 +135,7 @@ pub fn run(args: &Stats, out: &mut Out) -> Result<Status> {
             return Ok(());
         }
         headings.print(&document.name, out)?;
+        let print = if args.plot { print_plots } else { print };
         print(&rows, document.len() > 1, out)
     })?;
     inputs::check(&globs, &args.inputs.inputs, status)?;
@@ -196,7 +203,7 @@ impl Measured<'_> {
     }
 
     /// Returns the statistics. `None` if the column turns out not to be one of numbers.
-    fn measured(&self) -> Result<Option<Found>> {
+    fn measured(&self, ranges: u16) -> Result<Option<Found>> {
         match self {
             Self::Tensor { section, named } => {
                 let Payload { dtype, shape, form, .. } = named.payload;
@@ -207,7 +214,8 @@ impl Measured<'_> {
                         Ok(())
                     })
                 };
-                let numbers = is_measured.then(|| numbers(dtype, &mut blocks)).transpose()?;
+                let numbers =
+                    is_measured.then(|| numbers(dtype, ranges, &mut blocks)).transpose()?;
                 let (count, dtype, shape) = (named.payload.count(), dtype.clone(), shape.clone());
                 Ok(Some(Found { dtype, shape, count, nulls: None, numbers }))
             }
@@ -220,11 +228,11 @@ impl Measured<'_> {
                     each(&elements);
                     Ok(())
                 };
-                let numbers = Some(numbers(dtype, &mut blocks)?);
+                let numbers = Some(numbers(dtype, ranges, &mut blocks)?);
                 let (count, nulls) = (Some(present.count()), Some(present.nulls));
                 Ok(Some(Found { dtype: dtype.clone(), shape: vec![rows], count, nulls, numbers }))
             }
-            Self::Shared { shared, column } => over_values(shared, column),
+            Self::Shared { shared, column } => over_values(shared, column, ranges),
         }
     }
 }
@@ -245,7 +253,7 @@ impl Piece<'_> {
 }
 
 /// Measures a column of a table over several values. `None` if it turns out not to be one of numbers.
-fn over_values(shared: &Shared<'_>, column: &Column) -> Result<Option<Found>> {
+fn over_values(shared: &Shared<'_>, column: &Column, ranges: u16) -> Result<Option<Found>> {
     if let (Some(tensor), None) = (&column.tensor, &column.numbers) {
         let (dtype, shape, count) = (tensor.dtype.clone(), tensor.shape.clone(), tensor.count());
         return Ok(Some(Found { dtype, shape, count, nulls: None, numbers: None }));
@@ -307,20 +315,17 @@ fn over_values(shared: &Shared<'_>, column: &Column) -> Result<Option<Found>> {
         })
     };
     let is_measured = elements::is_decoded(dtype);
-    let numbers = is_measured.then(|| numbers(dtype, &mut blocks)).transpose()?;
+    let numbers = is_measured.then(|| numbers(dtype, ranges, &mut blocks)).transpose()?;
     let shape = [&[shared.rows], &**dims].concat();
     let nulls = (column.tensor.is_none()).then_some(nulls);
     Ok(Some(Found { dtype: dtype.clone(), shape, count: Some(count), nulls, numbers }))
 }
 
-/// A function that calls its argument with blocks of elements, the same ones each time.
-type Blocks<'a> = dyn FnMut(&mut dyn FnMut(&[u8])) -> Result<()> + 'a;
-
-fn numbers(dtype: &DType, blocks: &mut Blocks<'_>) -> Result<Numbers> {
+fn numbers(dtype: &DType, ranges: u16, blocks: &mut Blocks<'_>) -> Result<Numbers> {
     let mut measure = Measure::new(dtype);
     blocks(&mut |block| measure.block(block))?;
     // The histogram needs the bounds, so the elements are read a second time.
-    let mut bins = Bins::new(&measure);
+    let mut bins = Bins::new(&measure, ranges);
     if bins.is_needed() {
         blocks(&mut |block| bins.block(block))?;
     }
@@ -355,9 +360,6 @@ fn numbers(dtype: &DType, blocks: &mut Blocks<'_>) -> Result<Numbers> {
 /// The heading of a count, and the function that returns it for a tensor.
 type Counted = (&'static str, fn(&Row<'_>, &Numbers) -> u64);
 
-/// Lines are no longer than this, as in most terminals, or than those of the terminal.
-const WIDTH: usize = 80;
-
 fn print(rows: &[Row<'_>], several: bool, out: &mut Out) -> Result<()> {
     // Each count but that of zeros gets a column only if a tensor has such elements, because few have.
     let found = |(_, count): &Counted| {
@@ -377,14 +379,15 @@ fn print(rows: &[Row<'_>], several: bool, out: &mut Out) -> Result<()> {
     if several {
         columns.insert(0, ("segment", Align::Left));
     }
-    let mut table = Table::new(&columns).within(out.line(WIDTH), "path", &["shape", "histogram"]);
+    let mut table =
+        Table::new(&columns).within(out.line(plot::WIDTH), "path", &["shape", "histogram"]);
     for row in rows {
         let mut cells = vec![shown(&row.path), escaped(&row.dtype).into_owned(), shape(&row.shape)];
         match &row.numbers {
             Some(numbers) => {
                 cells.extend(numbers.cells.iter().cloned());
                 cells.extend(counts.iter().map(|(_, count)| count(row, numbers).to_string()));
-                cells.push(bars(&numbers.histogram));
+                cells.push(plot::line(&numbers.histogram));
             }
             None => cells.extend(std::iter::repeat_n("-".to_owned(), counts.len() + 5)),
         }
@@ -397,31 +400,34 @@ fn print(rows: &[Row<'_>], several: bool, out: &mut Out) -> Result<()> {
     Ok(())
 }
 
+/// Prints the histogram of each tensor over several lines.
+fn print_plots(rows: &[Row<'_>], several: bool, out: &mut Out) -> Result<()> {
+    for row in rows {
+        let label = if several { format!("{} ", row.label) } else { String::new() };
+        let (path, dtype) = (out.styled(HEADING, &shown(&row.path)), escaped(&row.dtype));
+        write!(out, "{label}{path}  {dtype} {}", shape(&row.shape))?;
+        let Some(numbers) = &row.numbers else {
+            writeln!(out)?;
+            continue;
+        };
+        let [least, greatest, mean, std] = &numbers.cells;
+        write!(out, "  mean {mean}, std {std}")?;
+        let counts = [(numbers.zeros, "zeros"), (numbers.nan, "NaN"), (numbers.inf, "Inf")];
+        for (count, what) in counts.iter().chain([&(row.nulls.unwrap_or(0), "nulls")]) {
+            if *count > 0 {
+                write!(out, ", {count} {what}")?;
+            }
+        }
+        writeln!(out)?;
+        if !numbers.histogram.is_empty() {
+            write!(out, "{}", plot::bars(&numbers.histogram, least, greatest))?;
+        }
+    }
+    Ok(())
+}
+
 /// Formats an integer in at most eight characters.
 #[allow(clippy::cast_precision_loss)]
 fn integer(value: i128) -> String {
     if value.unsigned_abs() < 10_000_000 { value.to_string() } else { brief(value as f64) }
-}
-
-/// Formats a histogram in one line.
-fn bars(counts: &[u64]) -> String {
-    const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let most = counts.iter().copied().max().unwrap_or(0).max(1);
-    let bar = |&count: &u64| {
-        // Any count above zero shows at least the smallest bar.
-        let height = (u128::from(count) * 8).div_ceil(u128::from(most));
-        BARS.get(usize::try_from(height).unwrap_or(8)).copied().unwrap_or(' ')
-    };
-    let line: String = counts.iter().map(bar).collect();
-    if line.is_empty() { "-".into() } else { format!("|{line}|") }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn every_count_above_zero_shows_a_bar() {
-        assert_eq!(super::bars(&[0, 1, 50, 100, u64::MAX]), "| ▁▁▁█|");
-        assert_eq!(super::bars(&[0, 1, 4, 8]), "| ▁▄█|");
-        assert_eq!(super::bars(&[]), "-");
-    }
 }

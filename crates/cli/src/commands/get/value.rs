@@ -14,10 +14,9 @@ use crate::node::{Kind, Node};
 use crate::output::{JsonLines, Out};
 use crate::rows::{Meant, Rows};
 use crate::slices::Slice;
+use crate::taken::NOT_A_TENSOR;
 use crate::target::Target;
 use crate::text::escaped;
-
-pub const NOT_A_TENSOR: &str = "not a tensor";
 
 /// Prints or saves a value. A sequence gets one line for each element. As text, it must consist of scalars.
 pub fn run(

@@ -2,57 +2,13 @@
 
 use tenarc::DType;
 
-use crate::elements::{self, Element};
-
-/// The number of elements processed at a time: few enough to stay in the first-level cache.
-const STEP: usize = 1024;
+use crate::elements::{self, Element, Numbers};
 
 /// The smallest or the largest element, exactly.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
     Int(i128),
     Float(f64),
-}
-
-/// Cuts blocks of any size into whole elements, and converts them to `f64`.
-struct Numbers {
-    dtype: DType,
-    size: usize,
-    carried: Vec<u8>,
-    numbers: Vec<f64>,
-}
-
-impl Numbers {
-    fn new(dtype: &DType) -> Self {
-        let size = elements::size(dtype).unwrap_or(1);
-        Self { dtype: dtype.clone(), size, carried: Vec::new(), numbers: Vec::new() }
-    }
-
-    fn block(&mut self, mut block: &[u8], each: &mut dyn FnMut(&[u8], &[f64])) {
-        if !self.carried.is_empty() {
-            let missing = (self.size - self.carried.len()).min(block.len());
-            let (start, rest) = block.split_at(missing);
-            self.carried.extend_from_slice(start);
-            block = rest;
-            if self.carried.len() < self.size {
-                return;
-            }
-            let first = std::mem::take(&mut self.carried);
-            self.step(&first, each);
-        }
-        let whole = block.len() - block.len() % self.size;
-        let (whole, rest) = block.split_at(whole);
-        for step in whole.chunks(STEP * self.size) {
-            self.step(step, each);
-        }
-        self.carried.extend_from_slice(rest);
-    }
-
-    fn step(&mut self, bytes: &[u8], each: &mut dyn FnMut(&[u8], &[f64])) {
-        self.numbers.clear();
-        elements::widen(&self.dtype, bytes, &mut self.numbers);
-        each(bytes, &self.numbers);
-    }
 }
 
 /// Running statistics. The real and the imaginary part of a complex element count as two numbers.
@@ -99,7 +55,7 @@ impl Measure {
 
     pub fn block(&mut self, block: &[u8]) {
         let mut numbers = std::mem::replace(&mut self.numbers, Numbers::new(&DType::U8));
-        let (dtype, size) = (numbers.dtype.clone(), numbers.size);
+        let (dtype, size) = (numbers.dtype().clone(), numbers.size());
         let is_integer = elements::is_integer(&dtype);
         numbers.block(block, &mut |bytes, values| {
             if is_integer {
@@ -186,7 +142,7 @@ impl Measure {
     }
 }
 
-/// A histogram: how many elements are in each of twelve equal ranges from the smallest to the largest.
+/// A histogram: how many elements are in each of some equal ranges from the smallest to the largest.
 pub struct Bins {
     numbers: Numbers,
     low: f64,
@@ -195,16 +151,16 @@ pub struct Bins {
 }
 
 impl Bins {
-    const COUNT: usize = 12;
-
-    pub fn new(measure: &Measure) -> Self {
-        let bins = if measure.count == 0 { 0 } else { Self::COUNT };
+    /// Creates a histogram of this many ranges. Without finite elements, it has none.
+    pub fn new(measure: &Measure, ranges: u16) -> Self {
+        let count = f64::from(ranges);
+        let bins = if measure.count == 0 { 0 } else { ranges };
         Self {
-            numbers: Numbers::new(&measure.numbers.dtype),
+            numbers: Numbers::new(measure.numbers.dtype()),
             low: measure.low,
             // The bounds are divided before subtracting, because the difference of two large doubles may overflow.
-            width: measure.high / 12.0 - measure.low / 12.0,
-            counts: vec![0; bins],
+            width: measure.high / count - measure.low / count,
+            counts: vec![0; bins.into()],
         }
     }
 
@@ -220,7 +176,7 @@ impl Bins {
                 // The numbers are divided before subtracting, because `value - low` may overflow.
                 let place = value / width - low / width;
                 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-                let at = (place.max(0.0) as usize).min(Self::COUNT - 1);
+                let at = (place.max(0.0) as usize).min(counts.len().saturating_sub(1));
                 if let Some(count) = counts.get_mut(at) {
                     *count += 1;
                 }
@@ -241,7 +197,7 @@ mod tests {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         let mut measure = Measure::new(&DType::F64);
         bytes.chunks(step).for_each(|block| measure.block(block));
-        let mut bins = Bins::new(&measure);
+        let mut bins = Bins::new(&measure, 12);
         bytes.chunks(step).for_each(|block| bins.block(block));
         (measure, bins.counts())
     }
