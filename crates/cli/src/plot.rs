@@ -16,6 +16,7 @@ use crate::elements::{Blocks, Numbers};
 use crate::failure::Result;
 use crate::output::Out;
 pub use bars::{bars, line};
+use colours::Palette;
 use grid::Grid;
 use trace::Trace;
 
@@ -98,7 +99,7 @@ impl Picture<'_> {
             Graphics::Kitty => pixels::kitty(&drawn.pixels, out)?,
             Graphics::Sixel => pixels::sixel(&drawn.pixels, out)?,
             Graphics::Blocks | Graphics::Auto if out.is_coloured() => {
-                pixels::blocks(&drawn.pixels, out)?;
+                pixels::blocks(&drawn.pixels, Palette::of_terminal(), out)?;
             }
             Graphics::Blocks | Graphics::Auto => pixels::shades(&drawn, out)?,
         }

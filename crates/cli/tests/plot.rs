@@ -28,10 +28,7 @@ a  u8 [2, 2]
     assert_eq!(run(&dir, &["show", "a.tenarc", "--plot"]).good(), shades);
     let coloured =
         run(&dir, &["show", "a.tenarc", "a", "--plot", "--color=always"]).good().to_owned();
-    assert!(
-        coloured.contains("\x1b[38;2;30;22;60m\x1b[48;2;30;22;60m▀▀▀▀\x1b[38;2;"),
-        "{coloured:?}"
-    );
+    assert!(coloured.contains("\x1b[38;5;53m\x1b[48;5;53m▀▀▀▀\x1b[38;5;"), "{coloured:?}");
     let kitty = run(&dir, &["show", "a.tenarc", "a", "--plot=kitty"]).good().to_owned();
     assert!(kitty.contains("\x1b_Ga=T,f=24,s=32,v=32,m=0;"), "{kitty:?}");
     let sixel = run(&dir, &["show", "a.tenarc", "a", "--plot=sixel"]).good().to_owned();
@@ -43,10 +40,7 @@ fn slices_images_and_curves_are_drawn() {
     let dir = Dir::new();
     bytes(&dir, &[2, 1, 3], &[255, 0, 0, 0, 0, 255]);
     let image = run(&dir, &["show", "a.tenarc", "--plot", "--color=always"]).good().to_owned();
-    assert!(
-        image.contains("\x1b[38;2;255;0;0m") && image.contains("\x1b[48;2;0;0;255m"),
-        "{image:?}"
-    );
+    assert!(image.contains("\x1b[38;5;196m") && image.contains("\x1b[48;5;21m"), "{image:?}");
     // An image has no legend.
     assert_eq!(image.lines().count(), 5, "{image:?}");
     let curve = run(&dir, &["show", "a.tenarc", "a[0, 0]", "--plot"]).good().to_owned();

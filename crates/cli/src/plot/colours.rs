@@ -10,6 +10,40 @@ const DIVERGING: [Colour; 5] =
 const SEQUENTIAL: [Colour; 5] =
     [[30, 22, 60], [58, 76, 140], [38, 130, 142], [94, 190, 110], [246, 228, 80]];
 
+/// Colours for characters, as terminals can show them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Palette {
+    /// All colours.
+    Full,
+    /// The 216 colours that have six steps of red, of green and of blue (xterm's numbers 16 to 231).
+    Cube,
+}
+
+impl Palette {
+    /// Chooses by the variable `COLORTERM`, which terminals with all colours set.
+    pub fn of_terminal() -> Self {
+        match std::env::var("COLORTERM").as_deref() {
+            Ok("truecolor" | "24bit") => Self::Full,
+            _ => Self::Cube,
+        }
+    }
+
+    /// Returns the sequence that sets the colour of characters, or the one behind them.
+    pub fn sequence(self, is_behind: bool, colour: Colour) -> String {
+        let kind = if is_behind { 48 } else { 38 };
+        let [red, green, blue] = colour;
+        match self {
+            Self::Full => format!("\x1b[{kind};2;{red};{green};{blue}m"),
+            Self::Cube => format!("\x1b[{kind};5;{}m", 16 + in_cube(colour)),
+        }
+    }
+}
+
+/// Returns the number of the nearest colour in a cube of six steps of red, of green and of blue.
+pub fn in_cube(colour: Colour) -> usize {
+    colour.iter().fold(0, |sum, &part| sum * 6 + (usize::from(part) * 5 + 127) / 255)
+}
+
 /// What the ends of a scale of colours stand for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Range {

@@ -2,7 +2,7 @@
 
 use tenarc::tensor::Order;
 
-use super::colours::{Colour, Range};
+use super::colours::{Colour, Palette, Range};
 use super::pixels::Pixels;
 use crate::output::Out;
 use crate::text::brief;
@@ -153,10 +153,8 @@ impl Drawn {
             return self.has_missing.then(|| "no finite element".to_owned());
         };
         let scale: String = if out.is_coloured() {
-            let step = |at: u32| {
-                let [red, green, blue] = range.colour(f64::from(at) / 23.0);
-                format!("\x1b[48;2;{red};{green};{blue}m ")
-            };
+            let palette = Palette::of_terminal();
+            let step = |at: u32| palette.sequence(true, range.colour(f64::from(at) / 23.0)) + " ";
             (0..24).map(step).collect::<String>() + "\x1b[0m"
         } else {
             super::pixels::SHADES.iter().collect()

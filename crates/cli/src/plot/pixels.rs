@@ -6,7 +6,7 @@ use std::io::Write;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::colours::Colour;
+use super::colours::{Colour, Palette, in_cube};
 use super::grid::Drawn;
 use crate::failure::Result;
 
@@ -33,7 +33,7 @@ impl Pixels {
 }
 
 /// Draws two pixels in each character.
-pub fn blocks(pixels: &Pixels, out: &mut dyn Write) -> Result<()> {
+pub fn blocks(pixels: &Pixels, palette: Palette, out: &mut dyn Write) -> Result<()> {
     let mut rows = pixels.rows();
     while let Some(upper) = rows.next() {
         let lower = rows.next().unwrap_or_default();
@@ -41,10 +41,10 @@ pub fn blocks(pixels: &Pixels, out: &mut dyn Write) -> Result<()> {
         let mut now = [None; 2];
         for (at, &upper) in upper.iter().enumerate() {
             let halves = [Some(upper), lower.get(at).copied()];
-            for ((half, now), kind) in halves.into_iter().zip(&mut now).zip([38, 48]) {
+            for ((half, now), is_behind) in halves.into_iter().zip(&mut now).zip([false, true]) {
                 let colour = half.map(|colour| colour.unwrap_or(MISSING));
-                if let Some([red, green, blue]) = colour.filter(|_| colour != *now) {
-                    write!(out, "\x1b[{kind};2;{red};{green};{blue}m")?;
+                if let Some(colour) = colour.filter(|colour| Some(*colour) != *now) {
+                    write!(out, "{}", palette.sequence(is_behind, colour))?;
                 }
                 *now = colour;
             }
@@ -93,12 +93,7 @@ pub fn kitty(pixels: &Pixels, out: &mut dyn Write) -> Result<()> {
 /// Draws by sixels: bands of six rows, and in each band the pixels of one colour after the other (DEC's VT330/VT340
 /// Programmer Reference Manual, chapter 14). There are six steps of red, of green and of blue.
 pub fn sixel(pixels: &Pixels, out: &mut dyn Write) -> Result<()> {
-    let register = |colour: Option<Colour>| {
-        colour
-            .unwrap_or(MISSING)
-            .iter()
-            .fold(0, |sum, &part| sum * 6 + (usize::from(part) * 5 + 127) / 255)
-    };
+    let register = |colour: Option<Colour>| in_cube(colour.unwrap_or(MISSING));
     write!(out, "\x1bPq\"1;1;{};{}", pixels.width, pixels.height())?;
     for number in 0..216 {
         let percent = [number / 36, number / 6 % 6, number % 6].map(|step| step * 20);
@@ -153,13 +148,19 @@ mod tests {
     fn a_character_has_two_pixels() {
         let red = "\x1b[38;2;255;0;0m";
         assert_eq!(
-            text(blocks, 3, &[RED, RED, BLACK]),
+            text(|pixels, out| blocks(pixels, Palette::Full, out), 3, &[RED, RED, BLACK]),
             format!("{red}▀▀\x1b[38;2;0;0;0m▀\x1b[0m\n")
         );
         assert_eq!(
-            text(blocks, 1, &[RED, BLACK, RED]),
+            text(|pixels, out| blocks(pixels, Palette::Full, out), 1, &[RED, BLACK, RED]),
             format!("{red}\x1b[48;2;0;0;0m▀\x1b[0m\n{red}▀\x1b[0m\n")
         );
+    }
+
+    #[test]
+    fn terminals_with_few_colours_get_their_numbers() {
+        let few = text(|pixels, out| blocks(pixels, Palette::Cube, out), 1, &[RED, BLACK]);
+        assert_eq!(few, "\x1b[38;5;196m\x1b[48;5;16m▀\x1b[0m\n");
     }
 
     #[test]

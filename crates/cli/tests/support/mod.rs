@@ -104,7 +104,11 @@ impl Ran {
 
 pub fn command(dir: &Dir) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tenarc"));
-    command.current_dir(dir.path()).env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
+    command
+        .current_dir(dir.path())
+        .env_remove("NO_COLOR")
+        .env_remove("CLICOLOR_FORCE")
+        .env_remove("COLORTERM");
     command
 }
 
