@@ -142,6 +142,15 @@ macro_rules! define {
             /// The number of bits that an element takes. `None` for a dtype that this version does not
             /// know. FP6 and FP4 elements are packed: all elements of a tensor together must fill a whole
             /// number of bytes.
+            ///
+            /// ```
+            /// use tenarc::DType;
+            ///
+            /// assert_eq!(DType::F32.bits(), Some(32));
+            /// assert_eq!(DType::from_name("bf16").bits(), Some(16));
+            /// assert_eq!(DType::from_name("x/unknown").bits(), None);
+            /// # Ok::<(), tenarc::Error>(())
+            /// ```
             #[inline]
             pub fn bits(&self) -> Option<usize> {
                 match self {

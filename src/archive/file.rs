@@ -244,6 +244,14 @@ impl<S: ReadAt> Archive<S> {
     ///
     /// The search starts at the end of the archive and reads blocks of 64 names.
     ///
+    /// ```
+    /// let mut out = tenarc::OArchive::new(Vec::new())?;
+    /// out.save_as("config", &0.1)?.save_as("loss", &2.5)?.save_as("loss", &1.5)?;
+    /// let archive = tenarc::Archive::new(out.finish()?)?;
+    /// assert_eq!(archive.named("loss")?.load::<f64>()?, 1.5); // the last one
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If there is no such name, or the archive is damaged.
     pub fn named(&self, name: &str) -> Result<Segment<'_, S>> {
@@ -313,6 +321,17 @@ impl<S: ReadAt> Archive<S> {
     }
 
     /// All segments, in the order in which they were saved.
+    ///
+    /// ```
+    /// let mut out = tenarc::OArchive::new(Vec::new())?;
+    /// out.save_as("step", &1)?.save_as("step", &2)?;
+    /// let archive = tenarc::Archive::new(out.finish()?)?;
+    /// for segment in archive.segments() {
+    ///     let segment = segment?;
+    ///     println!("{:?}: {}", segment.name(), segment.load::<u32>()?);
+    /// }
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
     ///
     /// # Errors
     /// An item is an error if the directory or the segment's header is damaged or cannot be read.
@@ -599,6 +618,17 @@ impl<S: ReadAt> Archive<S> {
 
     /// The value at `path`; see [`Segment::get`].
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("run.tenarc");
+    /// use std::collections::BTreeMap;
+    ///
+    /// tenarc::save(&path, &BTreeMap::from([("rate", vec![0.1, 0.01])]))?;
+    /// let rate: f64 = tenarc::open(&path)?.get("rate.1")?;
+    /// assert_eq!(rate, 0.01);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// If the archive does not hold exactly one value; also the errors of [`Segment::get`].
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
@@ -607,6 +637,19 @@ impl<S: ReadAt> Archive<S> {
 
     /// The tensor at `path`; see [`Segment::tensor`].
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("model.tenarc");
+    /// use std::collections::BTreeMap;
+    /// use ndarray::Array2;
+    /// use tenarc::Tensor;
+    ///
+    /// tenarc::save(&path, &BTreeMap::from([("weight", Tensor(Array2::<f32>::eye(100)))]))?;
+    /// let weight: Array2<f32> = tenarc::open(&path)?.tensor("weight")?;
+    /// assert_eq!(weight.dim(), (100, 100));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// If the archive does not hold exactly one value; also the errors of [`Segment::tensor`].
     pub fn tensor<T: for<'de> FromTensor<'de>>(&self, path: &str) -> Result<T> {
@@ -614,6 +657,19 @@ impl<S: ReadAt> Archive<S> {
     }
 
     /// Part of the tensor at `path`; see [`Segment::slice`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("model.tenarc");
+    /// use std::collections::BTreeMap;
+    /// use ndarray::{Array2, s};
+    /// use tenarc::Tensor;
+    ///
+    /// tenarc::save(&path, &BTreeMap::from([("weight", Tensor(Array2::<f32>::eye(100)))]))?;
+    /// let rows: Array2<f32> = tenarc::open(&path)?.slice("weight", s![..10, ..])?; // the first ten rows
+    /// assert_eq!(rows.dim(), (10, 100));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If the archive does not hold exactly one value; also the errors of [`Segment::slice`].
@@ -655,6 +711,18 @@ impl<S: ReadAt> Archive<S> {
     /// Checksums are verified whatever the options of the archive say. With
     /// [`DecodeOptions::with_threads`](crate::de::DecodeOptions::with_threads), several threads read large tensors. The
     /// first fault is the same with any number of threads.
+    ///
+    /// ```
+    /// let mut out = tenarc::OArchive::new(Vec::new())?;
+    /// out.save(&tenarc::Tensor(vec![1u8; 5000]))?;
+    /// let mut bytes = out.finish()?;
+    /// tenarc::Archive::new(&bytes[..])?.verify()?;
+    ///
+    /// let middle = bytes.len() / 2;
+    /// bytes[middle] ^= 1;
+    /// assert!(tenarc::Archive::new(&bytes[..])?.verify().is_err());
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
     ///
     /// # Errors
     /// The first fault and its offset, with [`Category::Damaged`](crate::error::Category::Damaged) or

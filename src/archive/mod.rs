@@ -68,6 +68,23 @@ use crate::wire::writer::ToWrite;
 ///
 /// Tensors and plain vectors of numbers are written directly from their memory, without a copy.
 ///
+/// ```
+/// use serde::Serialize;
+/// use tenarc::Tensor;
+///
+/// #[derive(Serialize)]
+/// struct Layer {
+///     name: String,
+///     weight: Tensor<Vec<f32>>,
+/// }
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("layer.tenarc");
+/// let layer = Layer { name: "dense".into(), weight: Tensor(vec![0.5; 1000]) };
+/// tenarc::save(&path, &layer)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// - The value's `Serialize` fails.
 /// - The value changed between the two passes, for example because it builds a new `HashMap` whenever
@@ -78,6 +95,20 @@ pub fn save<T: Serialize + ?Sized>(path: impl AsRef<Path>, value: &T) -> Result<
 }
 
 /// Like [`save`], with options.
+///
+/// ```
+/// use tenarc::Tensor;
+/// use tenarc::archive::{Compression, SaveOptions};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("counts.tenarc");
+/// let options = SaveOptions::default()
+///     .with_compression(Compression::lz4())
+///     .with_note("run", "2026-11-28");
+/// tenarc::archive::save_with(&path, &Tensor(vec![7u64; 100_000]), options)?;
+/// assert!(std::fs::metadata(&path)?.len() < 10_000);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 /// - The alignment is not a power of two from 8 to 65,536.
@@ -103,6 +134,24 @@ fn save_value(path: &Path, value: &dyn ToWrite, options: SaveOptions) -> Result<
 ///
 /// Fields that the type does not have are skipped, and their tensors are not read.
 ///
+/// ```
+/// use serde::{Deserialize, Serialize};
+/// use tenarc::Tensor;
+///
+/// #[derive(Serialize, Deserialize)]
+/// struct Layer {
+///     name: String,
+///     weight: Tensor<Vec<f32>>,
+/// }
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("layer.tenarc");
+/// # tenarc::save(&path, &Layer { name: "dense".into(), weight: Tensor(vec![0.5; 1000]) })?;
+/// let layer: Layer = tenarc::load(&path)?;
+/// assert_eq!((layer.name.as_str(), layer.weight.len()), ("dense", 1000));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// - The file cannot be read, or is not an archive.
 /// - The archive is damaged or torn.
@@ -113,6 +162,21 @@ pub fn load<T: DeserializeOwned>(path: impl AsRef<Path>) -> Result<T> {
 }
 
 /// Like [`load`], with options.
+///
+/// ```
+/// use tenarc::Tensor;
+/// use tenarc::de::{DecodeOptions, Limits};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("untrusted.tenarc");
+/// # tenarc::save(&path, &Tensor(vec![1u8; 5000]))?;
+/// // A file from a stranger may take at most 1 MiB for everything but the tensors that are in it.
+/// let limits = Limits::default().with_max_alloc(1 << 20);
+/// let value: Tensor<Vec<u8>> =
+///     tenarc::archive::load_with(&path, DecodeOptions::default().with_limits(limits))?;
+/// assert_eq!(value.len(), 5000);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 /// The same errors as [`load`].
@@ -128,6 +192,24 @@ pub fn load_with<T: DeserializeOwned>(path: impl AsRef<Path>, options: DecodeOpt
 /// the values that were complete at the last end mark. Bytes after that belong to an append that is in progress or was
 /// interrupted: [`Archive::unfinished_bytes`] counts them, and [`open_torn`] reads them.
 ///
+/// ```
+/// use std::collections::BTreeMap;
+/// use tenarc::Tensor;
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("model.tenarc");
+/// let model = BTreeMap::from([("bias", Tensor(vec![0.0f32; 512])), ("weight", Tensor(vec![1.0; 4096]))]);
+/// tenarc::save(&path, &model)?;
+///
+/// let file = tenarc::open(&path)?;
+/// for tensor in file.tensors()? {
+///     println!("{} {} {:?}", tensor.path(), tensor.dtype(), tensor.shape());
+/// }
+/// let bias: Vec<f32> = file.tensor("bias")?; // reads no more than this tensor
+/// assert_eq!(bias.len(), 512);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// - The file cannot be read, is not an archive, or is damaged.
 /// - The file has no end mark. The category is [`Category::Torn`](crate::error::Category::Torn). Then
@@ -138,6 +220,23 @@ pub fn open(path: impl AsRef<Path>) -> Result<Archive<File>> {
 
 /// Like [`open`], but also reads the values after the last end mark, and archives without an end mark: see
 /// [`Archive::new_torn`].
+///
+/// ```
+/// use tenarc::{OArchive, Tensor};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("log.tenarc");
+/// let mut out = OArchive::new(Vec::new())?;
+/// out.save(&Tensor(vec![1.0f32; 1000]))?.save(&Tensor(vec![2.0f32; 1000]))?;
+/// let bytes = out.finish()?;
+/// std::fs::write(&path, &bytes[..bytes.len() - 2000])?; // the end is missing
+///
+/// let torn = tenarc::archive::open_torn(&path)?;
+/// let first: Tensor<Vec<f32>> = torn.segment(0)?.load()?;
+/// assert_eq!(first.len(), 1000);
+/// assert!(torn.torn().is_some()); // the error says what is missing
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 /// If the file cannot be read, or is not an archive.

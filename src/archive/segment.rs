@@ -165,6 +165,16 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
 
     /// Loads the value at `path`. Other tensors are not read.
     ///
+    /// ```
+    /// # let model = std::collections::BTreeMap::from([("encoder", (tenarc::Tensor(vec![0.5f32; 600]), "relu"))]);
+    /// # let mut out = tenarc::OArchive::new(Vec::new())?;
+    /// # out.save_as("model", &model)?;
+    /// # let archive = tenarc::Archive::new(out.finish()?)?;
+    /// let activation: String = archive.named("model")?.get("encoder.1")?; // reads no tensor
+    /// assert_eq!(activation, "relu");
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If there is no such value, it cannot be read or is damaged, or it does not fit the type.
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
@@ -177,6 +187,17 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// Loads the tensor at `path` as an array of ndarray, a `Vec`, a [`DynTensor`], or any other type that
     /// implements [`FromTensor`].
     ///
+    /// ```
+    /// # let model = std::collections::BTreeMap::from([("bias", tenarc::Tensor(vec![0.5f32; 600]))]);
+    /// # let mut out = tenarc::OArchive::new(Vec::new())?;
+    /// # out.save_as("model", &model)?;
+    /// # let archive = tenarc::Archive::new(out.finish()?)?;
+    ///
+    /// let bias: Vec<f32> = archive.named("model")?.tensor("bias")?;
+    /// assert_eq!(bias, [0.5; 600]);
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If there is no tensor at `path`, it cannot be read or is damaged, or the type cannot hold its dtype or shape.
     pub fn tensor<T: for<'de> FromTensor<'de>>(&self, path: &str) -> Result<T> {
@@ -184,6 +205,17 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     }
 
     /// Loads the tensor at `path`, whatever its dtype.
+    ///
+    /// ```
+    /// # let model = std::collections::BTreeMap::from([("bias", tenarc::Tensor(vec![0.5f32; 600]))]);
+    /// # let mut out = tenarc::OArchive::new(Vec::new())?;
+    /// # out.save_as("model", &model)?;
+    /// # let archive = tenarc::Archive::new(out.finish()?)?;
+    ///
+    /// let bias = archive.named("model")?.dyn_tensor("bias")?;
+    /// assert_eq!((bias.dtype().name(), bias.shape()), ("f32", &[600][..]));
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If there is no tensor at `path`, or it cannot be read or is damaged.
@@ -380,6 +412,18 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// Lists all tensors with their paths, in the order of the value's fields. Tensors inside map keys have no
     /// path and are left out.
     ///
+    /// ```
+    /// # let model = std::collections::BTreeMap::from([("bias", tenarc::Tensor(vec![0.5f32; 600]))]);
+    /// # let mut out = tenarc::OArchive::new(Vec::new())?;
+    /// # out.save_as("model", &model)?;
+    /// # let archive = tenarc::Archive::new(out.finish()?)?;
+    ///
+    /// for tensor in archive.named("model")?.tensors()? {
+    ///     println!("{}: {} {:?}", tensor.path(), tensor.dtype(), tensor.shape());
+    /// }
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// - The metadata is invalid.
     /// - A map on the way to a tensor has two equal keys, so that no path leads to the tensor.
@@ -417,6 +461,16 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// The field names or map keys of the value at `path`, or the positions of its elements. The path `""` is the
     /// whole value. Keys that are not text are in diagnostic notation, as in paths.
     ///
+    /// ```
+    /// # let model = std::collections::BTreeMap::from([("bias", tenarc::Tensor(vec![0.5f32; 600]))]);
+    /// # let mut out = tenarc::OArchive::new(Vec::new())?;
+    /// # out.save_as("model", &model)?;
+    /// # let archive = tenarc::Archive::new(out.finish()?)?;
+    ///
+    /// assert_eq!(archive.named("model")?.keys("")?, ["bias"]);
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If there is no such value, or it is not a struct, map, array or sequence.
     pub fn keys(&self, path: &str) -> Result<Vec<String>> {
@@ -425,6 +479,17 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
 
     /// Loads the value as parts, without decoding it. The buffers are read into memory and their checksums are
     /// verified. Compressed buffers are decompressed: parts have none.
+    ///
+    /// ```
+    /// # let model = std::collections::BTreeMap::from([("bias", tenarc::Tensor(vec![0.5f32; 600]))]);
+    /// # let mut out = tenarc::OArchive::new(Vec::new())?;
+    /// # out.save_as("model", &model)?;
+    /// # let archive = tenarc::Archive::new(out.finish()?)?;
+    ///
+    /// let parts = archive.named("model")?.to_parts()?;
+    /// assert_eq!(parts.buffers()[0].len(), 2400);
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the segment cannot be read or is damaged, or there is not enough memory.
@@ -544,6 +609,19 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
 
     /// Decodes the value with arrays, strings and byte strings that borrow from the archive. The archive must be in
     /// memory: a [`Map`](crate::Map), or bytes. Checksums of tensors are not verified.
+    ///
+    /// ```
+    /// use std::collections::BTreeMap;
+    /// use ndarray::{Array1, ArrayView1};
+    /// use tenarc::{Archive, OArchive, Tensor};
+    ///
+    /// let mut out = OArchive::new(Vec::new())?;
+    /// out.save(&BTreeMap::from([("bias", Tensor(Array1::<u8>::zeros(5000)))]))?;
+    /// let archive = Archive::new(out.finish()?)?;
+    /// let view: BTreeMap<&str, Tensor<ArrayView1<u8>>> = archive.only()?.view()?; // copies nothing
+    /// assert_eq!(view["bias"].len(), 5000);
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the archive is not in memory, a tensor is compressed or not aligned as its elements require, or the value

@@ -28,8 +28,7 @@ use crate::segment::ext::Ext;
 use crate::segment::format::{self, BufferPlace, MAGIC, MAX_RECORD_HEAD, RecordKind};
 use crate::segment::header::Header;
 
-/// Reads values one after the other from an archive, over any [`io::Read`]. The counterpart of
-/// [`OArchive`](crate::OArchive).
+/// Archive reader: reads values one after the other, over any [`io::Read`]. [`OArchive`](crate::OArchive) writes them.
 ///
 /// Tensors are read directly into their memory, headers through a buffer. There is no seeking. Checksums
 /// are verified before a value is returned.
@@ -120,6 +119,18 @@ impl<R: io::Read> IArchive<R> {
     ///
     /// If the value does not fit the type, the following value can still be loaded.
     ///
+    /// ```
+    /// let mut out = tenarc::OArchive::new(Vec::new())?;
+    /// out.save(&"first")?.save(&2)?;
+    /// let bytes = out.finish()?;
+    ///
+    /// let mut input = tenarc::IArchive::new(&bytes[..])?; // any `io::Read`
+    /// let (text, number): (String, i32) = (input.load()?, input.load()?);
+    /// assert_eq!((text.as_str(), number), ("first", 2));
+    /// assert!(input.is_at_end()?);
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// - [`Category::Eof`] if there are no more values.
     /// - [`Category::Torn`] if the input ends without an end mark.
@@ -156,6 +167,16 @@ impl<R: io::Read> IArchive<R> {
     }
 
     /// Loads the next value that was saved under this name. Values before it are skipped.
+    ///
+    /// ```
+    /// let mut out = tenarc::OArchive::new(Vec::new())?;
+    /// out.save_as("config", &0.1)?.save_as("loss", &2.5)?;
+    /// let bytes = out.finish()?;
+    ///
+    /// let mut input = tenarc::IArchive::new(&bytes[..])?;
+    /// assert_eq!(input.load_as::<f64>("loss")?, 2.5);
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
     ///
     /// # Errors
     /// The same errors as [`load`](Self::load).

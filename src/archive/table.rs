@@ -245,6 +245,23 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     /// [`rows`](Self::rows) verifies them, also for one row. Compressed columns are an exception: see
     /// [`take`](Self::take), which loads several rows in one call.
     ///
+    /// ```
+    /// # #[derive(serde::Serialize, serde::Deserialize)]
+    /// # struct Event { id: u64, score: f32 }
+    /// # let events: Vec<_> = (0..300).map(|id| Event { id, score: 0.5 }).collect();
+    /// # let mut out = tenarc::OArchive::new(Vec::new())?;
+    /// # out.save_as("events", &events)?;
+    /// # let archive = tenarc::Archive::new(out.finish()?)?;
+    ///
+    /// #[derive(serde::Deserialize)]
+    /// struct Id {
+    ///     id: u64, // only this column is read
+    /// }
+    /// let row: Id = archive.table("events")?.row(250)?;
+    /// assert_eq!(row.id, 250);
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If there is no such row, it cannot be read, or it does not fit the type.
     pub fn row<T: DeserializeOwned>(&self, row: u64) -> Result<T> {
@@ -267,6 +284,19 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     ///
     /// The checksums of all chunks with bytes of these rows are verified. For this, the rest of these chunks is read
     /// too. [`DecodeOptions::with_checksums`]`(false)` reads only the rows.
+    ///
+    /// ```
+    /// # #[derive(serde::Serialize, serde::Deserialize)]
+    /// # struct Event { id: u64, score: f32 }
+    /// # let events: Vec<_> = (0..300).map(|id| Event { id, score: 0.5 }).collect();
+    /// # let mut out = tenarc::OArchive::new(Vec::new())?;
+    /// # out.save_as("events", &events)?;
+    /// # let archive = tenarc::Archive::new(out.finish()?)?;
+    ///
+    /// let rows: Vec<Event> = archive.table("events")?.rows(10..20)?;
+    /// assert_eq!((rows.len(), rows[0].id), (10, 10));
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the range exceeds the table, a row cannot be read or is damaged, or it does not fit the type.
@@ -371,6 +401,20 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     }
 
     /// The columns, in the order of the fields. The columns of a field that is a struct follow it.
+    ///
+    /// ```
+    /// # #[derive(serde::Serialize, serde::Deserialize)]
+    /// # struct Event { id: u64, score: f32 }
+    /// # let events: Vec<_> = (0..300).map(|id| Event { id, score: 0.5 }).collect();
+    /// # let mut out = tenarc::OArchive::new(Vec::new())?;
+    /// # out.save_as("events", &events)?;
+    /// # let archive = tenarc::Archive::new(out.finish()?)?;
+    ///
+    /// let columns = archive.table("events")?.columns()?;
+    /// let paths: Vec<&str> = columns.iter().map(|column| column.path()).collect();
+    /// assert_eq!(paths, ["id", "score"]);
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the metadata is damaged.

@@ -24,8 +24,11 @@ use crate::segment::header::{self, HeaderContent};
 use crate::segment::options::SaveOptions;
 use crate::wire::writer::ToWrite;
 
-/// Writes values one after the other into an archive, over any [`io::Write`]. The counterpart of
-/// [`IArchive`](crate::IArchive).
+/// Archive writer: writes values one after the other, over any [`io::Write`]. [`IArchive`](crate::IArchive) reads them.
+///
+/// Call [`finish`](Self::finish) at the end. What was saved after the last [`commit`](Self::commit) is lost without it: it
+/// is no part of the archive, and a new file does not appear at its path. [`open`](crate::open) then reads the previous
+/// commit, and [`open_torn`](crate::archive::open_torn) every complete segment.
 ///
 /// The writer needs no buffer of its own, and there is no seeking. A value with large tensors is serialized
 /// twice: the first pass writes its metadata, the second writes the tensors' bytes directly from their
@@ -48,10 +51,6 @@ use crate::wire::writer::ToWrite;
 /// assert_eq!(weights.diag(), Array1::<f32>::ones(100));
 /// # Ok::<(), tenarc::Error>(())
 /// ```
-///
-/// Saved values become part of the archive with [`finish`](Self::finish) or [`commit`](Self::commit). Before
-/// that, [`open`](crate::open) reads the previous commit, and [`open_torn`](crate::archive::open_torn) reads
-/// every complete segment.
 pub struct OArchive<W: Write> {
     sink: Sink<Stage<W>>,
     options: SaveOptions,
@@ -151,6 +150,17 @@ impl<W: Write> OArchive<W> {
     }
 
     /// Saves a value under a name of at most 1,024 bytes. Names need not be unique.
+    ///
+    /// ```
+    /// use tenarc::Tensor;
+    ///
+    /// let mut out = tenarc::OArchive::new(Vec::new())?;
+    /// out.save_as("train", &Tensor(vec![1.0f32; 10]))?.save_as("test", &Tensor(vec![2.0f32; 5]))?;
+    /// let archive = tenarc::Archive::new(out.finish()?)?;
+    /// let test: Tensor<Vec<f32>> = archive.named("test")?.load()?;
+    /// assert_eq!(test.len(), 5);
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
     ///
     /// # Errors
     /// The same errors as [`save`](Self::save), and if the name is too long.
@@ -299,6 +309,18 @@ impl<W: Write> OArchive<W> {
     ///
     /// A file made by [`create`](OArchive::create) is renamed to its path at the first commit. Files are
     /// synced to disk before and after the end mark, unless [`SaveOptions::with_sync`] says otherwise.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("log.tenarc");
+    /// let mut out = tenarc::OArchive::create(&path, Default::default())?;
+    /// out.save(&1)?.commit()?;
+    /// out.save(&2)?; // not yet there for readers
+    /// assert_eq!(tenarc::open(&path)?.len(), 1);
+    /// out.finish()?;
+    /// assert_eq!(tenarc::open(&path)?.len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If the writer fails, or an earlier value failed part-way.
@@ -533,6 +555,20 @@ impl OArchive<ArchiveFile> {
     ///
     /// The archive is written to a temporary file beside `path` and renamed. A symbolic link at `path` is
     /// replaced, not followed. The mode of a replaced file is kept.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("steps.tenarc");
+    /// use tenarc::OArchive;
+    ///
+    /// let mut out = OArchive::create(&path, Default::default())?;
+    /// for step in 0..3 {
+    ///     out.save_as("loss", &(step, 1.0 / f64::from(step + 1)))?;
+    /// }
+    /// out.finish()?; // without this, the file does not appear
+    /// assert_eq!(tenarc::open(&path)?.len(), 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If the file cannot be created, or the alignment is not a power of two from 8 to 65,536.

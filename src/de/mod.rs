@@ -32,6 +32,21 @@ pub use crate::options::{DecodeOptions, Limits};
 /// Decodes the value in `slice`, which must contain exactly one. Strings, byte strings and views can
 /// borrow from the slice.
 ///
+/// ```
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Serialize, Deserialize)]
+/// struct Record<'a> {
+///     name: &'a str, // borrows from the bytes
+///     score: f32,
+/// }
+///
+/// let bytes = tenarc::to_vec(&Record { name: "first", score: 0.5 })?;
+/// let record: Record = tenarc::from_slice(&bytes)?;
+/// assert_eq!(record.name, "first");
+/// # Ok::<(), tenarc::Error>(())
+/// ```
+///
 /// # Errors
 /// If the input is not well-formed, does not fit the type, exceeds the [`Limits`], or has more bytes
 /// after the value.
@@ -42,6 +57,17 @@ pub fn from_slice<'de, T: Deserialize<'de>>(slice: &'de [u8]) -> Result<T> {
 }
 
 /// Like [`from_slice`], with options.
+///
+/// ```
+/// use tenarc::de::{DecodeOptions, Limits};
+/// use tenarc::error::Category;
+///
+/// let bytes = tenarc::to_vec(&[[[[1]]]])?;
+/// let options = DecodeOptions::default().with_limits(Limits::default().with_max_depth(3));
+/// let error = tenarc::de::from_slice_with::<[[[[i32; 1]; 1]; 1]; 1]>(&bytes, options).unwrap_err();
+/// assert_eq!(error.category(), Category::Limit);
+/// # Ok::<(), tenarc::Error>(())
+/// ```
 ///
 /// # Errors
 /// The same errors as [`from_slice`].
@@ -56,6 +82,17 @@ pub fn from_slice_with<'de, T: Deserialize<'de>>(
 /// their memory. The reader does not need a buffer of its own.
 ///
 /// To read one of several values on a stream, see [`Deserializer::into_iter`].
+///
+/// ```
+/// use tenarc::Tensor;
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("message.cbor");
+/// tenarc::to_writer(std::fs::File::create(&path)?, &Tensor(vec![1u16; 100]))?;
+/// let values: Tensor<Vec<u16>> = tenarc::from_reader(std::fs::File::open(&path)?)?;
+/// assert_eq!(values.0, [1; 100]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 /// If the input is not well-formed, does not fit the type, exceeds the [`Limits`], or has more bytes
@@ -152,6 +189,13 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     }
 
     /// Iterates over the values of the input, which is a CBOR sequence (RFC 8742).
+    ///
+    /// ```
+    /// // A CBOR sequence of three numbers.
+    /// let numbers = tenarc::Deserializer::from_slice(&[1, 2, 3]).into_iter::<u8>();
+    /// assert_eq!(numbers.collect::<Result<Vec<_>, _>>()?, [1, 2, 3]);
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
     #[allow(clippy::should_implement_trait)]
     pub fn into_iter<T: Deserialize<'de>>(self) -> StreamDeserializer<'de, R, T> {
         StreamDeserializer::new(self)

@@ -77,6 +77,18 @@ fn parts_of(value: &dyn ToWrite, options: &SaveOptions) -> Result<Parts> {
 /// the metadata, where they may not be aligned. A view of such a tensor then fails here, while
 /// [`Parts::view`] makes an aligned copy of it.
 ///
+/// ```
+/// use tenarc::Tensor;
+///
+/// let parts = tenarc::to_parts(&("frame", Tensor(vec![9u8; 4096])))?;
+/// // The receiver got the metadata and each buffer by itself.
+/// let metadata: &[u8] = parts.metadata();
+/// let buffers: Vec<Vec<u8>> = parts.buffers().iter().map(|buffer| buffer.to_vec()).collect();
+/// let (name, frame): (String, Tensor<Vec<u8>>) = tenarc::from_parts(metadata, &buffers)?;
+/// assert_eq!((name.as_str(), frame.len()), ("frame", 4096));
+/// # Ok::<(), tenarc::Error>(())
+/// ```
+///
 /// # Errors
 /// - The metadata or the buffers are wrong, with the same errors as [`Parts::new`].
 /// - The value does not fit the type, or bytes to be borrowed are not aligned for their element type.

@@ -28,6 +28,15 @@ use crate::wire::writer::{Context, Writer, WriterTo};
 /// If the value contains large tensors, it is serialized twice: the first pass only counts, so that the
 /// vector can be allocated with its exact size.
 ///
+/// ```
+/// use tenarc::Tensor;
+///
+/// let bytes = tenarc::to_vec(&("scores", Tensor(vec![0.5f32, 2.0])))?;
+/// let (name, scores): (&str, Tensor<Vec<f32>>) = tenarc::from_slice(&bytes)?;
+/// assert_eq!((name, scores.0), ("scores", vec![0.5, 2.0]));
+/// # Ok::<(), tenarc::Error>(())
+/// ```
+///
 /// # Errors
 /// If the value's own `Serialize` fails, if the value is nested deeper than
 /// [`EncodeOptions::with_max_depth`] allows, if a sequence or map has another length than it
@@ -38,6 +47,16 @@ pub fn to_vec<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>> {
 }
 
 /// Like [`to_vec`], with options.
+///
+/// ```
+/// use tenarc::ser::EncodeOptions;
+///
+/// let rows: Vec<(u32, f64)> = (0..1000).map(|at| (at, 0.25)).collect();
+/// let columns = tenarc::ser::to_vec_with(&rows, EncodeOptions::default().with_columns(true))?;
+/// assert!(columns.len() < tenarc::to_vec(&rows)?.len());
+/// assert_eq!(tenarc::from_slice::<Vec<(u32, f64)>>(&columns)?, rows);
+/// # Ok::<(), tenarc::Error>(())
+/// ```
 ///
 /// # Errors
 /// The same errors as [`to_vec`].
@@ -51,6 +70,17 @@ pub fn to_vec_with<T: Serialize + ?Sized>(value: &T, options: EncodeOptions) -> 
 ///
 /// To encode many values without allocating, clear and pass the same buffer again. After an error the
 /// buffer is unchanged. If the value's own code panics, the buffer is unchanged or empty.
+///
+/// ```
+/// let mut buffer = Vec::new();
+/// for record in [("a", 1), ("b", 2)] {
+///     buffer.clear();
+///     tenarc::append_to(&mut buffer, &record)?;
+///     // Send the buffer here.
+/// }
+/// assert_eq!(tenarc::from_slice::<(&str, i32)>(&buffer)?, ("b", 2));
+/// # Ok::<(), tenarc::Error>(())
+/// ```
 ///
 /// # Errors
 /// The same errors as [`to_vec`].
@@ -140,6 +170,18 @@ impl Drop for Appending<'_> {
 /// With [`EncodeOptions::with_typed_arrays`], a sequence that may become a typed array is collected in
 /// memory before it is written.
 ///
+/// ```
+/// use std::io::Write;
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("message.cbor");
+/// let mut file = std::fs::File::create(&path)?;
+/// tenarc::to_writer(&mut file, &["two", "texts"])?;
+/// file.flush()?;
+/// assert_eq!(std::fs::read(&path)?, b"\x82\x63two\x65texts");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// If the value's own `Serialize` fails, if the value is nested deeper than
 /// [`EncodeOptions::with_max_depth`] allows, if a sequence or map has another length than it
@@ -165,6 +207,21 @@ pub fn to_writer_with<W: io::Write, T: Serialize + ?Sized>(
 /// Encodes values one after the other into a writer, as a CBOR sequence (RFC 8742).
 ///
 /// When a call returns, all bytes of its value have been passed to the writer.
+///
+/// ```
+/// use serde::Serialize;
+/// use tenarc::{Deserializer, Serializer};
+///
+/// let mut serializer = Serializer::new(Vec::new());
+/// for step in 0..3u32 {
+///     (step, "loss").serialize(&mut serializer)?;
+/// }
+/// let bytes = serializer.into_inner();
+///
+/// let steps: Result<Vec<(u32, String)>, _> = Deserializer::from_slice(&bytes).into_iter().collect();
+/// assert_eq!(steps?.len(), 3);
+/// # Ok::<(), tenarc::Error>(())
+/// ```
 pub struct Serializer<W: io::Write> {
     encoder: WriterTo<Stage<W>>,
     broken: bool,

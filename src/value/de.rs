@@ -24,6 +24,16 @@ use crate::wire::tag;
 
 /// Converts a [`Value`] to another type. Strings and tensors are moved, not copied.
 ///
+/// ```
+/// use std::collections::BTreeMap;
+/// use tenarc::Value;
+///
+/// let value: Value = tenarc::from_slice(&tenarc::to_vec(&BTreeMap::from([("a", 1), ("b", 2)]))?)?;
+/// let map: BTreeMap<String, u8> = tenarc::from_value(value)?;
+/// assert_eq!(map["b"], 2);
+/// # Ok::<(), tenarc::Error>(())
+/// ```
+///
 /// # Errors
 /// If the value does not fit the type.
 pub fn from_value<'de, T: Deserialize<'de>>(value: Value) -> Result<T> {

@@ -130,6 +130,13 @@ impl Value {
     ///
     /// Each step is a map key (a text, or an integer in decimal) or a position in an array. Tags are ignored. If
     /// several entries have the key, the last one is used.
+    ///
+    /// ```
+    /// let value = tenarc::to_value(&[[1, 2], [3, 4]])?;
+    /// assert_eq!(value.pointer("/1/0"), Some(&3.into()));
+    /// assert_eq!(value.pointer("/2"), None);
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
     pub fn pointer(&self, pointer: &str) -> Option<&Value> {
         steps(pointer)?.try_fold(self, |value, step| {
             let value = value.untagged();

@@ -17,6 +17,20 @@ use crate::wire::tag;
 
 /// Converts a value to a [`Value`]. Tensors are copied once.
 ///
+/// ```
+/// use serde::Serialize;
+///
+/// #[derive(Serialize)]
+/// struct Config {
+///     rate: f64,
+///     layers: Vec<u32>,
+/// }
+///
+/// let value = tenarc::to_value(&Config { rate: 0.1, layers: vec![64, 10] })?;
+/// assert_eq!(value.pointer("/layers/1"), Some(&10.into()));
+/// # Ok::<(), tenarc::Error>(())
+/// ```
+///
 /// # Errors
 /// If the value's `Serialize` fails, or the value is nested too deeply.
 pub fn to_value<T: Serialize + ?Sized>(value: &T) -> Result<Value> {
