@@ -175,6 +175,14 @@ impl RowResults {
     pub fn figure(&self, what: &str) -> Option<&Figure> {
         self.figures.iter().find(|figure| figure.what == what)
     }
+
+    /// The median of a measurement, or the length of the message or file. `None` if it was not measured.
+    pub fn value(&self, what: &str) -> Option<u64> {
+        if what == "bytes" && self.bytes.is_some() {
+            return self.bytes;
+        }
+        self.figure(what).map(|figure| figure.median)
+    }
 }
 
 impl CaseResults {
