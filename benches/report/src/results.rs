@@ -165,6 +165,14 @@ pub enum Unit {
 }
 
 impl Figure {
+    /// The number to compare: of sizes, only what is beyond the floor.
+    pub fn compared(&self) -> u64 {
+        match (self.unit, self.floor) {
+            (Unit::Bytes, Some(floor)) => self.median.saturating_sub(floor),
+            _ => self.median,
+        }
+    }
+
     /// The ratio to the floor.
     pub fn over_floor(&self) -> Option<f64> {
         Some(self.median as f64 / self.floor? as f64)

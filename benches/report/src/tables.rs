@@ -212,13 +212,13 @@ fn files(results: &Results) -> Result<String, String> {
             form.map(|form| case.row(peer, form)).transpose().map(|row| row?.figure(column))
         });
         let figures = figures.collect::<Result<Vec<_>, String>>()?;
-        let medians = figures.iter().map(|figure| figure.map(|it| it.median));
+        let compared = figures.iter().map(|figure| figure.map(Figure::compared));
         let cells = figures.iter().map(|figure| {
             let cell = figure.map(|figure| match figure.unit {
                 Unit::Nanoseconds => time(figure.median),
                 Unit::Bytes => over(figure),
             });
-            bold_if_best(cell.unwrap_or_default(), figure.map(|it| it.median), medians.clone())
+            bold_if_best(cell.unwrap_or_default(), figure.map(Figure::compared), compared.clone())
         });
         table.push(std::iter::once(label.to_string()).chain(cells).collect());
     }
@@ -289,10 +289,11 @@ fn whole(case: &CaseResults) -> String {
         cells.extend(is_sized.then(|| row.bytes.map(thousands).unwrap_or_default()));
         for column in &columns {
             let figure = row.figure(column);
-            let formats = case.rows.iter().filter(|row| is_format(row));
-            let median = row.value(column).filter(|_| is_format(row));
+            let compared = |row: &RowResults| {
+                row.figure(column).filter(|_| is_format(row)).map(Figure::compared)
+            };
             let text = figure.map(value).unwrap_or_default();
-            cells.push(bold_if_best(text, median, formats.map(|row| row.value(column))));
+            cells.push(bold_if_best(text, compared(row), case.rows.iter().map(compared)));
             cells.push(figure.map(over).unwrap_or_default());
         }
         table.push(cells);
