@@ -175,6 +175,14 @@ struct Readme;
 struct Guide;
 
 #[cfg(doctest)]
+#[doc = include_str!("../docs/tables.md")]
+struct Tables;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/cookbook.md")]
+struct Cookbook;
+
+#[cfg(doctest)]
 #[doc = include_str!("../docs/encodings.md")]
 struct Encodings;
 

@@ -165,6 +165,14 @@ pub enum Unit {
 }
 
 impl Figure {
+    /// The number to compare: of sizes, only what is beyond the floor.
+    pub fn compared(&self) -> u64 {
+        match (self.unit, self.floor) {
+            (Unit::Bytes, Some(floor)) => self.median.saturating_sub(floor),
+            _ => self.median,
+        }
+    }
+
     /// The ratio to the floor.
     pub fn over_floor(&self) -> Option<f64> {
         Some(self.median as f64 / self.floor? as f64)
@@ -174,6 +182,14 @@ impl Figure {
 impl RowResults {
     pub fn figure(&self, what: &str) -> Option<&Figure> {
         self.figures.iter().find(|figure| figure.what == what)
+    }
+
+    /// The median of a measurement, or the length of the message or file. `None` if it was not measured.
+    pub fn value(&self, what: &str) -> Option<u64> {
+        if what == "bytes" && self.bytes.is_some() {
+            return self.bytes;
+        }
+        self.figure(what).map(|figure| figure.median)
     }
 }
 

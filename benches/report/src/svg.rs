@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::results::Unit;
-use crate::units::{megabytes, time};
+use crate::units::{megabytes, time_beside, unit_of};
 
 /// The owner of a bar, which decides its colour.
 #[derive(Clone, Copy)]
@@ -25,6 +25,8 @@ pub struct Chart {
     /// The headings of the panels, and the unit of their values.
     pub panels: Vec<(&'static str, Unit)>,
     pub rows: Vec<Bars>,
+    /// Panels of times have logarithmic axes: for charts in which one bar would flatten the others.
+    pub has_log_times: bool,
     /// Lines below the chart.
     pub notes: Vec<String>,
 }
@@ -40,6 +42,8 @@ const HEADS: usize = 74;
 const ROWS: usize = 88;
 const ROW: usize = 26;
 const BAR: usize = 16;
+/// Room for the labels below logarithmic panels.
+const TICKS: usize = 16;
 
 /// Colours for light and dark mode. The chart has its own background, because a page may be in another mode than the
 /// reader's system.
@@ -53,12 +57,13 @@ text{font:13px system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;fil
 .bold{font-weight:600}
 .page{fill:#fff}
 .axis{stroke:#d1d9e0}
+.tick{font-size:11px;fill:#59636e;text-anchor:middle}
 .tenarc{fill:#0969da}
 .peer{fill:#a8b3c0}
 .floor{fill:#e3e8ee}
 @media (prefers-color-scheme: dark){
 text{fill:#e6edf3}
-.note,.none{fill:#9198a1}
+.note,.none,.tick{fill:#9198a1}
 .page{fill:#0d1117}
 .axis{stroke:#3d444d}
 .tenarc{fill:#4493f8}
@@ -80,7 +85,8 @@ fn text(out: &mut String, (x, y): (usize, usize), class: &str, text: &str) {
 impl Chart {
     pub fn draw(&self) -> String {
         let rows_end = ROWS + self.rows.len() * ROW;
-        let height = rows_end + 10 + self.notes.len() * 18 + MARGIN / 2;
+        let notes = rows_end + if self.has_log_times { TICKS } else { 0 };
+        let height = notes + 10 + self.notes.len() * 18 + MARGIN / 2;
         let title = escaped(self.title);
         let mut out = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
@@ -98,10 +104,15 @@ impl Chart {
             self.draw_panel(&mut out, panel, rows_end);
         }
         for (n, note) in self.notes.iter().enumerate() {
-            text(&mut out, (MARGIN, rows_end + 24 + n * 18), "note", note);
+            text(&mut out, (MARGIN, notes + 24 + n * 18), "note", note);
         }
         out += "</svg>\n";
         out
+    }
+
+    /// Sizes differ too little for a logarithmic axis.
+    fn is_log(&self, panel: usize) -> bool {
+        self.has_log_times && matches!(self.panels[panel].1, Unit::Nanoseconds)
     }
 
     fn draw_panel(&self, out: &mut String, panel: usize, rows_end: usize) {
@@ -110,15 +121,40 @@ impl Chart {
         let left = MARGIN + LABELS + panel * (width + GAP);
         let (head, unit) = self.panels[panel];
         text(out, (left, HEADS), "head", head);
-        let longest = self.rows.iter().filter_map(|bars| bars.values[panel]).max().unwrap_or(1);
-        let scale = (width - NUMBER) as f64 / longest.max(1) as f64;
+        let values = || self.rows.iter().filter_map(|bars| bars.values[panel]);
+        let longest = values().max().unwrap_or(1).max(1);
+        let log = |value: u64| (value.max(1) as f64).log10();
+        // Where a logarithmic axis begins: at a power of ten that leaves some length to the shortest bar.
+        let first =
+            self.is_log(panel).then(|| (log(values().min().unwrap_or(1)) - 0.1).floor().max(0.0));
+        let length = |value: u64| {
+            let share = match first {
+                None => value as f64 / longest as f64,
+                Some(first) => (log(value) - first) / (log(longest) - first),
+            };
+            share * (width - NUMBER) as f64
+        };
+        axis(out, left, rows_end);
+        if let Some(first) = first {
+            for power in first as u32..=log(longest) as u32 {
+                let value = 10_u64.pow(power);
+                let x = left + length(value).round() as usize;
+                axis(out, x, rows_end);
+                text(
+                    out,
+                    (x, rows_end + 14),
+                    "tick",
+                    &(value as f64 / unit_of(longest).0).to_string(),
+                );
+            }
+        }
         for (row, bars) in self.rows.iter().enumerate() {
             let Some(value) = bars.values[panel] else {
                 text(out, (left + 6, baseline(row)), "none", "–");
                 continue;
             };
             // A thinner bar would be invisible.
-            let length = (value as f64 * scale).max(1.5);
+            let length = length(value).max(1.5);
             let (y, class) = (ROWS + row * ROW + (ROW - BAR) / 2, bars.kind.class());
             writeln!(
                 out,
@@ -126,20 +162,21 @@ impl Chart {
             )
             .expect("a string takes everything");
             let class = if matches!(bars.kind, Kind::Tenarc) { "bold" } else { "number" };
-            let number = left + length.round() as usize + 6;
-            let value = match unit {
-                Unit::Nanoseconds => time(value),
+            let behind = left + length.round() as usize + 6;
+            let number = match unit {
+                Unit::Nanoseconds => time_beside(value, longest),
                 Unit::Bytes => megabytes(value),
             };
-            text(out, (number, baseline(row)), class, &value);
+            text(out, (behind, baseline(row)), class, &number);
         }
-        writeln!(
-            out,
-            "<line class=\"axis\" x1=\"{left}\" x2=\"{left}\" y1=\"{}\" y2=\"{rows_end}\"/>",
-            ROWS - 2
-        )
-        .expect("a string takes everything");
     }
+}
+
+/// A vertical line beside all rows.
+fn axis(out: &mut String, x: usize, rows_end: usize) {
+    let top = ROWS - 2;
+    writeln!(out, "<line class=\"axis\" x1=\"{x}\" x2=\"{x}\" y1=\"{top}\" y2=\"{rows_end}\"/>")
+        .expect("a string takes everything");
 }
 
 /// The vertical position of a row's text.
@@ -171,6 +208,7 @@ mod tests {
                 row("tenarc", Kind::Tenarc, vec![Some(50), Some(1_500)]),
                 row("<other>", Kind::Peer, vec![Some(100), None]),
             ],
+            has_log_times: false,
             notes: vec!["one run".to_string()],
         };
         let svg = chart.draw();
@@ -182,5 +220,26 @@ mod tests {
         // The longest bar fills its panel, up to the room for its number.
         assert_eq!(svg.matches("width=\"243.0\"").count(), 2, "{svg}");
         assert_eq!(svg.matches("width=\"121.5\"").count(), 1, "{svg}");
+    }
+
+    #[test]
+    fn a_decade_has_the_same_length_everywhere_on_a_logarithmic_axis() {
+        let row =
+            |value| Bars { label: String::new(), kind: Kind::Peer, values: vec![Some(value)] };
+        let chart = |has_log_times| Chart {
+            title: "",
+            panels: vec![("save", Unit::Nanoseconds)],
+            rows: [20_000_000, 200_000_000, 1_000_000_000].map(row).into(),
+            has_log_times,
+            notes: vec![],
+        };
+        assert!(!chart(false).draw().contains("\"tick\""));
+        let svg = chart(true).draw();
+        // From 10 to 1000 ms are two decades, in 578 units.
+        for part in
+            ["width=\"87.0\"", "width=\"376.0\"", "width=\"578.0\"", ">10<", ">100<", ">1000<"]
+        {
+            assert!(svg.contains(part), "{part} in {svg}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Defines the tables of the documents.
 
 use crate::build::Builds;
-use crate::results::{CaseResults, Figure, Results, RowResults, Target, Unit, Verdict};
+use crate::results::{CaseResults, Figure, Results, RowResults, Target, Unit};
 use crate::units::{megabytes, milliseconds, thousands, time, times, two_digits};
 
 /// The table, or the sentence, with that name.
@@ -20,17 +20,12 @@ pub fn table(
         "build" => {
             Ok(format!("{}\n{}, profile release.", markdown(2, &builds.rows()), builds.compiler()))
         }
-        "compressed-sizes" => compressed(results, |row, bytes| {
-            let stored = row.bytes.ok_or("a file has no size")?;
-            Ok(format!("{:.1} %", stored as f64 / bytes as f64 * 100.0))
+        "compressed-sizes" => compressed(results, &["bytes"], |stored, bytes| {
+            format!("{:.1} %", stored as f64 / bytes as f64 * 100.0)
         }),
-        "compressed-speeds" => compressed(results, |row, bytes| {
-            let speed = |what| {
-                let figure = row.figure(what).ok_or_else(|| format!("{what} was not measured"))?;
-                // Bytes in a nanosecond are gigabytes in a second.
-                Ok::<_, String>(two_digits(bytes as f64 / figure.median as f64))
-            };
-            Ok(format!("{} / {}", speed("save")?, speed("load")?))
+        // Bytes in a nanosecond are gigabytes in a second.
+        "compressed-speeds" => compressed(results, &["save", "load"], |time, bytes| {
+            two_digits(bytes as f64 / time as f64)
         }),
         case => Ok(whole(results.case(case)?)),
     }
@@ -65,6 +60,17 @@ fn run(results: &Results) -> String {
     )
 }
 
+/// The cell in bold, if its value is the least of those that it is compared with, or less than 1 % more, which a
+/// measurement cannot tell.
+fn bold_if_best(
+    cell: String,
+    value: Option<u64>,
+    all: impl Iterator<Item = Option<u64>>,
+) -> String {
+    let is_best = value.zip(all.flatten().min()).is_some_and(|(it, best)| it * 100 < best * 101);
+    if is_best { format!("**{cell}**") } else { cell }
+}
+
 /// Results with plain derives: one row for each kind of data. It says which form of each peer is used.
 fn derives(results: &Results) -> Result<String, String> {
     const PEERS: [(&str, &str, &str); 7] = [
@@ -85,38 +91,38 @@ fn derives(results: &Results) -> Result<String, String> {
         ("10,000 × 256 floats", "records", "plain"),
         ("a model of 11 MB", "model-10mb", "Tensor"),
     ];
-    let table = |cell: fn(&RowResults) -> String| {
+    // The cells have these numbers, separated by slashes.
+    let table = |numbers: &[&str], text: fn(u64) -> String| {
         let heads = PEERS.map(|(head, ..)| head.to_string());
         let mut table = vec![std::iter::once(String::new()).chain(heads).collect()];
         for (label, case, rows) in ROWS {
             let case = results.case(case)?;
-            let mut cells = strings(&[label]);
+            let mut peers = Vec::new();
             for (_, peer, form) in PEERS {
-                let form = match (peer, form) {
-                    ("tenarc", "plain") => rows,
-                    ("tenarc", _) if rows != "plain" => {
-                        cells.push(String::new());
-                        continue;
-                    }
-                    _ => form,
-                };
-                let cell = cell(case.row(peer, form)?);
-                cells.push(if peer == "tenarc" { format!("**{cell}**") } else { cell });
+                peers.push(match (peer, form) {
+                    ("tenarc", "plain") => Some(case.row(peer, rows)?),
+                    ("tenarc", _) if rows != "plain" => None,
+                    _ => Some(case.row(peer, form)?),
+                });
             }
-            table.push(cells);
+            let cell = |row: &RowResults| {
+                let number = |what: &&str| {
+                    let all = peers.iter().map(|row| row.and_then(|row| row.value(what)));
+                    let value = row.value(what);
+                    bold_if_best(value.map_or_else(|| "–".to_string(), text), value, all)
+                };
+                numbers.iter().map(number).collect::<Vec<_>>().join(" / ")
+            };
+            let cells = peers.iter().map(|row| row.map(cell).unwrap_or_default());
+            table.push(std::iter::once(label.to_string()).chain(cells).collect());
         }
         Ok::<_, String>(markdown(1, &table))
     };
-    let times = table(|row| {
-        let [encode, decode] = ["encode", "decode"].map(|what| {
-            row.figure(what).map_or_else(|| "–".to_string(), |it| milliseconds(it.median))
-        });
-        format!("{encode} / {decode}")
-    })?;
-    let sizes = table(|row| row.bytes.map_or_else(|| "–".to_string(), megabytes))?;
+    let times = table(&["encode", "decode"], milliseconds)?;
+    let sizes = table(&["bytes"], megabytes)?;
     Ok(format!(
         "{times}\nMilliseconds to encode / to decode to owned values. \\* not self-describing: only the same Rust \
-         types can read it.\n{}\n\n{sizes}\nThe sizes of the messages.",
+         types can read it.\n{}\n\n{sizes}\nThe sizes of the messages. Bold: the best of its row.",
         run(results)
     ))
 }
@@ -146,10 +152,7 @@ fn targets(results: &Results, others: &[Results]) -> Result<String, String> {
             None => String::new(),
         };
         let cells: Vec<String> = profiles.iter().map(cell).collect();
-        let verdict = match target.verdict_on(target.that_counts(&profiles)) {
-            Verdict::Missed => format!("**{}**", Verdict::Missed.text()),
-            verdict => verdict.text().to_string(),
-        };
+        let verdict = target.verdict_on(target.that_counts(&profiles)).text().to_string();
         let texts = [target.case.clone(), target.text.clone(), target.limit()];
         let texts = texts.into_iter().chain(cells);
         // Text such as `Vec<f32>` is not HTML.
@@ -205,20 +208,19 @@ fn files(results: &Results) -> Result<String, String> {
     let mut table = vec![std::iter::once("").chain(PEERS).map(str::to_string).collect()];
     for (label, (case, column), forms) in rows {
         let case = results.case(case)?;
-        let mut cells = strings(&[label]);
-        for (peer, form) in PEERS.into_iter().zip(forms) {
-            let figure = match form {
-                Some(form) => case.row(peer, form)?.figure(column),
-                None => None,
-            };
+        let figures = PEERS.into_iter().zip(forms).map(|(peer, form)| {
+            form.map(|form| case.row(peer, form)).transpose().map(|row| row?.figure(column))
+        });
+        let figures = figures.collect::<Result<Vec<_>, String>>()?;
+        let compared = figures.iter().map(|figure| figure.map(Figure::compared));
+        let cells = figures.iter().map(|figure| {
             let cell = figure.map(|figure| match figure.unit {
                 Unit::Nanoseconds => time(figure.median),
                 Unit::Bytes => over(figure),
             });
-            let cell = cell.unwrap_or_default();
-            cells.push(if peer == "tenarc" { format!("**{cell}**") } else { cell });
-        }
-        table.push(cells);
+            bold_if_best(cell.unwrap_or_default(), figure.map(Figure::compared), compared.clone())
+        });
+        table.push(std::iter::once(label.to_string()).chain(cells).collect());
     }
     Ok(markdown(1, &table))
 }
@@ -233,34 +235,38 @@ const COMPRESSED: [(&str, &str); 6] = [
     ("Adam, second", "second"),
 ];
 
-/// One row for each compressor, and one column for each kind of data. `cell` gets a result and the number of bytes that were
-/// compressed.
+/// One row for each compressor, and one column for each kind of data. The cells have these numbers, separated by slashes.
+/// `text` gets a number and the bytes that were compressed.
 fn compressed(
     results: &Results,
-    cell: impl Fn(&RowResults, u64) -> Result<String, String>,
+    numbers: &[&str],
+    text: fn(u64, u64) -> String,
 ) -> Result<String, String> {
     let kinds = COMPRESSED.iter().map(|(_, name)| {
         let case = results.case(&format!("compress-{name}"))?;
         let python = results.case(&format!("compress-{name}-python"))?;
         let bytes = case.row("floor", "")?.bytes.ok_or("the data has no size")?;
-        Ok((case.rows.iter().chain(&python.rows).collect::<Vec<_>>(), bytes))
+        let is_compressor = |row: &&RowResults| row.peer != "floor" && row.form != "raw";
+        Ok((case.rows.iter().chain(&python.rows).filter(is_compressor).collect(), bytes))
     });
     let kinds: Vec<(Vec<&RowResults>, u64)> = kinds.collect::<Result<_, String>>()?;
     let names = COMPRESSED.iter().map(|(name, _)| (*name).to_string());
     let mut table = vec![strings(&["", ""]).into_iter().chain(names).collect::<Vec<_>>()];
     for (at, row) in kinds.first().map(|(rows, _)| rows).into_iter().flatten().enumerate() {
-        if row.peer == "floor" || row.form == "raw" {
-            continue;
-        }
         let mut cells = strings(&[&row.peer, &row.form]);
         for (rows, bytes) in &kinds {
             let row = rows.get(at).ok_or("a row is missing")?;
-            let cell = cell(row, *bytes)?;
-            cells.push(if row.peer == "tenarc" { format!("**{cell}**") } else { cell });
+            let number = |what: &&str| {
+                let value = row.value(what).ok_or_else(|| format!("{what} was not measured"))?;
+                let all = rows.iter().map(|row| row.value(what));
+                Ok(bold_if_best(text(value, *bytes), Some(value), all))
+            };
+            let numbers = numbers.iter().map(number).collect::<Result<Vec<_>, String>>()?;
+            cells.push(numbers.join(" / "));
         }
         table.push(cells);
     }
-    Ok(markdown(2, &table))
+    Ok(format!("{}\nBold: the best of its column.", markdown(2, &table)))
 }
 
 /// All results of a case.
@@ -270,22 +276,30 @@ fn whole(case: &CaseResults) -> String {
     let mut head = strings(&["peer", "form"]);
     head.extend(is_sized.then(|| "bytes".to_string()));
     for column in &columns {
-        head.extend([column.to_string(), "over floor".to_string()]);
+        head.extend([column.to_string(), "× baseline".to_string()]);
     }
+    // What is not a format takes part in no comparison.
+    let is_format = |row: &RowResults| !["floor", "memcpy", "clone"].contains(&&*row.peer);
     let mut table = vec![head];
     for row in &case.rows {
-        let peer = if row.peer == "tenarc" { "**tenarc**" } else { &row.peer };
+        let peer = if row.peer == "floor" { "baseline" } else { &row.peer };
         // In backticks, because a form may be a type such as `Vec<f32>`.
         let form = if row.form.is_empty() { String::new() } else { format!("`{}`", row.form) };
         let mut cells = strings(&[peer, &form]);
         cells.extend(is_sized.then(|| row.bytes.map(thousands).unwrap_or_default()));
         for column in &columns {
             let figure = row.figure(column);
-            cells.extend([figure.map(value), figure.map(over)].map(Option::unwrap_or_default));
+            let compared = |row: &RowResults| {
+                row.figure(column).filter(|_| is_format(row)).map(Figure::compared)
+            };
+            let text = figure.map(value).unwrap_or_default();
+            cells.push(bold_if_best(text, compared(row), case.rows.iter().map(compared)));
+            cells.push(figure.map(over).unwrap_or_default());
         }
         table.push(cells);
     }
-    format!("{}. Floor: {}.\n\n{}", case.title, case.floor, markdown(2, &table))
+    let table = markdown(2, &table);
+    format!("{}. Baseline: {}. Bold: the best of its column.\n\n{table}", case.title, case.floor)
 }
 
 fn value(figure: &Figure) -> String {
@@ -299,7 +313,7 @@ fn value(figure: &Figure) -> String {
 fn over(figure: &Figure) -> String {
     let Some(ratio) = figure.over_floor() else { return String::new() };
     match figure.unit {
-        Unit::Nanoseconds => format!("{} ×", times(ratio)),
+        Unit::Nanoseconds => times(ratio),
         Unit::Bytes => format!("{:.3} %", (ratio - 1.0) * 100.0),
     }
 }

@@ -13,14 +13,24 @@ pub fn two_digits(value: f64) -> String {
 
 /// A time in a suitable unit.
 pub fn time(nanoseconds: u64) -> String {
-    let value = nanoseconds as f64;
-    let (value, unit) = match value {
-        v if v < 995.0 => (v, "ns"),
-        v if v < 995e3 => (v / 1e3, "µs"),
-        v if v < 9_995e6 => (v / 1e6, "ms"),
-        v => (v / 1e9, "s"),
-    };
+    time_beside(nanoseconds, nanoseconds)
+}
+
+/// A time in the unit that suits the longest of the times beside it.
+pub fn time_beside(nanoseconds: u64, longest: u64) -> String {
+    let (one, unit) = unit_of(longest);
+    let value = nanoseconds as f64 / one;
     format!("{} {unit}", if unit == "ns" { format!("{value:.0}") } else { two_digits(value) })
+}
+
+/// The unit that suits a time: in nanoseconds, and its name.
+pub fn unit_of(nanoseconds: u64) -> (f64, &'static str) {
+    match nanoseconds as f64 {
+        v if v < 995.0 => (1.0, "ns"),
+        v if v < 995e3 => (1e3, "µs"),
+        v if v < 9_995e6 => (1e6, "ms"),
+        _ => (1e9, "s"),
+    }
 }
 
 pub fn milliseconds(nanoseconds: u64) -> String {
@@ -77,6 +87,7 @@ mod tests {
         ] {
             assert_eq!(time(nanoseconds), expected);
         }
+        assert_eq!(time_beside(258_000, 11_000_000), "0.26 ms");
         assert_eq!(megabytes(30_182_620), "30 MB");
         assert_eq!(megabytes(346_167), "0.35 MB");
         assert_eq!(milliseconds(404_123), "0.40");

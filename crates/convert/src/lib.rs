@@ -126,6 +126,10 @@ pub use nested::Names;
 pub use options::Options;
 pub use stored::{Put, Stored};
 
+#[cfg(all(doctest, feature = "safetensors"))]
+#[doc = include_str!("../../../docs/coming-from.md")]
+struct ComingFrom;
+
 #[cfg(all(doctest, feature = "arrow"))]
 #[doc = include_str!("../docs/from-arrow.md")]
 struct FromArrow;

@@ -1,0 +1,24 @@
+//! The example of the first page of `README.md`: `crates/cli/tests/first_page.rs` compares the two.
+
+use ndarray::{Array2, s};
+use serde::{Deserialize, Serialize};
+use tenarc::Tensor;
+
+#[derive(Serialize, Deserialize)]
+struct Run {
+    step: u64,
+    learning_rate: f64,
+    weights: Tensor<Array2<f32>>, // dereferences to the array
+    moments: Tensor<Array2<f32>>,
+    losses: Vec<f32>,
+}
+
+pub fn main() -> tenarc::Result<()> {
+    let (weights, moments) = (Array2::eye(256).into(), Array2::zeros((256, 256)).into());
+    let run = Run { step: 1000, learning_rate: 1e-3, weights, moments, losses: vec![0.5; 1000] };
+    tenarc::save("run.tenarc", &run)?; // replaces the file in one step
+    let run: Run = tenarc::load("run.tenarc")?; // verifies the checksums
+    let rows: Array2<f32> = tenarc::open("run.tenarc")?.slice("weights", s![..8, ..])?; // reads one part
+    println!("step {}: {:?} of {:?}", run.step, rows.dim(), run.weights.dim());
+    Ok(())
+}
