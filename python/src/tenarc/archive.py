@@ -519,10 +519,10 @@ def open_archive(
     While another process appends, and after an append that was interrupted, the archive is what was committed
     last. `Archive.unfinished_bytes` says how many bytes follow.
 
-    With `torn`, what follows the last end mark is read too, or what there is of a file without any. All headers
-    are scanned then. The values are the complete ones and, as the last one, the value that the file ends in, if
-    its header is complete: see `Segment.missing_bytes`. `Archive.torn` says what is wrong with the file. Arrays of
-    values that were not committed are copies.
+    With `torn`, what follows the last end mark is read too, or everything readable if there is no end mark. All
+    headers are scanned then. The values are the complete ones and, as the last one, the value that the file ends
+    in, if its header is complete: see `Segment.missing_bytes`. `Archive.torn` says what is wrong with the file.
+    Arrays of values that were not committed are copies.
 
     The archive, its values and their tables can be pickled, for example for the workers of a DataLoader: whoever
     unpickles them opens the file again.

@@ -372,9 +372,9 @@ class Segment:
     def keys(self) -> list[str]:
         """The paths of everything in the value: tensors, columns of tables, and plain values such as numbers.
 
-        A list of plain values has one path, and so have an empty list and an empty dict. The rows of a table have
-        none here: its columns have. So `dict(segment.items())` is the whole value without its nesting. Values to
-        which no path leads are left out. Only the metadata is read.
+        A list of plain values has one path, and so have an empty list and an empty dict. Tables list columns, not
+        rows. So `dict(segment.items())` is the whole value without its nesting. Values to which no path
+        leads are left out. Only the metadata is read.
         """
         return list(self._keys)
 

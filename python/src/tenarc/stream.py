@@ -30,8 +30,8 @@ T = TypeVar("T")
 class Writer:
     """Writes an archive, value after value, to any object with `write(bytes)`.
 
-    As a context manager it ends the archive at the end of the block, but not after an exception. The options
-    apply to all values:
+    As a context manager, it finishes the archive at the end of the block; after an exception, the archive is left
+    unfinished. The options apply to all values:
 
     - `alignment` of buffers in the file: a power of two from 8 to 65,536;
     - `inline_below`: payloads of fewer bytes are stored in the metadata, not in buffers;
