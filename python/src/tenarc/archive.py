@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, TypeVar, overload
 
 import xxhash
 
-from . import items, walk
+from . import items, notebook, walk
 from .columns import MAX_ROWS, Column
 from .directory import Directory, Entry
 from .errors import Damaged, Error, NotFound, Torn, in_file
@@ -151,6 +151,10 @@ class Archive:
         if self.torn is not None:
             words.append("torn")
         return f"<tenarc.Archive{name}: {', '.join(words)}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the tree of each value, and pictures of some tensors."""
+        return notebook.of_archive(self, self._is_closed)
 
     def _read(self, at: int, before: int, length: int) -> bytes:
         return read_record(self._source, at, before, self._limits, length)
