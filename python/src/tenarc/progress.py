@@ -10,8 +10,8 @@ from .dtypes import Payload
 from .errors import needed
 from .source import Each, Source
 
-#: Whether a bar is shown, or a function that gets the number of bytes that are done, and that of all, which is 0 if
-#: it is not known.
+#: Whether a bar is shown, or a function that gets the number of bytes that are done, and that of all. If it is not
+#: known, the latter is 0.
 Progress = bool | Callable[[int, int], object]
 
 
