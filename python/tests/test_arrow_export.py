@@ -286,6 +286,26 @@ def test_groups_without_a_common_type_are_refused(first, second, said):
     assert table.to_arrow(["b"]).to_pydict() == {"b": [1, 2]}
 
 
+def test_fields_that_are_missing_come_back_missing():
+    rows = [
+        {"id": 1, "x": 0.5, "at": {"a": 1}, "kind": "a", "null": None},
+        {"id": 2, "at": {}, "null": 3},
+        {"id": 3, "x": 1.5, "at": {"a": 2}, "kind": "a", "null": None},
+    ]
+    table = tenarc.Table(rows)
+    found = table.to_arrow()
+    assert found["x"].null_count == 1
+    for given in (found, found.slice(1), pa.concat_tables([found, found])):
+        wanted = rows[1:] if len(given) == 2 else rows * (len(given) // 3)
+        back = tenarc.Table(given)
+        assert back.rows() == wanted
+        assert tenarc.loads(tenarc.dumps(back)) == wanted
+    # A field that is missing in all rows, and one without the metadata.
+    nothing = pa.field("y", pa.null(), metadata={"tenarc.null": "missing"})
+    plain = pa.table([[1, None], [None, None]], pa.schema([pa.field("x", pa.int64()), nothing]))
+    assert tenarc.loads(tenarc.dumps(tenarc.Table(plain))) == [{"x": 1}, {"x": None}]
+
+
 def test_missing_columns_are_null_and_columns_keep_their_order():
     table = stored([2, {"b": u8(1, 2)}], [1, {"c": ["text", 1, "x"], "b": u8(3)}, 1, {"a": u8(4)}]).table("log")
     assert table.to_arrow().to_pydict() == {

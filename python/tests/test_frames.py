@@ -355,3 +355,22 @@ def test_the_number_of_rows_without_columns_is_kept():
 def test_frames_without_rows_are_empty():
     for frame in (pandas_frame()[:0], arrow_table()[:0], polars_frame()[:0], structured()[:0]):
         assert written(frame).rows() == []
+
+
+def test_polars_takes_the_columns_of_a_table_not_its_rows(monkeypatch):
+    table = tenarc.Table({"id": np.arange(1000), "name": [f"n{n}" for n in range(1000)]})
+    monkeypatch.setattr(tenarc.Table, "__getitem__", None)
+    monkeypatch.setattr(tenarc.Table, "__iter__", None)
+    # Of what is no table of pyarrow, `from_arrow` makes a series of structs.
+    for frame in (polars.DataFrame(table), polars.from_arrow(table).struct.unnest()):
+        assert frame["id"].to_list() == [*range(1000)] and frame["name"][999] == "n999"
+
+
+def test_a_table_has_the_methods_of_a_sequence():
+    rows = [{"a": 1}, {"a": 2}, {"a": 1}]
+    table = tenarc.Table(rows)
+    assert table.index({"a": 1}) == 0 and table.index({"a": 1}, 1) == 2 and table.count({"a": 1}) == 2
+    assert [*reversed(table)] == rows[::-1] and {"a": 2} in table and {"a": 3} not in table
+    for start, stop in ((0, 2), (1, 1)):
+        with pytest.raises(ValueError):
+            table.index({"a": 3} if start == 0 else {"a": 2}, start, stop)

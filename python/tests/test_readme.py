@@ -45,15 +45,23 @@ def test_the_example_with_torch_runs(tmp_path, monkeypatch):
     assert torch.equal(names["state"]["bias"], names["layer"].bias)
 
 
-def test_the_example_with_tables_runs(tmp_path, monkeypatch):
+@pytest.mark.filterwarnings("ignore:torch.distributed is")
+def test_the_example_with_distributed_checkpoints_runs(tmp_path, monkeypatch):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
     names = run(3, tmp_path, monkeypatch)
+    assert names["state"]["step"] == 100
+    assert torch.equal(names["state"]["model"]["weight"], names["model"].weight)
+
+
+def test_the_example_with_tables_runs(tmp_path, monkeypatch):
+    names = run(4, tmp_path, monkeypatch)
     assert len(names["rows"]) == 1000 and names["rows"][3] == {"step": 3, "loss": 0.25, "note": None}
     assert names["row"] == names["rows"][3] and names["step"] == 3 and names["loss"][3] == 0.25
     assert len(names["log"]) == 1000 and names["other"].tolist() == np.linspace(1, 0, 1000).tolist()
 
 
 def test_the_example_with_a_table_of_several_values_runs(tmp_path, monkeypatch, capsys):
-    names = run(4, tmp_path, monkeypatch)
+    names = run(5, tmp_path, monkeypatch)
     assert names["loss"].tolist() == [0.9, 0.5, 0.3, 0.2] and len(names["last"]) == 2
     assert names["row"] == {"step": 3, "loss": 0.2, "note": "last"} == names["last"][1]
     *steps, dtypes = capsys.readouterr().out.splitlines()
@@ -63,7 +71,7 @@ def test_the_example_with_a_table_of_several_values_runs(tmp_path, monkeypatch, 
 def test_the_example_with_arrow_runs(tmp_path, monkeypatch):
     for name in ("duckdb", "pandas", "pyarrow"):
         pytest.importorskip(name, reason=f"{name} is not installed")
-    names = run(5, tmp_path, monkeypatch)
+    names = run(6, tmp_path, monkeypatch)
     assert names["most"] == [("a", 998), ("b", 999)] and names["load"]["load"].to_pylist() == [*range(1000)]
     assert str(names["schema"].field("at").type) == "timestamp[us, tz=UTC]"
     assert names["frame"]["at"][999] == names["start"] + names["datetime"].timedelta(hours=999)
@@ -72,7 +80,7 @@ def test_the_example_with_arrow_runs(tmp_path, monkeypatch):
 def test_the_example_with_filters_runs(tmp_path, monkeypatch):
     for name in ("pandas", "pyarrow"):
         pytest.importorskip(name, reason=f"{name} is not installed")
-    names = run(6, tmp_path, monkeypatch)
+    names = run(7, tmp_path, monkeypatch)
     ids = [n for n in range(99_000, 100_000) if n % 20 == 10]
     assert names["ids"].tolist() == names["numbers"].tolist() == names["frame"]["id"].tolist() == ids
     assert [row["id"] for row in names["rows"]] == ids and names["weekend"].count() == 14_500
@@ -80,26 +88,26 @@ def test_the_example_with_filters_runs(tmp_path, monkeypatch):
 
 
 def test_the_example_with_a_series_runs(tmp_path, monkeypatch):
-    names = run(7, tmp_path, monkeypatch)
+    names = run(8, tmp_path, monkeypatch)
     assert len(names["velocity"]) == 20 and names["last"][0, 0] == 19 and names["some"].shape == (10, 1000, 3)
     assert names["rows"].shape == (20, 10, 3) and names["losses"][3] == 0.25
 
 
 def test_the_example_with_parts_runs(tmp_path, monkeypatch):
     pytest.importorskip("zmq", reason="pyzmq is not installed")
-    names = run(8, tmp_path, monkeypatch)
+    names = run(9, tmp_path, monkeypatch)
     assert np.array_equal(names["state"]["weight"], np.eye(64)) and not names["state"]["weight"].flags.owndata
     assert len(names["buffers"]) == 1
 
 
 def test_the_example_with_dates_runs(tmp_path, monkeypatch):
-    names = run(9, tmp_path, monkeypatch)
+    names = run(10, tmp_path, monkeypatch)
     order = names["order"]
     assert order["at"] == names["now"] and str(order["price"]) == "19.90" and order["days"].dtype == "M8[D]"
 
 
 def test_all_examples_are_run():
-    assert len(examples()) == 10
+    assert len(examples()) == 11
 
 
 def text_after(start: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, TypeVar, overload
 
 import xxhash
 
-from . import items, walk
+from . import items, notebook, walk
 from .columns import MAX_ROWS, Column
 from .directory import Directory, Entry
 from .errors import Damaged, Error, NotFound, Torn, in_file
@@ -24,6 +24,7 @@ from .near import question
 from .options import DEFAULT_LIMITS, Limits
 from .origin import Origin, copied, refuse
 from .paths import Step
+from .progress import CountedSource, Counter, Progress
 from .remote import is_url, remote
 from .saved import Segment, TensorInfo, counted, read_record, shown
 from .series import Series
@@ -151,6 +152,10 @@ class Archive:
         if self.torn is not None:
             words.append("torn")
         return f"<tenarc.Archive{name}: {', '.join(words)}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the tree of each value, and pictures of some tensors."""
+        return notebook.of_archive(self, self._is_closed)
 
     def _read(self, at: int, before: int, length: int) -> bytes:
         return read_record(self._source, at, before, self._limits, length)
@@ -388,6 +393,17 @@ class Archive:
         """All tensors: see `Segment.tensors`."""
         return self._only.tensors()
 
+    @contextlib.contextmanager
+    def _counted(self, progress: Progress, what: str) -> Iterator[Archive]:
+        """The same archive, of which all that is read is counted."""
+        if progress is False:
+            yield self
+            return
+        with Counter(progress, self._source.length, what) as counter:
+            counted = copied(self)
+            counted._source = CountedSource(self._source, counter)
+            yield counted
+
     def digest(self) -> str:
         """The digest of all values and their names, in order, as 32 hexadecimal digits (SPEC 5.10).
 
@@ -399,13 +415,14 @@ class Archive:
             state.update(items.array([items.text_or_null(entry.name), items.byte_string(digest)]))
         return state.hexdigest()
 
-    def verify(self) -> None:
+    def verify(self, *, progress: Progress = False) -> None:
         """Reads the whole archive and checks every byte of it: hashes, paddings, the directory, and references.
 
         Raises the first fault. Elements of tensors, such as the bytes of a bool, are not checked. Unfinished bytes
-        are not part of the archive.
+        are not part of the archive. For `progress`, see `save`; the bytes are those of the archive.
         """
-        found = walk.verify(self._source, self._limits)
+        with self._counted(progress, "verifying") as counted:
+            found = walk.verify(counted._source, self._limits)
         if [entry.place() for entry in found] != [entry.place() for entry in self._entries]:
             raise Damaged("the directory does not list the segments of the archive", offset=self._mark)
 
@@ -519,10 +536,10 @@ def open_archive(
     While another process appends, and after an append that was interrupted, the archive is what was committed
     last. `Archive.unfinished_bytes` says how many bytes follow.
 
-    With `torn`, what follows the last end mark is read too, or what there is of a file without any. All headers
-    are scanned then. The values are the complete ones and, as the last one, the value that the file ends in, if
-    its header is complete: see `Segment.missing_bytes`. `Archive.torn` says what is wrong with the file. Arrays of
-    values that were not committed are copies.
+    With `torn`, what follows the last end mark is read too, or everything readable if there is no end mark. All
+    headers are scanned then. The values are the complete ones and, as the last one, the value that the file ends
+    in, if its header is complete: see `Segment.missing_bytes`. `Archive.torn` says what is wrong with the file.
+    Arrays of values that were not committed are copies.
 
     The archive, its values and their tables can be pickled, for example for the workers of a DataLoader: whoever
     unpickles them opens the file again.
@@ -595,6 +612,7 @@ def load(
     tables: bool = ...,
     numbers: bool = ...,
     limits: Limits = ...,
+    progress: Progress = ...,
 ) -> T: ...
 @overload
 def load(
@@ -605,6 +623,7 @@ def load(
     tables: bool = ...,
     numbers: bool = ...,
     limits: Limits = ...,
+    progress: Progress = ...,
 ) -> Any: ...
 def load(
     path: str | os.PathLike[str] | BinaryIO,
@@ -614,6 +633,7 @@ def load(
     tables: bool = False,
     numbers: bool = False,
     limits: Limits = DEFAULT_LIMITS,
+    progress: Progress = False,
 ) -> Any:
     """Loads the value of an archive file that holds one value, and verifies all checksums.
 
@@ -624,15 +644,15 @@ def load(
     Arrays have memory of their own. With `cls` the value is converted to that type: a dataclass, `list[int]`,
     `dict[str, numpy.ndarray]`, … Sequences that are stored as columns are read as lists of rows; with `tables` as
     `Table`. Sequences of numbers that are stored as one block are read as lists; with `numbers` as `Numbers`, an
-    array.
+    array. For `progress`, see `save`; the bytes are those of the file.
     """
     if is_stream(path, "read"):
         with in_file(path):
-            return load_from(path, cls, tables=tables, numbers=numbers, limits=limits)
+            return load_from(path, cls, tables=tables, numbers=numbers, limits=limits, progress=progress)
     is_remote = store is not None or is_url(path)
     opened = _opened_in(path, store, limits=limits) if is_remote else _opened(path, Archive, limits=limits)
-    with opened as archive, in_file(path):
-        return archive.load(cls, tables=tables, numbers=numbers)
+    with opened as archive, in_file(path), archive._counted(progress, "loading") as counted:
+        return counted.load(cls, tables=tables, numbers=numbers)
 
 
 def _opened_in(path: Any, store: Any, **options: Any) -> Archive:

@@ -22,6 +22,7 @@ from .columns import (
     MapColumn,
     NumberColumn,
     OptionColumn,
+    PresentColumn,
     StructColumn,
     TextColumn,
     TypeColumn,
@@ -218,7 +219,7 @@ def _typed(schema: _Schema, form: str, array: _Array, rows: _Rows) -> Column | N
     if form.startswith("d:"):
         return _decimals(form[2:], array, rows)
     if form == "w:16":
-        is_uuid = _extension(schema) == b"arrow.uuid"
+        is_uuid = _metadata(schema, b"ARROW:extension:name") == b"arrow.uuid"
         return TypeColumn("uuid", (), BytesColumn(*_bytes(array, form, rows))) if is_uuid else None
     if form == "tdD":
         return TypeColumn("date", (), NumberColumn(_numbers(array, "i4", rows)))
@@ -256,8 +257,8 @@ def _decimals(form: str, array: _Array, rows: _Rows) -> Column:
     return TypeColumn("decimal", (precision, scale), column)
 
 
-def _extension(schema: _Schema) -> bytes | None:
-    """The name of the extension type that a field is of."""
+def _metadata(schema: _Schema, key: bytes) -> bytes | None:
+    """An entry of the metadata of a field."""
     at = schema.metadata
     if not at:
         return None
@@ -274,7 +275,7 @@ def _extension(schema: _Schema) -> bytes | None:
         return ctypes.string_at(at - length, length)
 
     found = {text(): text() for _ in range(number())}
-    return found.get(b"ARROW:extension:name")
+    return found.get(key)
 
 
 def _texts(lengths: Lengths, data: bytes) -> Column:
@@ -293,10 +294,18 @@ def _struct(schema: _Schema, array: _Array, rows: _Rows) -> Column:
         if name in fields:
             raise Fault(Unsupported, f"two columns have the name {name!r:.80}")
         try:
-            fields[name] = _column(child, array.children[index][0], rows + array.offset)
+            column = _column(child, array.children[index][0], rows + array.offset)
         except Fault as fault:
             raise fault.at(2 * index + 1, name) from None
+        fields[name] = _missing(column) if _metadata(child, b"tenarc.null") == b"missing" else column
     return StructColumn(len(rows), fields)
+
+
+def _missing(column: Column) -> Column:
+    """The same column, in which nulls are fields that are missing. The metadata of the field say so."""
+    if isinstance(column, UnitColumn):
+        return PresentColumn(np.zeros(column.count, np.bool_), UnitColumn(0))
+    return PresentColumn(column.bits, column.column) if isinstance(column, OptionColumn) else column
 
 
 def _list(schema: _Schema, form: str, array: _Array, rows: _Rows) -> Column:

@@ -37,12 +37,14 @@ class AtomicFile:
 
     After an exception, `path` stays as it was. A symbolic link at `path` is replaced, not followed. The new file
     gets the permissions of the old one. If it is not to `replace` a file, one that was created meanwhile stays.
+    `is_ours` says at the end whether the file at `path` is the new one.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, sync: bool, replace: bool = True) -> None:
         self._target = Path(os.fsdecode(path))
         self._sync = sync
         self._replace = replace
+        self.is_ours = False
         self._mode = _mode_at(self._target)
         sweep(self._target)
         self.file, self._temp, self._guard = self._create()
@@ -94,27 +96,31 @@ class AtomicFile:
             os.fsync(self.file.fileno())
         if self._replace:
             os.replace(self._temp, self._target)
+            self.is_ours = True
         else:
-            _rename_new(self._temp, self._target)
+            self.is_ours = _rename_new(self._temp, self._target)
         self._guard.remove()
         if self._sync:
             sync_directory(self._target.parent)
 
 
-def _rename_new(temp: Path, target: Path) -> None:
-    """Renames a file, or gives it another name too, unless there is a file of that name."""
-    with contextlib.suppress(FileExistsError):
+def _rename_new(temp: Path, target: Path) -> bool:
+    """Renames a file, or gives it another name too. Returns `False` if there is a file of that name."""
+    try:
         if os.name == "nt":
             os.rename(temp, target)
-            return
-        try:
+        else:
             os.link(temp, target)
-        except FileExistsError:
+    except FileExistsError:
+        return False
+    except OSError:
+        # Not all file systems have links. Then another writer may create the file between these two calls.
+        if os.name == "nt":
             raise
-        except OSError:
-            # Not all file systems have links. Then another writer may create the file between these two calls.
-            if not os.path.lexists(target):
-                os.replace(temp, target)
+        if os.path.lexists(target):
+            return False
+        os.replace(temp, target)
+    return True
 
 
 class _Guard:

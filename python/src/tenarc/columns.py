@@ -62,6 +62,9 @@ class Column(Protocol):
     #: Whether its rows were stored one by one, so that the column does not say what they have in common.
     by_item: bool
 
+    def is_near(self, most: int) -> bool:
+        """Whether some of the rows can be read without reading more than about so many bytes."""
+
     def rows(self, start: int, stop: int) -> list[Any]:
         """The values of some rows, as the same rows in an array would be read."""
 
@@ -123,6 +126,9 @@ class BaseColumn:
     count: int
     is_stored = False
     by_item = False
+
+    def is_near(self, most: int) -> bool:
+        return True
 
     def loaded(self: Any) -> Any:
         return self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from . import options, paths, planes
 from .dtypes import Payload
@@ -22,17 +22,21 @@ _ENTRY = 5
 class Compressed:
     """The buffers of a value that became shorter, by their numbers."""
 
-    def __init__(self, value: Encoded, options: SaveOptions) -> None:
+    def __init__(self, value: Encoded, options: SaveOptions, count: Callable[[int], None] | None = None) -> None:
+        """`count` is called with the length of each piece that was compressed."""
         #: What the header says of them.
         self.packed: dict[int, Packed] = {}
         #: Their stored chunks.
         self.chunks: dict[int, list[bytes | memoryview]] = {}
-        self._chunk_len = options.chunk_len
+        #: The buffers that were compressed, even if they are written as they are.
+        self.tried: set[int] = set()
+        self._chunk_len, self._count = options.chunk_len, count
         # The bytes of these buffers, and of their stored chunks.
         self._full = self._stored = 0
         methods = _methods(value, options.compression)
         for number, (name, compress) in methods.items():
             if value.buffers[number].nbytes:
+                self.tried.add(number)
                 self._add(number, value.buffers[number], name, Layout.of_dtype(value.tensors[number][0]), compress)
 
     def _add(self, number: int, payload: Payload, name: str, layout: Layout, compress: Compress) -> None:
@@ -41,6 +45,8 @@ class Compressed:
         found: list[bytes | memoryview] = []
         for chunk, content in _encoded(payload, self._chunk_len, layout, compress):
             full += chunk.nbytes
+            if self._count is not None:
+                self._count(chunk.nbytes)
             # What readers refuse by default is not written.
             if content is not None and full > DEFAULT_LIMITS.memory(0, stored + len(content)):
                 content = None

@@ -13,6 +13,7 @@ from .chunks import DEFAULT_CHUNK
 from .directory import UNREAD, Entry
 from .errors import in_file
 from .options import DEFAULT_LIMITS, Compression
+from .progress import Progress
 from .source import FileSource
 from .stream import Writer, is_stream, save_to
 from .torn import check_magic, complete, last_commit
@@ -31,6 +32,7 @@ def save(
     chunk_len: int = DEFAULT_CHUNK,
     compression: Compression = None,
     sync: bool = True,
+    progress: Progress = False,
 ) -> None:
     """Saves a value as an archive file, and replaces the file at `path`.
 
@@ -41,6 +43,9 @@ def save(
 
     `path` can also be a file object, or any other object with `write(bytes)`. The archive is written from its
     position on. It is flushed, but neither synced nor closed. Nothing is written if the value cannot be saved.
+
+    With `progress=True`, a bar of tqdm is shown. Instead, `progress` can be a function, which is called with the
+    number of bytes of tensors that are done and that of all.
     """
     options: Any = dict(
         alignment=alignment,
@@ -52,10 +57,10 @@ def save(
     )
     if is_stream(path, "write"):
         with in_file(path):
-            save_to(path, value, name, notes, options)
+            save_to(path, value, name, notes, options, progress)
         return
     with in_file(path), AtomicFile(cast(Any, path), sync=sync) as file:
-        save_to(file, value, name, notes, options)
+        save_to(file, value, name, notes, options, progress)
 
 
 def append(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from . import notebook
 from .listing import lists_without
 from .origin import refuse
 
@@ -75,6 +76,10 @@ class LazyArray:
             raise ValueError("a lazy array is read from a file: an array of it is always a copy")
         found = np.asarray(self._read(...))
         return found if dtype is None else found.astype(dtype, copy=False)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return notebook.of_lazy(self)
 
     def __repr__(self) -> str:
         return f"<tenarc.LazyArray {self.path!r:.80}: {self.dtype}, shape {self.shape}>"

@@ -27,7 +27,7 @@ _LONGEST = 16 << 30
 class Limits:
     """Limits for reading. Input that exceeds one is refused with `Limit`.
 
-    Whatever the limits, a length in the input allocates no memory before the bytes themselves are there.
+    Whatever the limits, memory grows only with the bytes that were received, not with the lengths that they claim.
     """
 
     #: The deepest nesting of arrays, maps and tags; at most 1,000, as reading is recursive.

@@ -10,8 +10,8 @@ import re
 import secrets
 import unicodedata
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Reversible, Sequence
+from typing import Any, NamedTuple, cast
 
 import cbor2
 import xxhash
@@ -44,10 +44,32 @@ def _identity(key: Any) -> tuple[type, Any]:
     return type(key), key
 
 
-class Rows(Sequence[Any]):
-    """Rows that are stored as columns, in groups."""
+class Rows(Collection[Any], Reversible[Any]):
+    """Rows that are stored as columns, in groups.
+
+    It has all methods of a `Sequence`, but is none: polars makes a dict of each row of a `Sequence`, although it
+    has the Arrow PyCapsule interface, too.
+    """
 
     groups: list[Column]
+
+    @abstractmethod
+    def __getitem__(self, key: Any) -> Any:
+        """Some of the rows, or a column."""
+
+    def __contains__(self, row: object) -> bool:
+        return Sequence.__contains__(cast(Any, self), row)
+
+    def __reversed__(self) -> Iterator[Any]:
+        return Sequence.__reversed__(cast(Any, self))
+
+    def index(self, row: Any, start: int = 0, stop: int | None = None) -> int:
+        """The number of the first row that equals this one. `ValueError` if there is none."""
+        return Sequence.index(cast(Any, self), row, start, *(() if stop is None else (stop,)))
+
+    def count(self, row: Any) -> int:
+        """How many rows equal this one."""
+        return Sequence.count(cast(Any, self), row)
 
     @abstractmethod
     def field_names(self) -> Mapping[str, None]:

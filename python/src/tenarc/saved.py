@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from . import column_fields, dtypes, named, near, paths
+from . import column_fields, dtypes, named, near, notebook, paths
 from .calls import one_call
 from .chunks import Hashes, hashes_of
 from .convert import convert
@@ -52,7 +52,7 @@ from .segment import (
     record_length,
 )
 from .slices import GAP, Chunks, Index, Part
-from .source import STEP, Source, SourceFile
+from .source import STEP, MemorySource, Source, SourceFile
 from .stored import Shared, StoredRows
 from .table import Table
 from .tags import COLUMNS
@@ -96,6 +96,8 @@ class TensorInfo(NamedTuple):
     "header_length",
     "in_buffers",
     "input",
+    "is_mapped",
+    "is_near",
     "lasting",
     "payload",
     "read",
@@ -166,6 +168,16 @@ class Segment:
     def has_buffer(self, number: int) -> bool:
         """Whether all bytes of a buffer are there."""
         return self._places[number] + self._header.stored_lengths[number] <= self._before
+
+    def is_mapped(self) -> bool:
+        """Whether all arrays are views of memory, so that only what is used of them is read."""
+        return isinstance(self._source, MemorySource) and not self._header.packed
+
+    def is_near(self, number: int | None, length: int, most: int) -> bool:
+        """Whether part of a tensor of some length can be read without reading more than about so many bytes."""
+        if number is None:
+            return length <= most
+        return number not in self._header.elsewhere and (length <= most or self.is_mapped())
 
     @property
     def header(self) -> Header:
@@ -372,9 +384,9 @@ class Segment:
     def keys(self) -> list[str]:
         """The paths of everything in the value: tensors, columns of tables, and plain values such as numbers.
 
-        A list of plain values has one path, and so have an empty list and an empty dict. The rows of a table have
-        none here: its columns have. So `dict(segment.items())` is the whole value without its nesting. Values to
-        which no path leads are left out. Only the metadata is read.
+        A list of plain values has one path, and so have an empty list and an empty dict. Tables list columns, not
+        rows. So `dict(segment.items())` is the whole value without its nesting. Values to which no path
+        leads are left out. Only the metadata is read.
         """
         return list(self._keys)
 
@@ -406,6 +418,10 @@ class Segment:
     def __repr__(self) -> str:
         name = "" if self.name is None else f" {shown(self.name)}"
         return f"<tenarc.Segment {self.number}{name}: {', '.join(self.contents())}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return notebook.of_segment(self)
 
     def contents(self) -> list[str]:
         """What is in it, in a few words."""

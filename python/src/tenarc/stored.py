@@ -131,6 +131,11 @@ class StoredRows:
         assert found is not None
         return found.shape[0]
 
+    def is_near(self, most: int) -> bool:
+        """Whether reading some rows does not read more than about so many bytes."""
+        segment, _, _ = self._at()
+        return segment.byte_length <= most or segment.is_mapped()
+
     def small_length(self) -> int | None:
         """The bytes of an array of few rows, all in the metadata, that can be read with the values beside it.
 
@@ -202,6 +207,9 @@ class SmallRows:
         self._starts.append(self._starts[-1] + count)
         self._bytes += length
 
+    def is_near(self, most: int) -> bool:
+        return self._bytes <= most
+
     def is_full(self) -> bool:
         return len(self._values) >= _MANY or self._bytes >= _MANY_BYTES
 
@@ -249,6 +257,9 @@ class _Stored(BaseColumn):
     def __init__(self, source: StoredRows | SmallRows, index: int, count: int) -> None:
         self.count = count
         self._source, self._index = source, index
+
+    def is_near(self, most: int) -> bool:
+        return self._source.is_near(most)
 
     def loaded(self) -> Column:
         raise NotImplementedError

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from types import TracebackType
 from typing import Any, BinaryIO, TypeGuard, TypeVar, overload
 
@@ -18,10 +19,11 @@ from .encode import encode
 from .errors import End, NotFound
 from .listing import lists_without
 from .options import DEFAULT_LIMITS, Compression, Limits, Reading, SaveOptions
+from .progress import CountedFile, Counter, Progress
 from .rows import rows_of
 from .segment import HASH_ITEM, Header, check_name
 from .source import STEP
-from .walk import Walk
+from .walk import Walk, size_of
 
 T = TypeVar("T")
 
@@ -30,8 +32,8 @@ T = TypeVar("T")
 class Writer:
     """Writes an archive, value after value, to any object with `write(bytes)`.
 
-    As a context manager it ends the archive at the end of the block, but not after an exception. The options
-    apply to all values:
+    As a context manager, it finishes the archive at the end of the block; after an exception, the archive is left
+    unfinished. The options apply to all values:
 
     - `alignment` of buffers in the file: a power of two from 8 to 65,536;
     - `inline_below`: payloads of fewer bytes are stored in the metadata, not in buffers;
@@ -98,7 +100,9 @@ class Writer:
         name: str | None,
         compressed: Compressed | None = None,
         extensions: bytes = ext.EMPTY,
+        count: Callable[[int], None] | None = None,
     ) -> None:
+        """`count` is called with the lengths of pieces of buffers that are written, if it was not before."""
         lengths = tuple(payload.nbytes for payload in buffers)
         options = self._options
         packed, chunks = ({}, {}) if compressed is None else (compressed.packed, compressed.chunks)
@@ -112,8 +116,10 @@ class Writer:
             packed,
             ext=extensions,
         )
+        tried = set() if compressed is None else compressed.tried
         pieces: Iterator[Iterable[bytes | memoryview]] = (
-            chunks.get(number) or _pieces(payload.data) for number, payload in enumerate(buffers)
+            chunks.get(number) or _pieces(payload.data, None if number in tried else count)
+            for number, payload in enumerate(buffers)
         )
         self._write_segment(header, pieces)
 
@@ -193,20 +199,34 @@ def save_to(
     name: str | None,
     notes: Mapping[str, str] | None,
     options: Mapping[str, Any],
+    progress: Progress = False,
 ) -> None:
     """Writes an archive with one value. Nothing is written if the format cannot hold the value."""
     check_name(name)
     extensions = ext.with_notes(notes)
     prepared = SaveOptions(**options)
     encoded = encode(value, prepared)
-    compressed = Compressed(encoded, prepared)
-    out = Writer(file, **options)
-    out._save(encoded.metadata, encoded.buffers, name, compressed, extensions)
-    out.finish()
+    if progress is False:
+        count = None
+        counting: Any = nullcontext()
+    else:
+        counting = Counter(progress, sum(payload.nbytes for payload in encoded.buffers), "saving")
+        count = counting.add
+    with counting:
+        compressed = Compressed(encoded, prepared, count)
+        out = Writer(file, **options)
+        out._save(encoded.metadata, encoded.buffers, name, compressed, extensions, count)
+        out.finish()
 
 
-def load_from(file: BinaryIO, cls: Any, *, tables: bool, numbers: bool, limits: Limits) -> Any:
+def load_from(
+    file: BinaryIO, cls: Any, *, tables: bool, numbers: bool, limits: Limits, progress: Progress = False
+) -> Any:
     """Reads a stream to its end. It must be an archive with one value."""
+    if progress is not False:
+        with Counter(progress, size_of(file), "loading") as counter:
+            counted: Any = CountedFile(file, counter)
+            return load_from(counted, cls, tables=tables, numbers=numbers, limits=limits)
     reader = Reader(file, limits=limits)
     if reader.next_header() is None:
         raise NotFound("the archive has no values")
@@ -221,9 +241,12 @@ def is_stream(file: Any, method: str) -> TypeGuard[BinaryIO]:
     return not isinstance(file, (str, bytes, os.PathLike)) and hasattr(file, method)
 
 
-def _pieces(content: memoryview) -> Iterator[memoryview]:
+def _pieces(content: memoryview, count: Callable[[int], None] | None) -> Iterator[memoryview]:
     for start in range(0, len(content), STEP):
-        yield content[start : start + STEP]
+        piece = content[start : start + STEP]
+        yield piece
+        if count is not None:
+            count(len(piece))
 
 
 def write_all(file: BinaryIO, data: bytes | memoryview) -> None:

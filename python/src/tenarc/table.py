@@ -12,7 +12,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from . import arrow_export, frames, named, near, paths
+from . import arrow_export, frames, named, near, notebook, paths
 from .calls import Call, one_call
 from .column_maker import column_of, groups_of
 from .columns import ABSENT, Column, combined, memory_of
@@ -131,6 +131,10 @@ class Table(paths.Rows, arrow_export.ArrowRows):
         columns = f"{len(forms):,} column" + "s" * (len(forms) != 1)
         shown = [f"{name!r} {form}" for name, form in list(forms.items())[:_FEW]] + ["..."] * (len(forms) > _FEW)
         return f"<tenarc.Table: {rows}, {columns}: {', '.join(shown)}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the first rows."""
+        return notebook.of_table(self)
 
     def keys(self) -> list[str]:
         """The names of the columns, as `names`."""

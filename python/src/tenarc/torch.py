@@ -1,4 +1,5 @@
-"""Archives of named torch tensors, with the functions that `safetensors.torch` has.
+"""Archives of named torch tensors, with the functions that `safetensors.torch` has, and sets of archives that many
+processes save together, by `torch.distributed.checkpoint`: `StorageWriter` and `StorageReader`.
 
 >>> import torch, tenarc.torch, tempfile, os
 >>> path = os.path.join(tempfile.mkdtemp(), "layer.tenarc")
@@ -24,11 +25,21 @@ from .torch_arrays import to_torch
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["load", "load_file", "save", "save_file", "to_torch"]
+    from .torch_storage import StorageReader, StorageWriter
+
+__all__ = ["StorageReader", "StorageWriter", "load", "load_file", "save", "save_file", "to_torch"]
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("StorageReader", "StorageWriter"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import torch_storage
+
+    return getattr(torch_storage, name)
 
 
 def save_file(

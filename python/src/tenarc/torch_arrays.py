@@ -42,6 +42,11 @@ def _tables() -> tuple[dict[str, Any], dict[Any, str]]:
     return known, {dtype: name for name, dtype in known.items()}
 
 
+def torch_dtype(name: str) -> Any | None:
+    """The dtype of torch with this name in the format; `None` if the installed torch has none."""
+    return _tables()[0].get(name)
+
+
 def from_torch(tensor: Any) -> tuple[str, tuple[int, ...], npt.NDArray[Any]]:
     """The name of a tensor's dtype, its shape, and a numpy array of its bits that shares its memory.
 

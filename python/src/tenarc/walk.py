@@ -55,7 +55,7 @@ class Input:
         self._peeked = b""
         #: The position of the next byte in the archive.
         self.at = at
-        self.ahead = max(_AHEAD, _size_of(file))
+        self.ahead = max(_AHEAD, size_of(file))
 
     def is_at_end(self) -> bool:
         if not self._peeked:
@@ -144,7 +144,7 @@ def _would_block() -> BlockingIOError:
     return BlockingIOError("the stream is non-blocking and has no data now")
 
 
-def _size_of(file: BinaryIO | io.RawIOBase) -> int:
+def size_of(file: BinaryIO | io.RawIOBase) -> int:
     """The length of a regular file; 0 for others."""
     try:
         found = os.fstat(file.fileno())

@@ -1,0 +1,412 @@
+"""States that many processes save together in one directory, as the crate `tenarc-store` has them.
+
+Each process writes a *shard*: an archive under a random name, with *blocks* of tensors and with values. Nobody
+looks at it before one process *commits*: it creates a manifest, an archive that lists all shards and blocks. So
+readers see all of a state, or the one before. Manifests are numbered downwards, so that the newest comes first in
+a list.
+
+`docs/decisions/store.md` says why. torch is not needed here: see `torch_storage`.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from . import dtypes
+from .archive import Archive, load, open_archive
+from .atomic import AtomicFile, sync_directory
+from .blocks import Block, Region, key_of, meet, tile_shape, tiles
+from .errors import Damaged, Mismatch, NotFound, Unsupported, Version, in_file
+from .files import save
+from .message import dumps
+from .stream import Writer
+from .table import Table
+from .values import Raw
+
+#: The version of manifests.
+_VERSION = 1
+_SHARDS, _MANIFESTS = "shards", "manifests"
+_SUFFIX = ".tenarc"
+_MOST = (1 << 64) - 1
+#: The length of chunks of shards. A reader of some rows reads whole chunks, so they are short.
+_CHUNK = 64 << 10
+#: How often a commit is tried while others commit.
+_TRIES = 50
+#: How many names an error has.
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class StoredObject:
+    """A shard."""
+
+    #: Its path from the root of the file system on, which is its key for `Store::open("file:///...")`.
+    key: str
+    size: int
+    version: str | None
+
+
+@dataclass(frozen=True)
+class StoredValue:
+    """A value that is no block of a tensor."""
+
+    path: str
+    object: int
+    segment: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A state of a set."""
+
+    version: int
+    #: Which commit wrote it.
+    write: str
+    number: int
+    #: The number of the manifest with the tensors: this one, or an earlier one if this one only says what is
+    #: deleted.
+    commit: int
+    #: What wrote the manifest before.
+    parent: str | None
+    step: int
+    objects: list[StoredObject]
+    blocks: list[Block]
+    values: list[StoredValue]
+    #: The keys of objects that the last collection deletes. Later manifests repeat them until the next collection.
+    deleted: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Written:
+    """What one process has written."""
+
+    object: StoredObject
+    blocks: list[Block]
+    values: list[StoredValue]
+
+
+# Writing
+
+
+class Shard:
+    """What one process writes. After an exception in a `with` block, nothing is left."""
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        directory = Path(os.path.abspath(os.fsdecode(root))) / _SHARDS
+        directory.mkdir(parents=True, exist_ok=True)
+        self._path = directory / f"{secrets.token_hex(16)}{_SUFFIX}"
+        self._file = io.FileIO(self._path, "xb")
+        self._out = Writer(cast(BinaryIO, self._file), chunk_len=_CHUNK)
+        self._blocks: list[Block] = []
+        self._values: list[StoredValue] = []
+        self._segments = 0
+
+    def __enter__(self) -> Shard:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+        if kind is not None:
+            self._path.unlink(missing_ok=True)
+
+    def block(self, path: str, block: Raw, whole: Sequence[int], offset: Sequence[int]) -> Block:
+        """Writes a block of a tensor that has the shape `whole`: its elements from `offset` on."""
+        known = dtypes.BY_NAME.get(block.dtype)
+        if known is None or known.bits % 8:
+            what = f"a tensor of {block.dtype} cannot be stored in blocks: its elements are not whole bytes"
+            raise Unsupported(what, path=path)
+        shape = list(block.shape)
+        tile = tile_shape(shape, whole, known.bits // 8)
+        bits, region = block.bits, [(0, length) for length in shape]
+        # Not a list, which would be stored as columns.
+        parts = {
+            str(number): Raw(
+                block.dtype, tuple(end - start for start, end in part), _bytes(bits[key_of(part, region)])
+            )
+            for number, part in tiles(shape, tile, region)
+        }
+        found = Block(path, block.dtype, list(whole), list(offset), shape, tile, 0, self._save(parts))
+        self._blocks.append(found)
+        return found
+
+    def value(self, path: str, value: Any) -> StoredValue:
+        """Writes a value that no other process writes."""
+        found = StoredValue(path, 0, self._save(value))
+        self._values.append(found)
+        return found
+
+    def _save(self, value: Any) -> int:
+        self._out.save(value)
+        self._segments += 1
+        return self._segments - 1
+
+    def finish(self) -> Written:
+        """Makes the shard durable, and returns what a commit needs of it."""
+        self._out.finish()
+        os.fsync(self._file.fileno())
+        sync_directory(self._path.parent)
+        return Written(_object(self._path), self._blocks, self._values)
+
+
+def _bytes(bits: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    return np.ascontiguousarray(bits).reshape(-1).view(np.uint8)
+
+
+def _object(path: Path) -> StoredObject:
+    """A shard as it is now. Its version is what the crate `object_store` takes as the entity tag of a file."""
+    found = path.stat()
+    version = f'"{found.st_ino:x}-{found.st_mtime_ns // 1000:x}-{found.st_size:x}"'
+    return StoredObject(path.as_posix().lstrip("/"), found.st_size, version)
+
+
+def commit(root: str | os.PathLike[str], step: int, written: Iterable[Written]) -> Manifest:
+    """Makes what processes have written the latest state. Readers see all of it, or what was there before.
+
+    `Damaged` names what is missing, and nothing is committed: a shard that is not there as it was written, or
+    blocks that do not make whole tensors.
+    """
+    directory = Path(os.path.abspath(os.fsdecode(root)))
+    objects, blocks, values = [], [], []
+    for number, one in enumerate(written):
+        objects.append(one.object)
+        blocks += [replace(block, object=number) for block in one.blocks]
+        values += [replace(value, object=number) for value in one.values]
+    manifest = Manifest(_VERSION, "", 0, 0, None, step, objects, blocks, values)
+    _check_whole(manifest)
+    manifest = replace(manifest, write=xxhash.xxh3_128(dumps([step, [one.key for one in objects]])).hexdigest())
+    (directory / _MANIFESTS).mkdir(parents=True, exist_ok=True)
+    for _ in range(_TRIES):
+        numbers = _numbers(directory)
+        newest = _manifest(directory, numbers[-1]) if numbers else None
+        if newest is not None and newest.write == manifest.write:
+            # The file system has created it, but its answer was lost.
+            return newest
+        deleted = [] if newest is None else newest.deleted
+        found = [_still(_path_of(directory, one.key), one, deleted) for one in objects]
+        number = 1 if newest is None else newest.number + 1
+        parent = None if newest is None else newest.write
+        names = dict(number=number, commit=number, parent=parent, deleted=deleted)
+        made = replace(manifest, objects=found, **cast(Any, names))
+        if _create(directory, made):
+            return made
+    raise OSError(f"others have committed {_TRIES} times meanwhile: {directory}")
+
+
+def _still(path: Path, written: StoredObject, deleted: list[str]) -> StoredObject:
+    """A shard as the committing process sees it: others may have the directory elsewhere."""
+    with in_file(path):
+        try:
+            found = _object(path)
+        except FileNotFoundError:
+            raise Damaged("the shard is not there any more: nothing is committed") from None
+        if found.key in deleted:
+            raise Damaged("a collection is deleting the shard: nothing is committed")
+        if found.size != written.size:
+            what = f"expected a shard of {written.size} bytes, found {found.size}: nothing is committed"
+            raise Damaged(what)
+        return found
+
+
+def _create(root: Path, manifest: Manifest) -> bool:
+    """Creates the file of a manifest. Returns `False` if another one has its number."""
+    value: dict[str, Any] = dict(vars(manifest))
+    for name in ("objects", "blocks", "values"):
+        rows = [vars(row) for row in value[name]]
+        value[name] = Table(rows) if rows else []
+    atomic = AtomicFile(_manifest_path(root, manifest.number), sync=True, replace=False)
+    with atomic as file:
+        save(cast(BinaryIO, file), value)
+    return atomic.is_ours
+
+
+def _check_whole(manifest: Manifest) -> None:
+    """Checks that the blocks of each tensor make all of it, and that no path occurs twice."""
+    paths = [value.path for value in manifest.values]
+    for path, blocks in _by_path(manifest.blocks).items():
+        paths.append(path)
+        first = blocks[0]
+        for block in blocks:
+            if (block.whole, block.dtype) != (first.whole, first.dtype):
+                found = f"blocks of {first.dtype} {first.whole} and of {block.dtype} {block.whole}"
+                raise Damaged(found, path=path)
+        blocks = [block for block in blocks if prod(block.shape)]
+        starts = np.array([block.offset for block in blocks], np.int64).reshape(len(blocks), len(first.whole))
+        ends = starts + np.array([block.shape for block in blocks], np.int64).reshape(starts.shape)
+        if (starts < 0).any() or (ends > first.whole).any():
+            raise Damaged(f"a block is not in the tensor of the shape {first.whole}", path=path)
+        for number in range(1, len(blocks)):
+            meet = (starts[:number] < ends[number]) & (starts[number] < ends[:number])
+            for other in np.flatnonzero(meet.all(axis=1))[:1]:
+                what = f"the blocks {blocks[other].region} and {blocks[number].region} overlap"
+                raise Damaged(what, path=path)
+        count = sum(prod(block.shape) for block in blocks)
+        if count != prod(first.whole):
+            raise Damaged(f"the blocks have {count} of the {prod(first.whole)} elements", path=path)
+    seen: set[str] = set()
+    for path in paths:
+        if path in seen:
+            raise Damaged("two processes have written it, or one has written it twice", path=path)
+        seen.add(path)
+
+
+def _by_path(blocks: Iterable[Block]) -> dict[str, list[Block]]:
+    found: dict[str, list[Block]] = {}
+    for block in blocks:
+        found.setdefault(block.path, []).append(block)
+    return found
+
+
+# Reading
+
+
+def _manifest_path(root: Path, number: int) -> Path:
+    return root / _MANIFESTS / f"{_MOST - number:020}{_SUFFIX}"
+
+
+def _numbers(root: Path) -> list[int]:
+    """The numbers of all manifests, in ascending order."""
+    try:
+        names = os.listdir(root / _MANIFESTS)
+    except FileNotFoundError:
+        return []
+    stems = [name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)]
+    return sorted(_MOST - int(stem) for stem in stems if len(stem) == 20 and stem.isascii() and stem.isdigit())
+
+
+def _manifest(root: Path, number: int) -> Manifest:
+    path = _manifest_path(root, number)
+    found: Manifest = load(path, cls=Manifest)
+    with in_file(path):
+        if found.version != _VERSION:
+            raise Version(f"expected a manifest of version {_VERSION}, found version {found.version}")
+        if found.number != number:
+            raise Damaged(f"expected manifest {number}, found manifest {found.number}")
+        for block in found.blocks:
+            ends = zip(block.offset, block.shape, block.tile, block.whole, strict=False)
+            lengths = {len(block.offset), len(block.shape), len(block.tile), len(block.whole)}
+            fits = all(min(at, length, tile) >= 0 and at + length <= most for at, length, tile, most in ends)
+            if len(lengths) > 1 or not fits or (0 in block.tile and 0 not in block.shape):
+                what = f"the block {block.shape} at {block.offset} is not in a tensor of {block.whole}"
+                raise Damaged(what, path=block.path)
+        parts: list[Block | StoredValue] = [*found.blocks, *found.values]
+        for part in parts:
+            if not 0 <= part.object < len(found.objects) or part.segment < 0:
+                raise Damaged("it is in a shard that the manifest does not list", path=part.path)
+    return found
+
+
+def _path_of(root: Path, key: str) -> Path:
+    """Where a shard is. The directory may have been moved since it was written, but its name has not changed."""
+    return root / _SHARDS / key.rpartition("/")[2]
+
+
+class State:
+    """A state that was committed: the latest one, or the latest one of a step."""
+
+    def __init__(self, root: str | os.PathLike[str], step: int | None = None) -> None:
+        self._root = Path(os.path.abspath(os.fsdecode(root)))
+        self.manifest = self._find(step)
+        #: The blocks of each tensor.
+        self.tensors = _by_path(self.manifest.blocks)
+        self._values = {value.path: value for value in self.manifest.values}
+        self._opened: dict[int, Archive] = {}
+
+    def _find(self, step: int | None) -> Manifest:
+        numbers = _numbers(self._root)
+        if not numbers:
+            raise NotFound(f"nothing was committed in {str(self._root)!r}: there is no manifest")
+        steps = []
+        for number in reversed(numbers):
+            found = _manifest(self._root, number)
+            if found.commit != number:
+                continue
+            if step is None or found.step == step:
+                return found
+            steps.append(found.step)
+        known = ", ".join(map(str, steps[:_SHOWN])) + ", ..." * (len(steps) > _SHOWN)
+        what = "no state" if step is None else f"no state of step {step}, but of {known}"
+        raise NotFound(f"{str(self._root)!r} has {what}")
+
+    def close(self) -> None:
+        for archive in self._opened.values():
+            archive.close()
+        self._opened.clear()
+
+    @property
+    def values(self) -> list[str]:
+        """The paths of all values that are no tensors in blocks."""
+        return list(self._values)
+
+    def value(self, path: str) -> Any:
+        """A value that was written by one process."""
+        stored = self._values.get(path)
+        if stored is None:
+            raise NotFound("there is no such value", path=path)
+        return self._open(stored.object, path).segment(stored.segment).load()
+
+    def read(self, block: Block, part: Region) -> Raw:
+        """Part of a block, counted from its first element. Only the tiles that meet it are read, and verified."""
+        shape = tuple(end - start for start, end in part)
+        if len(part) != len(block.shape) or not all(
+            0 <= start <= end <= length for (start, end), length in zip(part, block.shape, strict=True)
+        ):
+            raise Mismatch(f"the part {part} is not in a block of {block.shape}", path=block.path)
+        known = dtypes.BY_NAME.get(block.dtype)
+        if known is None or known.bits % 8:
+            raise Unsupported(
+                f"elements of {block.dtype} are not whole bytes, or of unknown size", path=block.path
+            )
+        width = known.bits // 8
+        out = np.empty(shape, f"<u{width}" if width <= 8 else f"V{width}")
+        if out.size:
+            archive = self._open(block.object, block.path)
+            segment = archive.segment(block.segment)
+            infos = {info.path: info for info in segment.tensors()}
+            for number, region in tiles(block.shape, block.tile, part):
+                info, common = infos.get(str(number)), meet(region, part)
+                if common is None:
+                    continue
+                wanted = tuple(end - start for start, end in region)
+                if info is None or (info.dtype, info.shape) != (block.dtype, wanted):
+                    there = "nothing" if info is None else f"one of {info.dtype} {list(info.shape)}"
+                    what = f"expected a tile of {block.dtype} {list(wanted)}, found {there}"
+                    raise Damaged(f"{what}, in shard {self.manifest.objects[block.object].key}", path=block.path)
+                if info.buffer is None:
+                    found = segment.tensor(info.path)
+                    payload = found.data if isinstance(found, Raw) else _bytes(found)
+                else:
+                    payload = segment.payload(info.buffer, True)
+                bits = Raw(block.dtype, wanted, payload, cast(dtypes.Order, info.order)).bits
+                out[key_of(common, part)] = bits[key_of(common, region)]
+        return Raw(block.dtype, shape, _bytes(out))
+
+    def _open(self, number: int, path: str) -> Archive:
+        archive = self._opened.get(number)
+        if archive is not None:
+            return archive
+        stored = self.manifest.objects[number]
+        place = _path_of(self._root, stored.key)
+        try:
+            archive = open_archive(place)
+            size = place.stat().st_size
+        except FileNotFoundError:
+            raise NotFound(f"the shard {str(place)!r} is missing, which has part of it", path=path) from None
+        if size != stored.size:
+            archive.close()
+            raise Damaged(f"the shard {str(place)!r} has {size} bytes, expected {stored.size}", path=path)
+        self._opened[number] = archive
+        return archive
