@@ -13,7 +13,7 @@ struct Run {
     losses: Vec<f32>,
 }
 
-pub fn main() -> tenarc::Result<()> {
+pub(crate) fn main() -> tenarc::Result<()> {
     let (weights, moments) = (Array2::eye(256).into(), Array2::zeros((256, 256)).into());
     let run = Run { step: 1000, learning_rate: 1e-3, weights, moments, losses: vec![0.5; 1000] };
     tenarc::save("run.tenarc", &run)?; // replaces the file in one step

@@ -276,7 +276,10 @@ fn whole(case: &CaseResults) -> String {
     let mut head = strings(&["peer", "form"]);
     head.extend(is_sized.then(|| "bytes".to_string()));
     for column in &columns {
-        head.extend([column.to_string(), "× baseline".to_string()]);
+        let figures = case.rows.iter().filter_map(|row| row.figure(column));
+        let mut units = figures.map(|figure| figure.unit);
+        let over = if units.any(|unit| unit == Unit::Bytes) { "beyond it" } else { "× baseline" };
+        head.extend([column.to_string(), over.to_string()]);
     }
     // What is not a format takes part in no comparison.
     let is_format = |row: &RowResults| !["floor", "memcpy", "clone"].contains(&&*row.peer);

@@ -12,7 +12,7 @@ fn the_example_and_the_listing_of_its_file_are_on_the_first_page() {
     let page = include_str!("../../../README.md");
     let (_, example) = include_str!("../../../examples/first.rs").split_once("\n\n").unwrap();
     // Only this test calls it.
-    let example = example.replace("pub fn main", "fn main");
+    let example = example.replace("pub(crate) fn main", "fn main");
     assert!(page.contains(&format!("```rust,no_run\n{example}```")), "the example differs");
 
     // The example saves to the current directory. No other test is in this program.
