@@ -14,11 +14,18 @@ struct Run {
 }
 
 pub(crate) fn main() -> tenarc::Result<()> {
-    let (weights, moments) = (Array2::eye(256).into(), Array2::zeros((256, 256)).into());
-    let run = Run { step: 1000, learning_rate: 1e-3, weights, moments, losses: vec![0.5; 1000] };
+    let run = Run {
+        step: 1000,
+        learning_rate: 1e-3,
+        weights: Array2::eye(256).into(),
+        moments: Array2::zeros((256, 256)).into(),
+        losses: vec![0.5; 1000],
+    };
     tenarc::save("run.tenarc", &run)?; // replaces the file in one step
     let run: Run = tenarc::load("run.tenarc")?; // verifies the checksums
-    let rows: Array2<f32> = tenarc::open("run.tenarc")?.slice("weights", s![..8, ..])?; // reads one part
+
+    let file = tenarc::open("run.tenarc")?; // reads headers only
+    let rows: Array2<f32> = file.slice("weights", s![..8, ..])?; // reads a part of one tensor
     println!("step {}: {:?} of {:?}", run.step, rows.dim(), run.weights.dim());
     Ok(())
 }
