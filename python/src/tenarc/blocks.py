@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import ceil, prod
 
 #: The least bytes of a tile, and the most tiles in a block. Rust makes more of them, which would take Python long.
-_LEAST, _TILES = 64 << 10, 256
+_LEAST, _TILES = 64 << 10, 64
 
 #: A box of elements: along each axis from a position to another.
 Region = list[tuple[int, int]]

@@ -189,6 +189,9 @@ def commit(root: str | os.PathLike[str], step: int, written: Iterable[Written]) 
     _check_whole(manifest)
     manifest = replace(manifest, write=xxhash.xxh3_128(dumps([step, [one.key for one in objects]])).hexdigest())
     (directory / _MANIFESTS).mkdir(parents=True, exist_ok=True)
+    # The directories may be new, too.
+    sync_directory(directory)
+    sync_directory(directory.parent)
     for _ in range(_TRIES):
         numbers = _numbers(directory)
         newest = _manifest(directory, numbers[-1]) if numbers else None

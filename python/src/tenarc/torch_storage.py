@@ -81,22 +81,18 @@ class StorageWriter(storage.StorageWriter):
         return plans
 
     def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[storage.WriteResult]]:
+        if not plan.items:
+            return _done([])
         written: list[tuple[MetadataIndex, int, Block | StoredValue, str]] = []
-        if plan.items:
-            with Shard(_directory(self._path)) as shard:
-                for item in plan.items:
-                    found = planner.resolve_data(item)
-                    if item.type == WriteItemType.BYTE_IO:
-                        written.append((item.index, *self._value(shard, item.index.fqn, found)))
-                    else:
-                        written.append((item.index, *_block(shard, item, found)))
-                done = shard.finish()
-        results = [
-            # The place in the shard is known with it.
-            storage.WriteResult(index, size, (done.object, stored, form))
-            for index, size, stored, form in written
-        ]
-        return _done(results)
+        with Shard(_directory(self._path)) as shard:
+            for item in plan.items:
+                found = planner.resolve_data(item)
+                if item.type == WriteItemType.BYTE_IO:
+                    written.append((item.index, *self._value(shard, item.index.fqn, found)))
+                else:
+                    written.append((item.index, *_block(shard, item, found)))
+            done = shard.finish().object
+        return _done([storage.WriteResult(index, size, (done, *stored)) for index, size, *stored in written])
 
     def _value(self, shard: Shard, path: str, found: Any) -> tuple[int, StoredValue, str]:
         data = found.getvalue()
