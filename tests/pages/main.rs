@@ -14,7 +14,9 @@ fn links_lead_somewhere() {
     let mut number = 0;
     for page in pages(Path::new(".")) {
         let text = fs::read_to_string(&page).unwrap();
-        for link in links(&text).filter(|link| !link.contains("://") && !link.starts_with("mailto:")) {
+        for link in
+            links(&text).filter(|link| !link.contains("://") && !link.starts_with("mailto:"))
+        {
             number += 1;
             let (file, heading) = link.split_once('#').unwrap_or((link, ""));
             let to = if file.is_empty() { page.clone() } else { beside(&page, file) };
