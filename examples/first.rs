@@ -1,4 +1,4 @@
-//! The example of the first page of `README.md`: `crates/cli/tests/first_page.rs` compares the two.
+//! The example of the first page of `README.md`: `crates/cli/tests/command/first_page.rs` compares the two.
 
 use ndarray::{Array2, s};
 use serde::{Deserialize, Serialize};

@@ -1,15 +1,11 @@
 //! Output files: full devices, interrupted runs, existing files.
-#![allow(missing_docs)]
-#![cfg(target_os = "linux")]
-
-mod support;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use support::{Dir, command, model, ramp, run, run_with};
+use crate::support::{Dir, command, model, ramp, run, run_with};
 
 #[test]
 fn a_full_device_is_named() {

@@ -1,7 +1,4 @@
 //! `tenarc view`: the page and one file, on this computer only, whatever is sent to it: number 123 of `docs/threats.md`.
-#![allow(missing_docs)]
-
-mod support;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -9,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use support::Dir;
+use crate::support::Dir;
 
 /// A running server, which ends with the test.
 struct Viewer {

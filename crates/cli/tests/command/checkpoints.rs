@@ -1,12 +1,9 @@
 //! Distributed checkpoints of torch are directories, and each is one input.
-#![allow(missing_docs)]
-
-mod support;
 
 use std::fs;
 use std::path::Path;
 
-use support::{Dir, flip, run};
+use crate::support::{Dir, flip, run};
 
 /// Copies a checkpoint.
 fn copied(dir: &Dir, name: &str) {

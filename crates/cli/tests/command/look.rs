@@ -1,10 +1,7 @@
 //! `ls`, `show`, `get`: commands that print what is in a file.
-#![allow(missing_docs)]
 
-mod support;
-
+use crate::support::{Dir, flat, model, ramp, run, run_with};
 use serde_json::json;
-use support::{Dir, flat, model, ramp, run, run_with};
 use tenarc::tensor::Order;
 use tenarc::{DType, DynTensor, Tensor, Value};
 

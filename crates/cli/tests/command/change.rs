@@ -1,13 +1,10 @@
 //! `cat`, `split`, `merge`, `edit`, `convert`: commands that write files.
-#![allow(missing_docs)]
-
-mod support;
 
 use std::path::Path;
 
+use crate::support::{Dir, flat, model, ramp, run, run_with};
 use serde::Deserialize;
 use serde_json::json;
-use support::{Dir, flat, model, ramp, run, run_with};
 use tenarc::archive::SaveOptions;
 use tenarc::tensor::Order;
 use tenarc::value::Numbers;

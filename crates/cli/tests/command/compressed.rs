@@ -1,13 +1,10 @@
 //! Compressed archives: they are written, listed, checked, compared and edited.
-#![allow(missing_docs, clippy::cast_precision_loss)]
-
-mod support;
 
 use std::path::Path;
 
+use crate::support::{Dir, command, flip, run};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
-use support::{Dir, command, flip, run};
 use tenarc::archive::{Compression, SaveOptions};
 use tenarc::io::SyncLevel;
 use tenarc::{Tensor, Value};

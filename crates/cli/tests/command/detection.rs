@@ -1,12 +1,9 @@
 //! What a file is: first by its first bytes, then by its name; and files that are not read are named.
-#![allow(missing_docs)]
-
-mod support;
 
 use std::fs;
 use std::path::PathBuf;
 
-use support::{Dir, model, run, run_with};
+use crate::support::{Dir, model, run, run_with};
 
 fn fixture(path: &str) -> Vec<u8> {
     let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../convert/tests/fixtures");

@@ -1,14 +1,11 @@
 //! Hostile names, closed pipes, damaged files, large sizes.
-#![allow(missing_docs, clippy::cast_precision_loss, clippy::cast_possible_truncation)]
-
-mod support;
 
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use support::{Dir, command, flat, model, ramp, run, run_with};
+use crate::support::{Dir, command, flat, model, ramp, run, run_with};
 use tenarc::archive::SaveOptions;
 use tenarc::io::SyncLevel;
 use tenarc::tensor::Order;

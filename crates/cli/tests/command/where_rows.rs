@@ -1,10 +1,7 @@
 //! `show --where`, `--head` and `--columns` choose rows and columns of a table, and `compact` writes it anew.
-#![allow(missing_docs)]
 
-mod support;
-
+use crate::support::{Dir, run};
 use serde::Serialize;
-use support::{Dir, run};
 
 #[derive(Serialize)]
 struct Event {

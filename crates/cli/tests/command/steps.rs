@@ -1,13 +1,9 @@
 //! No command reads more than twice as often for twice the values of a table.
-#![cfg(target_os = "linux")]
-#![allow(missing_docs)]
-
-mod support;
 
 use std::process::Command;
 
+use crate::support::Dir;
 use serde::Serialize;
-use support::Dir;
 
 #[derive(Serialize)]
 struct Row {

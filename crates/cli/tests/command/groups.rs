@@ -1,10 +1,7 @@
 //! Dots in names are steps, in every format: `ls --tree`, and groups of values with a common start of their paths.
-#![allow(missing_docs)]
 
-mod support;
-
+use crate::support::{Dir, flat, model, run};
 use serde_json::json;
-use support::{Dir, flat, model, run};
 use tenarc::tensor::Order;
 use tenarc::{DType, DynTensor, Value};
 

@@ -1,12 +1,9 @@
 //! Tables of other formats: what is lost stops a conversion, and what is printed is about the file.
-#![allow(missing_docs)]
-
-mod support;
 
 use std::fs;
 use std::path::PathBuf;
 
-use support::{Dir, run};
+use crate::support::{Dir, run};
 
 fn copied(dir: &Dir, path: &str) -> String {
     let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../convert/tests/fixtures");

@@ -1,12 +1,9 @@
 //! `edit`, `merge`, `cat` and `convert -e` write other formats than archives without a file between.
-#![allow(missing_docs)]
-
-mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
 
-use support::{Dir, Model, command, model, run};
+use crate::support::{Dir, Model, command, model, run};
 use tenarc::{Tensor, Value};
 
 /// The tensors of a model alone, which every format can hold.
@@ -112,7 +109,7 @@ fn values_with_columns_are_written_too() {
     let dir = Dir::new();
     let rows: Vec<Row> = (0..500).map(|id| Row { id, note: format!("row {id}") }).collect();
     let entry = |name: &str, value| (Value::Text(name.into()), value);
-    let tagged = Value::Tag(99, Box::new(tenarc::to_value(&support::ramp(&[600])).unwrap()));
+    let tagged = Value::Tag(99, Box::new(tenarc::to_value(&crate::support::ramp(&[600])).unwrap()));
     dir.save("tag.tenarc", &Value::Map(vec![entry("t", tagged)]));
     let options = tenarc::archive::SaveOptions::default().with_columns(true);
     tenarc::archive::save_with(dir.file("log.tenarc"), &BTreeMap::from([("log", rows)]), options)
@@ -131,7 +128,7 @@ fn damage_is_found_while_a_changed_value_is_written() {
     let dir = Dir::new();
     let path = dir.save("a.tenarc", &tensors());
     let (start, _) = tenarc::open(&path).unwrap().segment(0).unwrap().buffers()[0];
-    support::flip(&path, start);
+    crate::support::flip(&path, start);
     for to in ["x.npz", "x.safetensors", "x.json", "x.cbor"] {
         for args in [
             &["edit", "a.tenarc", "--drop", "curve", "-o", to][..],

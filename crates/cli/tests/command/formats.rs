@@ -1,12 +1,9 @@
 //! Files of other formats: listing them, converting them to archives and back.
-#![allow(missing_docs)]
-
-mod support;
 
 use std::fs;
 use std::path::PathBuf;
 
-use support::{Dir, model, run, run_with};
+use crate::support::{Dir, model, run, run_with};
 use tenarc_convert::{npy, safetensors, tenbin};
 
 fn fixture(path: &str) -> PathBuf {
@@ -211,8 +208,11 @@ fn nested_values_come_back_from_flat_formats() {
         head: T,
     }
     let dir = Dir::new();
-    let layer = || Layer { w: support::ramp(&[3, 2]) };
-    dir.save("a.tenarc", &Nested { layers: vec![layer(), layer()], head: support::ramp(&[3, 2]) });
+    let layer = || Layer { w: crate::support::ramp(&[3, 2]) };
+    dir.save(
+        "a.tenarc",
+        &Nested { layers: vec![layer(), layer()], head: crate::support::ramp(&[3, 2]) },
+    );
     for end in ["safetensors", "npz", "arrow", "arrows", "pt"] {
         let file = format!("a.{end}");
         run(&dir, &["convert", "a.tenarc", &file]).good();
@@ -225,7 +225,7 @@ fn nested_values_come_back_from_flat_formats() {
         assert_eq!(run(&dir, &["diff", "a.tenarc", "c.npz"]).good(), "");
     }
     // A map with dots in its keys and maps inside does not come back.
-    let inner = std::collections::BTreeMap::from([("b.c", support::ramp(&[2]))]);
+    let inner = std::collections::BTreeMap::from([("b.c", crate::support::ramp(&[2]))]);
     dir.save("d.tenarc", &std::collections::BTreeMap::from([("a", inner)]));
     for end in ["safetensors", "npz", "arrow"] {
         run(&dir, &["convert", "d.tenarc", &format!("d.{end}")])
@@ -290,7 +290,7 @@ fn tensors_are_written_once() {
             if from == "a.pt" && to == "b.ten" {
                 continue;
             }
-            let output = support::command(&dir)
+            let output = crate::support::command(&dir)
                 .args(["convert", from, to])
                 .env("TMPDIR", dir.file("none"))
                 .output()

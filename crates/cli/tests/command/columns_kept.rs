@@ -1,14 +1,11 @@
 //! Commands that write archives keep columns and their buffers, and `convert` makes tensors of them.
-#![allow(missing_docs, clippy::cast_precision_loss)]
-
-mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::support::{Dir, run};
 use ndarray::{Array1, Array2, ArrayView2};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use support::{Dir, run};
 use tenarc::archive::SaveOptions;
 use tenarc::io::SyncLevel;
 use tenarc::{Archive, OArchive, Tensor, Value};

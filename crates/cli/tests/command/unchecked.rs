@@ -1,12 +1,9 @@
 //! `verify` tells files that are damaged from files that it cannot check.
-#![allow(missing_docs)]
-
-mod support;
 
 use std::fs;
 use std::path::PathBuf;
 
-use support::{Dir, Ran, run};
+use crate::support::{Dir, Ran, run};
 
 fn copied(dir: &Dir, path: &str, to: &str) {
     let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../convert/tests/fixtures");

@@ -1,9 +1,6 @@
 //! `show --plot` and `stats --plot`: pictures of tensors in the terminal.
-#![allow(missing_docs)]
 
-mod support;
-
-use support::{Dir, flat, model, run};
+use crate::support::{Dir, flat, model, run};
 use tenarc::tensor::Order;
 use tenarc::{DType, DynTensor};
 

@@ -1,11 +1,8 @@
 //! Sequences that are stored as columns, and tables: every command on archives with them.
-#![allow(missing_docs, clippy::cast_precision_loss)]
 
-mod support;
-
+use crate::support::{Dir, flip, ramp, run};
 use serde::Serialize;
 use serde_json::json;
-use support::{Dir, flip, ramp, run};
 use tenarc::archive::SaveOptions;
 use tenarc::io::SyncLevel;
 use tenarc::ser::EncodeOptions;

@@ -1,11 +1,8 @@
 //! Tables over several values: a name that several values have is one table of all their rows.
-#![allow(missing_docs, clippy::cast_precision_loss)]
 
-mod support;
-
+use crate::support::{Dir, ramp, run};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
-use support::{Dir, ramp, run};
 use tenarc::archive::{ArchiveFile, Compression, SaveOptions};
 use tenarc::io::SyncLevel;
 use tenarc::{OArchive, Tensor};

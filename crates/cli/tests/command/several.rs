@@ -1,10 +1,7 @@
 //! Several inputs, directories, and patterns.
-#![allow(missing_docs)]
 
-mod support;
-
+use crate::support::{Dir, flat, flip, model, ramp, run};
 use serde_json::json;
-use support::{Dir, flat, flip, model, ramp, run};
 use tenarc::tensor::Order;
 use tenarc::{DType, DynTensor};
 

@@ -1,15 +1,12 @@
 //! Files of other formats are read in place, and only as far as needed.
-#![allow(missing_docs)]
-
-mod support;
 
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::support::{Dir, Ran, command, flip, run, run_with};
 use serde_json::json;
-use support::{Dir, Ran, command, flip, run, run_with};
 use tenarc::tensor::{Deferred, Order};
 use tenarc::{DType, DynTensor, Value};
 use tenarc_convert::{npy, safetensors};

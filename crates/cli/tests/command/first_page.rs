@@ -1,16 +1,13 @@
 //! The first page of the repository: its example is a program, and the listing of its file is what the command prints.
-#![allow(missing_docs)]
 
-#[path = "../../../examples/first.rs"]
+#[path = "../../../../examples/first.rs"]
 mod first;
-mod support;
-
-use support::{Dir, run};
+use crate::support::{Dir, run};
 
 #[test]
 fn the_example_and_the_listing_of_its_file_are_on_the_first_page() {
-    let page = include_str!("../../../README.md");
-    let (_, example) = include_str!("../../../examples/first.rs").split_once("\n\n").unwrap();
+    let page = include_str!("../../../../README.md");
+    let (_, example) = include_str!("../../../../examples/first.rs").split_once("\n\n").unwrap();
     // Only this test calls it.
     let example = example.replace("pub(crate) fn main", "fn main");
     assert!(page.contains(&format!("```rust,no_run\n{example}```")), "the example differs");

@@ -1,12 +1,9 @@
 //! `stats`, `diff`, `verify`, `diag`, `recover`: checking and comparing files.
-#![allow(missing_docs, clippy::cast_precision_loss, clippy::cast_possible_truncation)]
-
-mod support;
 
 use std::collections::BTreeMap;
 
+use crate::support::{Dir, Layer, flat, flip, model, ramp, run, run_with};
 use serde_json::json;
-use support::{Dir, Layer, flat, flip, model, ramp, run, run_with};
 use tenarc::tensor::Order;
 use tenarc::{DType, DynTensor, Tensor, Value};
 

@@ -1,5 +1,4 @@
 //! Creates test files, and runs the program on them.
-#![allow(dead_code, missing_docs, clippy::cast_precision_loss)]
 
 use std::ffi::OsStr;
 use std::io::Write;
