@@ -188,7 +188,13 @@ impl CompactMeta {
                 self.dims_into(dims);
                 Ok(TensorMeta { dtype, shape: Shape::from(&*dims), order: Order::C })
             }
-            _ => Err(Error::data("expected a tensor of the usual form")),
+            _ => Err(Error::mismatch(format!(
+                "expected a row-major tensor of at most {} dimensions with the dtype of a typed array, found dtype number {} \
+                 and {} dimensions",
+                Self::MAX_RANK,
+                self.tag(),
+                self.rank()
+            ))),
         }
     }
 }

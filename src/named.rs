@@ -258,18 +258,18 @@ fn compare<N: AsRef<str>>(
             Some(Some(meta)) => {
                 let (found, dims) = (&meta.dtype, &meta.shape);
                 let what = format!("expected {dtype} {shape:?}, found a tensor {found} {dims:?}");
-                return Err(Error::data(what).in_field(name));
+                return Err(Error::mismatch(what).in_field(name));
             }
             Some(None) => {
                 let what = format!("expected {dtype} {shape:?}, found no tensor");
-                return Err(Error::data(what).in_field(name));
+                return Err(Error::mismatch(what).in_field(name));
             }
         }
     }
     let unexpected = stored.iter().map(|(name, _)| name).filter(|name| !names.contains(&name[..]));
     unmatched.unexpected = unexpected.cloned().collect();
     if !mode.allows(&unmatched) {
-        return Err(Error::data(format!("names differ: the archive has {unmatched}")));
+        return Err(Error::mismatch(format!("names differ: the archive has {unmatched}")));
     }
     Ok(unmatched)
 }

@@ -231,7 +231,7 @@ impl<S: ReadAt> Archive<S> {
     /// If there is no such value, or the archive is damaged.
     pub fn segment(&self, index: u64) -> Result<Segment<'_, S>> {
         let entry = self.entry(index)?.ok_or_else(|| {
-            Error::data(format!(
+            Error::not_found(format!(
                 "the archive has {} segments, there is no segment {index}",
                 self.len()
             ))
@@ -277,7 +277,7 @@ impl<S: ReadAt> Archive<S> {
             }
         }
         let (name, meant) = (name.escape_debug(), nearest.question());
-        Error::data(format!("the archive has no segment named `{name}`{meant}"))
+        Error::not_found(format!("the archive has no segment named `{name}`{meant}"))
     }
 
     /// What the directory says of each saved value, in the order in which they were saved: names, numbers of rows. No headers
@@ -579,8 +579,8 @@ impl<S: ReadAt> Archive<S> {
             return Err(error.again());
         }
         if self.len() != 1 {
-            return Err(Error::data(format!(
-                "the archive has {} segments: choose one with segment(index) or named(name)",
+            return Err(Error::not_found(format!(
+                "the archive has {} segments: choose one with segment(index) or named(name), or load all of segments()",
                 self.len()
             )));
         }

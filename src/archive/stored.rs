@@ -162,7 +162,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
 impl Reference {
     fn new(range: Range<usize>, name: &'static str, found: TensorItem) -> Result<Self> {
         let ItemPayload::Buffer { number, len } = found.payload else {
-            return Err(Error::data("expected a reference to a buffer"));
+            return Err(Error::mismatch("expected a reference to a buffer"));
         };
         let number = usize::try_from(number)
             .map_err(|_| Error::limit("the number of a buffer does not fit in memory"))?;

@@ -61,7 +61,7 @@ impl Compression {
             return Ok(());
         };
         let encoder = Encoder::new(codec, layout, level);
-        encoder.map(drop).map_err(|error| Error::data(error.to_string()))
+        encoder.map(drop).map_err(|error| Error::unsupported(error.to_string()))
     }
 }
 

@@ -475,7 +475,7 @@ impl<'de, 'b> Reader<'de, 'b> {
         match self.known(head)? {
             ItemStart::Tag(tag @ (tag::STRING_REFERENCE | tag::SHARED_REFERENCE)) => {
                 let what = format!("tag {tag} refers to another value, which is not supported");
-                Err(Error::data(what).at(self.offset()))
+                Err(Error::unsupported(what).at(self.offset()))
             }
             item => Ok(item),
         }

@@ -486,6 +486,6 @@ fn limits_say_what_was_reached() {
     );
     assert_eq!(
         error.to_string(),
-        "the value needs more memory than the limit of 80 bytes; Limits::with_max_alloc sets another limit at `2` (byte 10)"
+        "the value needs more memory than the limit of 80 bytes at `2` (byte 10); Limits::with_max_alloc sets another limit"
     );
 }

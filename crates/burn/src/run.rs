@@ -165,7 +165,7 @@ fn load<M: ModuleSnapshot, T: DeserializeOwned>(
     if !unknown.is_empty() {
         let what =
             format!("the file has tensors that are not in the module: {}", unknown.join(", "));
-        return Err(Error::data(what));
+        return Err(Error::mismatch(what));
     }
     Ok((module, optimizer, rest))
 }

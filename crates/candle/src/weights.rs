@@ -196,7 +196,7 @@ impl<'a> Weights<'a> {
         if weights.tensors.is_empty() {
             let prefix = weights.prefix.escape_debug();
             let what = format!("there are no tensors in `{prefix}`");
-            return Err(weights.in_file(Error::data(what)));
+            return Err(weights.in_file(Error::not_found(what)));
         }
         Ok(weights)
     }
@@ -326,7 +326,7 @@ impl<'a> Weights<'a> {
                     info.dtype(),
                     info.shape()
                 );
-                return Err(self.in_file(Error::data(what).in_field(name)));
+                return Err(self.in_file(Error::mismatch(what).in_field(name)));
             }
             pairs.push((name, var, info));
         }
@@ -336,7 +336,7 @@ impl<'a> Weights<'a> {
             self.names().into_iter().filter(unexpected).map(str::to_owned).collect();
         if !mode.allows(&unmatched) {
             let what = format!("names differ: the file has {unmatched}");
-            return Err(self.in_file(Error::data(what)));
+            return Err(self.in_file(Error::mismatch(what)));
         }
         for (name, var, info) in pairs {
             let tensor = self.read(info.path())?;

@@ -270,7 +270,7 @@ fn an_object_takes_no_more_memory_than_a_file_may() {
         let found = open_distributed(dir.path()).unwrap();
         found.value(tenarc_convert::Names::Stored).map(drop)
     });
-    says(found, "bytes more than in the file are allowed");
+    says(found, "more bytes are allowed");
     assert!(taken < MIB, "{taken} bytes");
     // Metadata that claim much.
     for claim in [&b"X\xff\xff\xff\xffx"[..], b"\x8e\xff\xff\xff\xff\xff\xff\xff\x00x"] {
