@@ -189,7 +189,7 @@ impl Error {
         Self::new(Category::Limit, message)
     }
 
-    /// An error of [`Category::Eof`]. `expected` names the missing part, for example `the rest of a
+    /// An error of [`Category::Eof`], for crates that read other formats. `expected` names the missing part, for example `the rest of a
     /// header`.
     #[cold]
     pub fn eof(expected: &str) -> Self {
@@ -214,7 +214,7 @@ impl Error {
         Self::of(Reason::Io(error))
     }
 
-    /// An I/O error for a file. `attempt` says what failed, for example `cannot open`.
+    /// An I/O error for a file, as the functions of this crate that take a path give it. `attempt` says what failed, for example `cannot open`.
     #[cold]
     pub fn io_at(error: io::Error, attempt: &str, file: &Path) -> Self {
         let attempt = format!("{attempt} {}", shown(file)).into_boxed_str();
@@ -308,6 +308,15 @@ impl Error {
         self
     }
 
+    /// Changes the category from [`Category::Data`] to [`Category::Mismatch`].
+    #[cold]
+    pub(crate) fn into_mismatch(mut self) -> Self {
+        if let Reason::Other(category @ Category::Data, _) = &mut self.0.kind {
+            *category = Category::Mismatch;
+        }
+        self
+    }
+
     /// A copy of the error without its path and source, for objects that report the same error again.
     pub(crate) fn again(&self) -> Self {
         let mut error = Self::new(self.category(), self.message());
@@ -334,7 +343,8 @@ impl Error {
         self
     }
 
-    /// Adds `base` to the [offset](Self::offset), if there is one.
+    /// Adds `base` to the [offset](Self::offset), if there is one. For readers that pass a part of their input to a reader
+    /// of its own: `base` is where the part starts.
     #[cold]
     #[must_use]
     pub fn moved_by(mut self, base: u64) -> Self {

@@ -147,10 +147,11 @@ impl<R: io::Read> IArchive<R> {
 }
 
 /// What may differ between the variables of a program and the tensors of an archive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Match {
-    /// Nothing: both sides must have the same names.
+    /// Nothing: both sides must have the same names. The default.
+    #[default]
     Strict,
     /// The archive may have more tensors, which are skipped: for example, only the model is loaded from a
     /// checkpoint of a training run. This is what tch's `VarStore::load` allows.

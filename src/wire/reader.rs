@@ -586,7 +586,7 @@ impl<'de, 'b> Reader<'de, 'b> {
         if self.at_break()? {
             return Ok(());
         }
-        Err(Error::data(format!("expected the end of {what}, found more")).at(at))
+        Err(Error::mismatch(format!("expected the end of {what}, found more")).at(at))
     }
 
     /// Skips one item, checks that it is well-formed, and returns its encoded bytes.

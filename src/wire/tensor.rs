@@ -425,7 +425,8 @@ impl Reader<'_, '_> {
 
     /// Reads a plain array of numbers as a tensor of one dimension. Its head was read.
     pub fn number_array(&mut self, array: Head) -> Result<TensorItem> {
-        let elements = self.numbers(array)?;
+        // An array of other things is a good value, but no tensor.
+        let elements = self.numbers(array).map_err(Error::into_mismatch)?;
         let shape = Shape::from([elements.len()]);
         let meta = TensorMeta { dtype: elements.dtype(), shape, order: Order::C };
         let payload = ItemPayload::Numbers(elements);
@@ -458,7 +459,7 @@ impl Reader<'_, '_> {
             ItemStart::Head(head) => head,
             ItemStart::Within(levels) => return self.within(levels, Self::element),
             ItemStart::Tag(tag) => {
-                return Err(Error::mismatch(format!("expected a number, found tag {tag}")).at(at));
+                return Err(Error::data(format!("expected a number, found tag {tag}")).at(at));
             }
         };
         match head.initial {
@@ -469,7 +470,7 @@ impl Reader<'_, '_> {
         let number = Numeric::from_head(head).and_then(element_of);
         number.ok_or_else(|| {
             let found = head::name(head.initial);
-            Error::mismatch(format!("expected a number of at most 64 bits, found {found}")).at(at)
+            Error::data(format!("expected a number of at most 64 bits, found {found}")).at(at)
         })
     }
 }
@@ -481,7 +482,7 @@ fn is_typed(tag: u64) -> bool {
 
 #[cold]
 fn no_elements(found: &str) -> Error {
-    Error::mismatch(format!("expected the elements of a tensor as a typed array, found {found}"))
+    Error::data(format!("expected the elements of a tensor as a typed array, found {found}"))
 }
 
 /// A number as an element of a tensor. `None` if it is an integer that needs more than 64 bits.

@@ -111,7 +111,7 @@ fn renamed_fields_are_errors_that_name_them() {
     let bytes = to_bytes(&Written { inner: old() }, quick());
     for (way, read) in read_everywhere::<Outer>(&bytes) {
         let error = read.unwrap_err();
-        assert_eq!(error.category(), Category::Data, "{way}: {error}");
+        assert_eq!(error.category(), Category::Mismatch, "{way}: {error}");
         assert_eq!(error.path(), "inner", "{way}: {error}");
         assert!(error.to_string().contains("weights"), "{way}: {error}");
     }

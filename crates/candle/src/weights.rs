@@ -287,7 +287,7 @@ impl<'a> Weights<'a> {
     /// Loads the tensors into the variables with the same names. Models that use the variables see the new values.
     /// One tensor at a time is in memory beside them. If the map is empty, it gets all tensors, on the CPU.
     ///
-    /// `mode` says which names may be missing on either side. Names, dtypes and shapes are compared first: if they do
+    /// [`Match`] says which names may be missing on either side: with [`Match::Strict`], the default, none. Names, dtypes and shapes are compared first: if they do
     /// not fit, no variable is changed.
     ///
     /// # Errors

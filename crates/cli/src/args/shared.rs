@@ -109,10 +109,10 @@ fn compression(text: &str) -> Result<Compression, String> {
     match (text, text.strip_prefix("zstd:")) {
         ("none", _) => Ok(Compression::none()),
         ("lz4", _) => Ok(Compression::lz4()),
-        ("zstd", _) => Ok(Compression::zstd(0)),
+        ("zstd", _) => Ok(Compression::zstd()),
         (_, Some(level)) => level
             .parse()
-            .map(Compression::zstd)
+            .map(Compression::zstd_level)
             .map_err(|_| "expected a number as the level, as in zstd:3".into()),
         _ => Err("expected zstd, zstd:LEVEL, lz4 or none".into()),
     }

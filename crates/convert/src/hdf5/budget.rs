@@ -1,8 +1,8 @@
 //! The memory that names, attributes and texts may take.
 
 use crate::support::over_memory;
-use tenarc::de::Limits;
 use tenarc::Result;
+use tenarc::de::Limits;
 
 /// How much memory names, attributes and texts may take. Many texts can refer to the same bytes of the file.
 #[derive(Clone, Copy, Debug)]
