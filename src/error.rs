@@ -1,6 +1,7 @@
 //! The error type of the crate. It has a category, a byte offset and the path of the value. It is boxed,
 //! so that a `Result` stays small.
 
+use std::cell::Cell;
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -317,6 +318,26 @@ impl Error {
         self
     }
 
+    /// Passes the error through serde, whose errors are made of text: `custom` is that of the serializer or deserializer. If it
+    /// is one of this crate, the category and the advice are kept. Offset and path become part of the message, because they are
+    /// not those of the whole input.
+    #[cold]
+    pub(crate) fn through<E>(self, custom: impl FnOnce(String) -> E) -> E {
+        let text = self.to_string();
+        let passed = if self.0.offset.is_some() || !self.0.path.is_empty() {
+            let mut passed = Self::new(self.category(), self.without_advice().to_string());
+            passed.0.advice = self.0.advice;
+            passed
+        } else {
+            self
+        };
+        PASSED.set(Some(passed));
+        let error = custom(text);
+        // The error of another crate has not taken it.
+        PASSED.take();
+        error
+    }
+
     /// A copy of the error without its path and source, for objects that report the same error again.
     pub(crate) fn again(&self) -> Self {
         let mut error = Self::new(self.category(), self.message());
@@ -519,15 +540,20 @@ impl From<Error> for io::Error {
     }
 }
 
+thread_local! {
+    /// The error that [`Error::through`] passes.
+    static PASSED: Cell<Option<Error>> = const { Cell::new(None) };
+}
+
 impl serde::ser::Error for Error {
     fn custom<T: fmt::Display>(message: T) -> Self {
-        Self::data(message.to_string())
+        PASSED.take().unwrap_or_else(|| Self::data(message.to_string()))
     }
 }
 
 impl serde::de::Error for Error {
     fn custom<T: fmt::Display>(message: T) -> Self {
-        Self::data(message.to_string())
+        <Self as serde::ser::Error>::custom(message)
     }
 
     #[cold]

@@ -317,7 +317,7 @@ impl<'de> Visitor<'de> for WantedEntries<'_> {
         while let Some(name) = map.next_key::<String>()? {
             if (self.wants)(&name) {
                 let tensor = map.next_value::<Tensor<DynTensor>>()?.into_inner();
-                (self.put)(name, tensor).map_err(M::Error::custom)?;
+                (self.put)(name, tensor).map_err(|error| error.through(M::Error::custom))?;
             } else {
                 map.next_value::<IgnoredAny>()?;
             }

@@ -187,10 +187,11 @@ impl<S: ReadAt + ?Sized> Serialize for StoredContent<'_, '_, S> {
     fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
         let Stored { segment, range, references, .. } = self.0;
         let Slot::Pieces = handoff::take() else {
-            let value: Value = segment.decode(range.clone()).map_err(T::Error::custom)?;
+            let value: Value =
+                segment.decode(range.clone()).map_err(|error| error.through(T::Error::custom))?;
             return value.serialize(serializer);
         };
-        let metadata = segment.metadata().map_err(T::Error::custom)?;
+        let metadata = segment.metadata().map_err(|error| error.through(T::Error::custom))?;
         let piece = |range: Range<usize>| Bytes::new(metadata.get(range).unwrap_or_default());
         let mut seq = serializer.serialize_seq(None)?;
         let mut at = range.start;

@@ -206,7 +206,7 @@ fn what_is_not_there_is_an_error_that_names_it() {
     let error = archive.tensor::<Array1<f64>>("layers.0.weight").unwrap_err();
     assert_eq!(error.path(), "layers.0.weight", "{error}");
     let error = archive.tensor::<Array2<f32>>("/layers/0/weight").unwrap_err();
-    assert_eq!(error.category(), Category::Data, "{error}");
+    assert_eq!(error.category(), Category::Mismatch, "{error}");
     assert!(archive.tensor::<Array1<f32>>("config").is_err());
     assert!(archive.view::<Big>().is_err(), "what is not in memory cannot be viewed");
 }

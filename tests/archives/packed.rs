@@ -283,7 +283,7 @@ fn sequences_read_as_what_they_are() {
     let error = IArchive::new(&bytes[..]).unwrap().load::<Vec<u8>>().unwrap_err();
     assert_eq!(error.category(), Category::Mismatch);
     let error = IArchive::new(&bytes[..]).unwrap().load::<Vec<String>>().unwrap_err();
-    assert_eq!(error.category(), Category::Data);
+    assert_eq!(error.category(), Category::Mismatch);
     let options = SaveOptions::default().with_inline_below(0);
     reads::<[f32; 8]>(&to_bytes(&vec![0.5f32; 8], options), &[0.5; 8]);
 }

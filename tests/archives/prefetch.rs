@@ -72,7 +72,7 @@ fn every_value_can_be_prefetched() {
             let error = map.prefetch(path).unwrap_err();
             assert_eq!(error.category(), tenarc::error::Category::NotFound, "{path}: {error}");
             let error = slice.only().unwrap().verify_at(path).unwrap_err();
-            assert_eq!(error.category(), tenarc::error::Category::Data, "{path}: {error}");
+            assert_eq!(error.category(), tenarc::error::Category::NotFound, "{path}: {error}");
         }
     }
 }

@@ -196,5 +196,5 @@ fn the_error_of_a_slice_names_the_tensor() {
         );
     }
     let error = archive.slice::<ndarray::ArrayD<f32>>("weight", s![30, 0]).unwrap_err();
-    assert_eq!(error.category(), Category::Data);
+    assert_eq!(error.category(), Category::Mismatch);
 }

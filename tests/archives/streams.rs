@@ -78,7 +78,7 @@ fn a_value_of_the_wrong_type_does_not_disturb_the_next() {
         let mut input = IArchive::new(source).unwrap();
         assert_eq!(input.load::<String>().unwrap_err().category(), Category::Mismatch);
         let error = input.load::<(u8, Deep)>().unwrap_err();
-        assert_eq!(error.category(), Category::Data);
+        assert_eq!(error.category(), Category::Mismatch);
         assert_eq!(error.path(), "1.layers.0.weight", "{error}");
         assert_eq!(input.load::<(u8, Model)>().unwrap(), (2, model()));
         assert!(input.load::<(u8, u8)>().is_err());
