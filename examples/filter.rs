@@ -156,7 +156,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let dir = tempfile::tempdir()?;
     let events: Vec<Event> = (0..ROWS).map(event).collect();
-    for (name, compression) in [("plain", Compression::none()), ("zstd 0", Compression::zstd(0))] {
+    for (name, compression) in [("plain", Compression::none()), ("zstd 0", Compression::zstd())] {
         let path = dir.path().join(name);
         let options = SaveOptions::default().with_compression(compression);
         let mut out = OArchive::create(&path, options)?;

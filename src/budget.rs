@@ -6,7 +6,7 @@
 
 use std::cell::Cell;
 
-use crate::error::{Error, Result};
+use crate::error::{Advice, Error, Result};
 use crate::options::Limits;
 
 /// What a row that takes no bytes of input costs. It takes time, even if it takes no memory.
@@ -214,9 +214,8 @@ impl Budget {
             Some(most) => format!("the limit of {most} bytes"),
             None => "64 MiB and 64 times its input".to_owned(),
         };
-        Err(Error::limit(format!(
-            "the value needs more memory than {most}; Limits::with_max_alloc sets another limit"
-        )))
+        let what = format!("the value needs more memory than {most}");
+        Err(Error::limit(what).with_advice(Advice::MaxAlloc))
     }
 }
 

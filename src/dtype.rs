@@ -1,6 +1,8 @@
 //! Element types: names, sizes and RFC 8746 tags.
 
+use std::convert::Infallible;
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 /// The table of all known dtypes. All other lists of dtypes are generated from it:
@@ -160,7 +162,7 @@ macro_rules! define {
             }
 
             /// The size in bytes of the unit that byte order applies to. For complex numbers this is one
-            /// part. 1 for a dtype that this version does not know.
+            /// part. 1 for a dtype that this version does not know. Converters of big-endian formats need it.
             #[inline]
             pub fn word(&self) -> usize {
                 match self {
@@ -268,6 +270,19 @@ impl DType {
         self.part().is_some()
     }
 
+    /// The number of bytes that an element takes, as numpy's `itemsize`. `None` for FP6 and FP4, whose elements are packed,
+    /// and for a dtype that this version does not know.
+    ///
+    /// ```
+    /// use tenarc::DType;
+    ///
+    /// assert_eq!((DType::C64.item_size(), DType::F4.item_size()), (Some(8), None));
+    /// ```
+    #[inline]
+    pub fn item_size(&self) -> Option<usize> {
+        self.byte_len(1)
+    }
+
     /// The number of bytes that `count` elements take. `None` if that overflows, if it is not a whole
     /// number of bytes, or if this version does not know the dtype: see [`DType::bits`].
     #[inline]
@@ -287,6 +302,15 @@ impl fmt::Display for DType {
     }
 }
 
+/// The dtype with this [name](DType::name): the same as [`DType::from_name`].
+impl FromStr for DType {
+    type Err = Infallible;
+
+    fn from_str(name: &str) -> Result<Self, Infallible> {
+        Ok(Self::from_name(name))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -295,6 +319,7 @@ mod tests {
     fn names_and_tags_come_back() {
         for dtype in KNOWN {
             assert_eq!(&DType::from_name(dtype.name()), dtype);
+            assert_eq!(dtype.to_string().parse().as_ref(), Ok(dtype));
             if let (Some(tag), false) = (dtype.typed_array_tag(), dtype.is_complex()) {
                 assert_eq!(DType::from_typed_array_tag(tag.into()), Some((dtype.clone(), false)));
             }
@@ -316,6 +341,7 @@ mod tests {
         assert_eq!(DType::F32.byte_len(3), Some(12));
         assert_eq!(DType::F4.byte_len(4), Some(2));
         assert_eq!(DType::F4.byte_len(3), None);
+        assert_eq!((DType::C128.item_size(), DType::F6E2M3.item_size()), (Some(16), None));
         assert_eq!(DType::F6E2M3.byte_len(4), Some(3));
         assert_eq!(DType::F64.byte_len(usize::MAX / 8 + 1), None);
         assert_eq!(DType::F4.byte_len(usize::MAX), None);

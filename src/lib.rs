@@ -59,7 +59,7 @@
 //! | save a value to a file and load it | [`save`], [`load`] |
 //! | read one tensor, a slice or a field of a file | [`open`], then [`Archive::tensor`], [`Archive::slice`], [`Archive::get`] |
 //! | use tensors in a mapped file without copying them | [`Map`] |
-//! | compress tensors in archives | [`SaveOptions::with_compression`](archive::SaveOptions::with_compression) |
+//! | compress tensors in archives | [`save_with`], [`SaveOptions::with_compression`] |
 //! | write value after value, read value after value | [`OArchive`], [`IArchive`] |
 //! | append to a file, or create it | [`OArchive::append`] |
 //! | repair a truncated file, or read what is left of it | [`archive::recover`], [`archive::open_torn`] |
@@ -79,7 +79,7 @@
 //! | write timestamps, dates, decimals and UUIDs as what they are | [`types`] |
 //! | look into data without its Rust types | [`Archive::tensors`], [`Value`], [`value::RawValue`], [`inspect`], [`diag`] |
 //! | react to an error | [`Error::category`], [`error::Category`] |
-//! | choose alignment, checksums and the like | [`archive::SaveOptions`], [`ser::EncodeOptions`], [`de::DecodeOptions`] |
+//! | choose alignment, checksums and the like | [`SaveOptions`], [`DecodeOptions`], [`ser::EncodeOptions`] |
 //! | read data from strangers | [`de::Limits`] |
 //! | replace any file in one step | [`io::AtomicFile`] |
 //!
@@ -102,6 +102,8 @@
 //!
 //! - A field that borrows, such as `Tensor<ArrayView2<'a, f32>>`, needs `#[serde(borrow)]`. The derive
 //!   macro borrows by itself only in `&str` and `&[u8]`.
+//! - An array of ndarray that is neither in a [`Tensor`] nor marked with `#[serde(with = "tenarc::tensor")]` is an error. The
+//!   compiler suggests ndarray's feature `serde`, which would write the array as numbers, one by one. Use a [`Tensor`].
 //! - serde implements its traits for arrays of at most 32 elements. For longer ones, use
 //!   `#[serde(with = "tenarc::tensor")]`.
 //! - A `Vec<u8>` or `&[u8]` looks like a sequence of numbers, not like bytes. Still, a field `&[u8]` borrows from every
@@ -121,6 +123,7 @@ pub mod archive;
 mod budget;
 mod buffer;
 pub mod checkpoint;
+// Public because `tests/codec` tests the codecs chunk by chunk. It is no part of the interface.
 #[doc(hidden)]
 pub mod codec;
 pub mod columns;
@@ -136,6 +139,7 @@ mod magic;
 mod mem;
 mod meta;
 pub mod named;
+// Public because the command suggests names of its own in the same way. It is no part of the interface.
 #[doc(hidden)]
 pub mod near;
 mod number;
@@ -157,9 +161,12 @@ pub mod types;
 pub mod value;
 mod wire;
 
-pub use archive::{Archive, IArchive, Map, OArchive, load, open, save};
+pub use archive::{
+    Archive, Compression, IArchive, Map, OArchive, SaveOptions, load, load_with, open, save,
+    save_with,
+};
 pub use checkpoint::Checkpoints;
-pub use de::{Deserializer, from_reader, from_slice};
+pub use de::{DecodeOptions, Deserializer, from_reader, from_slice};
 pub use error::{Error, Result};
 pub use parts::{from_parts, to_parts};
 pub use ser::{Serializer, append_to, to_vec, to_writer};

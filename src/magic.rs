@@ -10,5 +10,5 @@ pub const MAGIC: [u8; 12] = *b"\xd9\xd9\xf8\xda\x54\x41\x52\x43\x43BOR";
 pub fn archive_as_message() -> Error {
     let what = "expected a message, found an archive: read it with tenarc::load, tenarc::open or \
                 tenarc::IArchive";
-    Error::data(what).at(0)
+    Error::mismatch(what).at(0)
 }

@@ -1,5 +1,8 @@
 //! [`TensorMeta`], the metadata of a tensor: dtype, shape and order.
 
+use std::fmt;
+use std::str::FromStr;
+
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
@@ -30,6 +33,26 @@ impl Order {
             "F" => Some(Self::F),
             _ => None,
         }
+    }
+}
+
+/// The [name](Order::name).
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Order {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Self::from_name(name).ok_or_else(|| {
+            Error::data(format!(
+                "expected C or F as a memory order, found `{}`",
+                name.escape_debug()
+            ))
+        })
     }
 }
 
@@ -188,7 +211,13 @@ impl CompactMeta {
                 self.dims_into(dims);
                 Ok(TensorMeta { dtype, shape: Shape::from(&*dims), order: Order::C })
             }
-            _ => Err(Error::data("expected a tensor of the usual form")),
+            _ => Err(Error::mismatch(format!(
+                "expected a row-major tensor of at most {} dimensions with the dtype of a typed array, found dtype number {} \
+                 and {} dimensions",
+                Self::MAX_RANK,
+                self.tag(),
+                self.rank()
+            ))),
         }
     }
 }
@@ -199,6 +228,15 @@ mod tests {
 
     fn usual(tag: u8, rank: u8, dims: u128) -> CompactMeta {
         CompactMeta { head: u16::from_le_bytes([tag, rank]), dims }
+    }
+
+    #[test]
+    fn orders_come_back_from_their_names() {
+        for order in [Order::C, Order::F] {
+            assert_eq!(order.to_string().parse::<Order>().ok(), Some(order));
+        }
+        let error = "c".parse::<Order>().unwrap_err();
+        assert_eq!(error.to_string(), "expected C or F as a memory order, found `c`");
     }
 
     #[test]

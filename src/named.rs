@@ -147,10 +147,11 @@ impl<R: io::Read> IArchive<R> {
 }
 
 /// What may differ between the variables of a program and the tensors of an archive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Match {
-    /// Nothing: both sides must have the same names.
+    /// Nothing: both sides must have the same names. The default.
+    #[default]
     Strict,
     /// The archive may have more tensors, which are skipped: for example, only the model is loaded from a
     /// checkpoint of a training run. This is what tch's `VarStore::load` allows.
@@ -258,18 +259,18 @@ fn compare<N: AsRef<str>>(
             Some(Some(meta)) => {
                 let (found, dims) = (&meta.dtype, &meta.shape);
                 let what = format!("expected {dtype} {shape:?}, found a tensor {found} {dims:?}");
-                return Err(Error::data(what).in_field(name));
+                return Err(Error::mismatch(what).in_field(name));
             }
             Some(None) => {
                 let what = format!("expected {dtype} {shape:?}, found no tensor");
-                return Err(Error::data(what).in_field(name));
+                return Err(Error::mismatch(what).in_field(name));
             }
         }
     }
     let unexpected = stored.iter().map(|(name, _)| name).filter(|name| !names.contains(&name[..]));
     unmatched.unexpected = unexpected.cloned().collect();
     if !mode.allows(&unmatched) {
-        return Err(Error::data(format!("names differ: the archive has {unmatched}")));
+        return Err(Error::mismatch(format!("names differ: the archive has {unmatched}")));
     }
     Ok(unmatched)
 }
@@ -316,7 +317,7 @@ impl<'de> Visitor<'de> for WantedEntries<'_> {
         while let Some(name) = map.next_key::<String>()? {
             if (self.wants)(&name) {
                 let tensor = map.next_value::<Tensor<DynTensor>>()?.into_inner();
-                (self.put)(name, tensor).map_err(M::Error::custom)?;
+                (self.put)(name, tensor).map_err(|error| error.through(M::Error::custom))?;
             } else {
                 map.next_value::<IgnoredAny>()?;
             }

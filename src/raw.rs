@@ -94,7 +94,7 @@ impl<'de> Visitor<'de> for Borrowed {
         self,
         item: &'de [u8],
     ) -> Result<&'de RawValue, E> {
-        RawValue::from_bytes(item).map_err(E::custom)
+        RawValue::from_bytes(item).map_err(|error| error.through(E::custom))
     }
 
     fn visit_newtype_struct<D: Deserializer<'de>>(
@@ -119,11 +119,11 @@ impl<'de> Visitor<'de> for Owned {
     }
 
     fn visit_bytes<E: serde::de::Error>(self, item: &[u8]) -> Result<Box<RawValue>, E> {
-        RawValue::from_bytes(item).map(ToOwned::to_owned).map_err(E::custom)
+        RawValue::from_bytes(item).map(ToOwned::to_owned).map_err(|error| error.through(E::custom))
     }
 
     fn visit_byte_buf<E: serde::de::Error>(self, item: Vec<u8>) -> Result<Box<RawValue>, E> {
-        RawValue::from_bytes(&item).map_err(E::custom)?;
+        RawValue::from_bytes(&item).map_err(|error| error.through(E::custom))?;
         Ok(crate::mem::boxed_raw_value(item.into_boxed_slice()))
     }
 

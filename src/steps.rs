@@ -143,7 +143,7 @@ impl<'a> NextStep<'a> {
 /// The error for a path that leads to more than one value.
 #[cold]
 pub fn leads_to_several() -> Error {
-    Error::data(
+    Error::not_found(
         "the path leads to several values: a key occurs twice, or keys contain dots; with dots, a JSON Pointer such as \
          /a.b/c names one of the values",
     )

@@ -412,11 +412,11 @@ fn both<T: Serialize + DeserializeOwned>(n: usize, mode: &str, v: &T) {
         }
         "zsave" => {
             for _ in 0..n {
-                black_box(save_z(black_box(v), tenarc::archive::Compression::zstd(0)));
+                black_box(save_z(black_box(v), tenarc::archive::Compression::zstd()));
             }
         }
         "zload" => {
-            let b = save_z(v, tenarc::archive::Compression::zstd(0));
+            let b = save_z(v, tenarc::archive::Compression::zstd());
             for _ in 0..n {
                 black_box(tenarc::Archive::new(black_box(&b[..])).unwrap().load::<T>().unwrap());
             }

@@ -147,11 +147,11 @@ fn options(choice: u8) -> SaveOptions {
         .with_alignment(8 << (choice >> 6))
         .with_chunk_len(64 << 10);
     match choice & 3 {
-        0 => options.with_compression(Compression::zstd(0)),
+        0 => options.with_compression(Compression::zstd()),
         1 => options.with_compression(Compression::lz4()),
         // Some tensors of each kind.
         2 => options.with_compression_by(|tensor| match tensor.byte_len() % 3 {
-            0 => Some(Compression::zstd(0)),
+            0 => Some(Compression::zstd()),
             1 => Some(Compression::lz4()),
             _ => None,
         }),

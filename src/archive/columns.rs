@@ -44,7 +44,7 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
             return whole.info(path).ok_or_else(|| {
                 let what =
                     "the column is not a tensor: its rows are not numbers of one dtype and shape";
-                Error::data(what).under(inside.path)
+                Error::mismatch(what).under(inside.path)
             });
         }
         let Tensor(tensor): Tensor<DynTensor> = self.decode_in(range, inside)?;

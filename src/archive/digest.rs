@@ -1,9 +1,10 @@
 //! Digests, which name the content of a segment or archive (SPEC 5.10).
 
 use std::fmt;
+use std::str::FromStr;
 
 use crate::buffer::loaded::Loaded;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::io::checksum::Identity;
 use crate::segment::format::{self, Check};
@@ -26,6 +27,8 @@ use crate::segment::header::HeaderContent;
 ///     Archive::new(out.finish()?)?.digest()
 /// };
 /// assert_eq!(saved(vec![0.5; 1000])?, saved(vec![0.5; 1000])?);
+/// let digest = saved(vec![0.5; 1000])?;
+/// assert_eq!(digest.to_string().parse::<tenarc::archive::Digest>()?, digest);
 /// assert_ne!(saved(vec![0.5; 1000])?, saved(vec![0.25; 1000])?);
 /// # Ok::<(), tenarc::Error>(())
 /// ```
@@ -82,8 +85,42 @@ impl fmt::Display for Digest {
     }
 }
 
+/// Reads the 32 hexadecimal digits that `Display` writes.
+impl FromStr for Digest {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let digits = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let number = u128::from_str_radix(text, 16).ok().filter(|_| digits);
+        number.map(|number| Self(number.to_be_bytes())).ok_or_else(|| {
+            let found: String = text.chars().take(64).collect();
+            let found = found.escape_debug();
+            Error::data(format!("expected a digest of 32 hexadecimal digits, found `{found}`"))
+        })
+    }
+}
+
 impl fmt::Debug for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Digest({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_come_back_from_their_text() {
+        let digest = Digest([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 0xff]);
+        assert_eq!(digest.to_string(), "000102030405060708090a0b0c0d0eff");
+        assert_eq!(digest.to_string().parse::<Digest>().ok(), Some(digest));
+        assert_eq!(digest.to_string().to_uppercase().parse::<Digest>().ok(), Some(digest));
+        for wrong in
+            ["", "ff", "+00102030405060708090a0b0c0d0eff", &"0".repeat(33), &"g".repeat(32)]
+        {
+            let error = wrong.parse::<Digest>().unwrap_err();
+            assert!(error.to_string().contains("32 hexadecimal digits"), "{error}");
+        }
     }
 }

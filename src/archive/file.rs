@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
-use std::iter;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::vec;
 
 use serde::de::{Deserialize, DeserializeOwned};
 
@@ -211,7 +211,8 @@ impl<S: ReadAt> Archive<S> {
         self.options
     }
 
-    /// The number of saved values.
+    /// The number of saved values, which is the number of [`segments`](Self::segments). In Python, this is
+    /// `archive.count`: there, an archive stands for its only value, so `len(archive)` counts the paths in it.
     pub fn len(&self) -> u64 {
         match &self.index {
             SegmentIndex::Tree(directory, _) => directory.count(),
@@ -231,7 +232,7 @@ impl<S: ReadAt> Archive<S> {
     /// If there is no such value, or the archive is damaged.
     pub fn segment(&self, index: u64) -> Result<Segment<'_, S>> {
         let entry = self.entry(index)?.ok_or_else(|| {
-            Error::data(format!(
+            Error::not_found(format!(
                 "the archive has {} segments, there is no segment {index}",
                 self.len()
             ))
@@ -285,7 +286,7 @@ impl<S: ReadAt> Archive<S> {
             }
         }
         let (name, meant) = (name.escape_debug(), nearest.question());
-        Error::data(format!("the archive has no segment named `{name}`{meant}"))
+        Error::not_found(format!("the archive has no segment named `{name}`{meant}"))
     }
 
     /// What the directory says of each saved value, in the order in which they were saved: names, numbers of rows. No headers
@@ -320,7 +321,7 @@ impl<S: ReadAt> Archive<S> {
         Entries { archive: self, pending, before: 0, number: 0 }
     }
 
-    /// All segments, in the order in which they were saved.
+    /// All segments, in the order in which they were saved. `for segment in &archive` is the same.
     ///
     /// ```
     /// let mut out = tenarc::OArchive::new(Vec::new())?;
@@ -335,17 +336,8 @@ impl<S: ReadAt> Archive<S> {
     ///
     /// # Errors
     /// An item is an error if the directory or the segment's header is damaged or cannot be read.
-    pub fn segments(&self) -> impl Iterator<Item = Result<Segment<'_, S>>> {
-        let mut entries = self.entries();
-        let mut next = Vec::new().into_iter();
-        iter::from_fn(move || {
-            if next.len() == 0 {
-                let some: Vec<_> = entries.by_ref().take(TOGETHER).collect();
-                self.announce_headers(some.iter().flatten());
-                next = some.into_iter();
-            }
-            next.next().map(|entry| self.at(&entry?))
-        })
+    pub fn segments(&self) -> Segments<'_, S> {
+        Segments { entries: self.entries(), next: Vec::new().into_iter() }
     }
 
     /// The rows of all values with this name, as one table. Each value must be a sequence, such as a `Vec` of structs.
@@ -598,8 +590,8 @@ impl<S: ReadAt> Archive<S> {
             return Err(error.again());
         }
         if self.len() != 1 {
-            return Err(Error::data(format!(
-                "the archive has {} segments: choose one with segment(index) or named(name)",
+            return Err(Error::not_found(format!(
+                "the archive has {} segments: choose one with segment(index) or named(name), or load all of segments()",
                 self.len()
             )));
         }
@@ -784,6 +776,37 @@ impl<S: ReadAt> Archive<S> {
                 _ => error,
             })
         })
+    }
+}
+
+/// The segments of an archive: see [`Archive::segments`].
+impl<'a, S: ReadAt> IntoIterator for &'a Archive<S> {
+    type Item = Result<Segment<'a, S>>;
+    type IntoIter = Segments<'a, S>;
+
+    fn into_iter(self) -> Segments<'a, S> {
+        self.segments()
+    }
+}
+
+/// Iterates over the segments of an archive: [`Archive::segments`].
+pub struct Segments<'a, S> {
+    entries: Entries<'a, S>,
+    /// The next segments. Their headers were announced.
+    next: vec::IntoIter<Result<Entry>>,
+}
+
+impl<'a, S: ReadAt> Iterator for Segments<'a, S> {
+    type Item = Result<Segment<'a, S>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let archive = self.entries.archive;
+        if self.next.len() == 0 {
+            let some: Vec<_> = self.entries.by_ref().take(TOGETHER).collect();
+            archive.announce_headers(some.iter().flatten());
+            self.next = some.into_iter();
+        }
+        self.next.next().map(|entry| archive.at(&entry?))
     }
 }
 

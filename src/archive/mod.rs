@@ -39,7 +39,7 @@ use opened::Opened;
 pub use crate::buffer::unpack::CompressedBuffer;
 pub use digest::Digest;
 pub use directory::Entry;
-pub use file::{Archive, Entries};
+pub use file::{Archive, Entries, Segments};
 pub use filter::{Col, Filter, col};
 pub use follow::Follow;
 pub use map::Map;
@@ -152,8 +152,13 @@ fn save_value(path: &Path, value: &dyn ToWrite, options: SaveOptions) -> Result<
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
+/// The type must own its content, because the file is closed before this function returns. For a struct with fields that
+/// borrow, such as `Tensor<ArrayView2<'a, f32>>` or `&'a str`, the compiler says that `Deserialize` "is not general enough":
+/// open a [`Map`] and call [`Map::view`](Archive::view) instead.
+///
 /// # Errors
-/// - The file cannot be read, or is not an archive.
+/// - The file cannot be read, or is not an archive. If it does not exist, [`Error::io_error_kind`](crate::Error::io_error_kind)
+///   is `NotFound`.
 /// - The archive is damaged or torn.
 /// - The archive does not hold exactly one value. Read several with [`IArchive`] or [`open`].
 /// - The value does not fit the type.

@@ -8,7 +8,7 @@ use super::scan::{self, Compare, Scan, scan};
 use super::verify;
 use super::write::{OArchive, lock};
 use crate::buffer::source;
-use crate::error::{Error, Result};
+use crate::error::{Advice, Error, Result};
 use crate::io::at::{ReadAt, open_file};
 use crate::io::atomic::{AtomicFile, SyncLevel};
 use crate::io::lock::is_at;
@@ -197,7 +197,7 @@ fn repair_of<S: ReadAt>(file: &S, options: DecodeOptions) -> Result<(Repair, u64
                 last = Some(offset);
                 damaged += std::mem::take(&mut behind);
             }
-            Err(error) if scan::is_fault(&error) => behind += 1,
+            Err(error) if error.is_of_input() => behind += 1,
             Err(error) => return Err(error),
         }
         Ok(())
@@ -233,10 +233,8 @@ fn check_behind<S: ReadAt>(scan: &Scan, file: &S, len: u64) -> Result<()> {
 
 #[cold]
 fn nothing_left(dropped: u64) -> Error {
-    Error::torn(format!(
-        "no segment is complete: nothing would be left of {dropped} bytes; open_torn reads the complete tensors of a \
-         cut segment, and Recovery::to writes them to another file"
-    ))
+    Error::torn(format!("no segment is complete: nothing would be left of {dropped} bytes"))
+        .with_advice(Advice::Salvage)
 }
 
 /// The end mark to write after the missing blocks.

@@ -8,7 +8,7 @@ use super::directory::{self, Behind, BlockAt, Directory, DirectoryBlock, Entry, 
 use super::message;
 use crate::buffer::loaded::Loaded;
 use crate::buffer::source;
-use crate::error::{Category, Error, Result};
+use crate::error::{Advice, Category, Error, Result};
 use crate::io::at::ReadAt;
 use crate::options::Limits;
 use crate::segment::format::{self, MAGIC, RecordKind, TAIL};
@@ -65,7 +65,7 @@ pub fn scan(
     };
     while scan.end < len {
         if let Err(fault) = scan.step(source, len, compare, &mut each) {
-            if !is_fault(&fault) {
+            if !fault.is_of_input() {
                 return Err(fault);
             }
             scan.fault = Some(fault);
@@ -73,12 +73,6 @@ pub fn scan(
         }
     }
     Ok(scan)
-}
-
-/// Whether an error means that the archive is bad at this place. I/O errors, limits and unknown versions do
-/// not.
-pub fn is_fault(error: &Error) -> bool {
-    !matches!(error.category(), Category::Io | Category::Limit | Category::Version)
 }
 
 impl Scan {
@@ -127,7 +121,7 @@ impl Scan {
                         self.end += at.len;
                         continue;
                     }
-                    Err(error) if is_fault(&error) => fault = Some(error),
+                    Err(error) if error.is_of_input() => fault = Some(error),
                     Err(error) => return Err(error),
                 }
             }
@@ -282,7 +276,7 @@ pub fn last_before(source: &dyn ReadAt, len: u64) -> Result<Committed> {
     match search(source, len) {
         // During the scan, a writer may have undone a value and written another one. Committed bytes do not change, so
         // a second scan shows whether the archive is really at fault.
-        Err(error) if is_fault(&error) => search(source, len),
+        Err(error) if error.is_of_input() => search(source, len),
         found => found,
     }
 }
@@ -302,18 +296,17 @@ fn search(source: &dyn ReadAt, len: u64) -> Result<Committed> {
     }
     if let Some(tail) = scan.tail_behind(source, len, scan.end.max(scan.intact_mark))? {
         let (end, why) = (scan.end, scan.why());
-        let what = if tail.mark == end {
-            format!(
+        return Err(if tail.mark == end {
+            Error::damaged(format!(
                 "the end mark at byte {end} is damaged{why}, but its tail is intact: recover writes the end mark again"
-            )
+            ))
         } else {
-            format!(
-                "the archive is damaged at byte {end}{why}, and has a later end mark at byte {}; open_torn reads the \
-                 segments before the damage",
-                tail.mark
-            )
-        };
-        return Err(Error::damaged(what).at(scan.end));
+            let mark = tail.mark;
+            let what =
+                format!("the archive is damaged at byte {end}{why}, and has a later end mark at byte {mark}");
+            Error::damaged(what).with_advice(Advice::OpenTorn)
+        }
+        .at(scan.end));
     }
     let Some(end) = scan.vouched else { return Err(torn(&scan, len)) };
     match read_end(source, end)? {
@@ -469,10 +462,10 @@ pub fn torn(scan: &Scan, len: u64) -> Error {
         Some(_) => "more bytes follow the last end mark of the archive",
     };
     Error::torn(format!(
-        "{what}: {segments} complete segments end at byte {}, {behind} bytes follow{why}; open_torn reads \
-         the segments, recover cuts off the rest",
+        "{what}: {segments} complete segments end at byte {}, {behind} bytes follow{why}",
         scan.end
     ))
+    .with_advice(Advice::Recover)
     .at(scan.end)
 }
 

@@ -304,7 +304,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
             ItemPayload::Buffer { number, .. } => return self.part_of_buffer(part, number),
             ItemPayload::Block { big_endian: false, .. } => part.read(inline),
             _ => {
-                return Err(Error::data(
+                return Err(Error::unsupported(
                     "the tensor is stored in a form that cannot be read in part; load it as a whole",
                 ));
             }
@@ -372,7 +372,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         let header = self.header();
         if header.count() > 0 && header.check == Check::None {
             let what = "the segment was saved without checksums";
-            return Err(Error::data(what).at(header.offset));
+            return Err(Error::unsupported(what).at(header.offset));
         }
         header.check.known().map_err(|error| error.at(header.offset))?;
         let options = self.options.with_checksums(true);
@@ -559,7 +559,9 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
 
     fn contents(&self) -> Result<&'a [u8]> {
         self.source.contents().ok_or_else(|| {
-            Error::data("views need an archive in memory: use tenarc::Map, or load the value")
+            Error::unsupported(
+                "views need an archive in memory: use tenarc::Map, or load the value",
+            )
         })
     }
 
@@ -795,5 +797,5 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
 
 #[cold]
 fn no_digest(offset: u64) -> Error {
-    Error::data("a segment without checksums has no digest").at(offset)
+    Error::unsupported("a segment without checksums has no digest").at(offset)
 }

@@ -203,7 +203,7 @@ impl<'a, S: ReadAt> Series<'a, S> {
                 let what = format!(
                     "expected a tensor of {dtype} and {dims:?}, as before, found one of {found} and {other:?}"
                 );
-                return Err(Error::data(what).in_field(&self.path).in_index(step));
+                return Err(Error::mismatch(what).in_field(&self.path).in_index(step));
             }
             shape[0] += 1;
             Ok(())
@@ -216,6 +216,6 @@ impl<'a, S: ReadAt> Series<'a, S> {
 
     #[cold]
     fn no_step(&self, step: u64) -> Error {
-        Error::data(format!("there is no step {step}: the series has {} steps", self.len()))
+        Error::not_found(format!("there is no step {step}: the series has {} steps", self.len()))
     }
 }

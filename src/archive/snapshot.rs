@@ -67,7 +67,7 @@ impl Serialize for Snapshot {
             let whole = 0..segment.metadata()?.len();
             segment.stored(whole)
         };
-        stored().map_err(S::Error::custom)?.serialize(serializer)
+        stored().map_err(|error| error.through(S::Error::custom))?.serialize(serializer)
     }
 }
 

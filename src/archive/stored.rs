@@ -162,7 +162,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
 impl Reference {
     fn new(range: Range<usize>, name: &'static str, found: TensorItem) -> Result<Self> {
         let ItemPayload::Buffer { number, len } = found.payload else {
-            return Err(Error::data("expected a reference to a buffer"));
+            return Err(Error::mismatch("expected a reference to a buffer"));
         };
         let number = usize::try_from(number)
             .map_err(|_| Error::limit("the number of a buffer does not fit in memory"))?;
@@ -187,10 +187,11 @@ impl<S: ReadAt + ?Sized> Serialize for StoredContent<'_, '_, S> {
     fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
         let Stored { segment, range, references, .. } = self.0;
         let Slot::Pieces = handoff::take() else {
-            let value: Value = segment.decode(range.clone()).map_err(T::Error::custom)?;
+            let value: Value =
+                segment.decode(range.clone()).map_err(|error| error.through(T::Error::custom))?;
             return value.serialize(serializer);
         };
-        let metadata = segment.metadata().map_err(T::Error::custom)?;
+        let metadata = segment.metadata().map_err(|error| error.through(T::Error::custom))?;
         let piece = |range: Range<usize>| Bytes::new(metadata.get(range).unwrap_or_default());
         let mut seq = serializer.serialize_seq(None)?;
         let mut at = range.start;

@@ -15,7 +15,7 @@ use crate::buffer::stream::{
     take,
 };
 use crate::buffer::unpack::{PackedChunks, Unpacking};
-use crate::error::{Category, Error, Result};
+use crate::error::{Advice, Category, Error, Result};
 use crate::io::chunks::{ChunkHasher, Hashes};
 use crate::io::source::IoRead;
 use crate::meta::TensorMeta;
@@ -384,7 +384,7 @@ impl<R: io::Read> IArchive<R> {
         if lengths.total > limit {
             let found = lengths.total;
             let what = format!("a header has {found} bytes, the limit is {limit}");
-            return Err(Error::limit(what).at(at));
+            return Err(Error::limit(what).with_advice(Advice::MaxAlloc).at(at));
         }
         let len = crate::buffer::source::in_memory(lengths.total, at)?;
         take(&mut self.read, len, what)
@@ -434,7 +434,7 @@ impl<R: io::Read> IArchive<R> {
             // The stream failed. If decoding failed for the same reason, its error says more.
             Err(error) => {
                 let error = match value {
-                    Err(cause) if cause.category() != Category::Data => cause,
+                    Err(cause) if !cause.is_of_value() => cause,
                     _ => error,
                 };
                 return self.lasting(Err(error));
@@ -465,7 +465,7 @@ impl<R: io::Read> IArchive<R> {
         if body > budget {
             self.pass(&next)?;
             let what = format!("the buffers have {body} bytes, the limit is {budget}");
-            return Err(Error::limit(what).at(header.offset));
+            return Err(Error::limit(what).with_advice(Advice::MaxAlloc).at(header.offset));
         }
         let read = self.read_parts(&next);
         let (buffers, hashes) = self.lasting(read)?;

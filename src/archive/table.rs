@@ -276,7 +276,7 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
 
     #[cold]
     fn no_row(&self, row: u64) -> Error {
-        Error::data(format!("there is no row {row}: the table has {} rows", self.rows))
+        Error::not_found(format!("there is no row {row}: the table has {} rows", self.rows))
     }
 
     /// Loads the rows in a range. Only the columns that the type has fields for are read, and of them only these rows.
@@ -513,7 +513,7 @@ fn whole(outline: Option<&Schema<'_>>, path: &str) -> Result<WholeColumn> {
     match outline.target(Steps::of(path))? {
         ColumnTarget::Column(whole) => Ok(whole),
         ColumnTarget::InRow { .. } => {
-            Err(Error::data("the path leads to a row of a column, not to a column"))
+            Err(Error::mismatch("the path leads to a row of a column, not to a column"))
         }
     }
 }
@@ -718,7 +718,7 @@ impl<S: ReadAt + ?Sized> TablePart<'_, S> {
             }
         };
         let place = usize::try_from(row).ok().and_then(|row| places.get(row));
-        place.cloned().ok_or_else(|| Error::data(format!("there is no row {row}")))
+        place.cloned().ok_or_else(|| Error::not_found(format!("there is no row {row}")))
     }
 
     fn places(&self) -> Result<Vec<Range<usize>>> {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use super::source;
-use crate::error::{Error, Result};
+use crate::error::{Advice, Error, Result};
 use crate::io::at::ReadAt;
 use crate::io::chunks::Hashes;
 use crate::options::{DecodeOptions, Limits};
@@ -162,9 +162,9 @@ impl Loaded {
         let missing = self.missing_bytes();
         let what = format!(
             "the tensors of this segment cannot be verified: their checksums are in its last {missing} bytes, which \
-             are missing; use DecodeOptions::with_checksums(false) to read the complete tensors"
+             are missing"
         );
-        Error::torn(what).at(self.header.layout.body_end)
+        Error::torn(what).at(self.header.layout.body_end).with_advice(Advice::NoChecksums)
     }
 
     /// The metadata, one CBOR item.
@@ -225,7 +225,7 @@ impl Loaded {
         if len > self.limit {
             let limit = self.limit;
             let what = format!("the checksums of a segment have {len} bytes, the limit is {limit}");
-            return Err(Error::limit(what).at(at));
+            return Err(Error::limit(what).with_advice(Advice::MaxAlloc).at(at));
         }
         source::bytes(source, at, len)
     }

@@ -45,7 +45,7 @@ impl PayloadPart {
         let width = match dtype.bits() {
             Some(bits) if bits.is_multiple_of(8) => bits / 8,
             _ => {
-                return Err(Error::data(format!(
+                return Err(Error::unsupported(format!(
                     "cannot slice a tensor of {dtype}: its elements are not whole bytes, or of unknown size"
                 )));
             }
@@ -54,7 +54,7 @@ impl PayloadPart {
         let given = slices.iter().filter(|slice| **slice != AxisSlice::NewAxis);
         if given.clone().count() != dims.len() {
             let given = given.count();
-            return Err(Error::data(format!(
+            return Err(Error::mismatch(format!(
                 "expected a slice of {} axes for the shape {dims:?}, found {given}",
                 dims.len()
             )));
@@ -226,7 +226,7 @@ impl Taken {
             (Some(from), Some(to)) if from <= dim && to <= dim => {
                 Ok(Self { from: from.min(to), to, step })
             }
-            _ => Err(Error::data(format!("the slice exceeds an axis of length {dim}"))),
+            _ => Err(Error::mismatch(format!("the slice exceeds an axis of length {dim}"))),
         }
     }
 

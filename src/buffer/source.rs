@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::error::{Error, Result};
+use crate::error::{Advice, Error, Result};
 use crate::io::at::{PIECE, ReadAt};
 use crate::io::source::read_some;
 use crate::segment::format::{self, MAX_RECORD_HEAD};
@@ -107,7 +107,12 @@ fn read_into<S: ReadAt + ?Sized>(
 
 /// Like [`bytes`], for a source in memory: never copies.
 pub fn borrowed<S: ReadAt + ?Sized>(source: &S, offset: u64, len: usize) -> Result<&[u8]> {
-    let missing = || Err(Error::data("the archive is not in memory").at(offset));
+    let missing = || {
+        Err(Error::unsupported(
+            "views need tenarc::Map, or an archive in memory; load the value instead",
+        )
+        .at(offset))
+    };
     present(source, offset, len).unwrap_or_else(missing)
 }
 
@@ -154,7 +159,7 @@ pub fn check_record_len(len: u64, offset: u64, end: u64, limit: u64) -> Result<(
     }
     if len > limit {
         let what = format!("a header has {len} bytes, the limit is {limit}");
-        return Err(Error::limit(what).at(offset));
+        return Err(Error::limit(what).with_advice(Advice::MaxAlloc).at(offset));
     }
     Ok(())
 }

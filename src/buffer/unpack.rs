@@ -100,7 +100,7 @@ impl<'a> PackedChunks<'a> {
     #[cold]
     fn undecodable(&self, index: u64, error: &CodecError) -> Error {
         let category = match error.problem {
-            Problem::Unreadable(_) => Category::Version,
+            Problem::Unreadable(_) => Category::Unsupported,
             _ => Category::Damaged,
         };
         let (Range { start, end }, number) = (self.content(index), self.number);

@@ -507,16 +507,22 @@ impl Checkpoints {
     fn read_or_tell<T: DeserializeOwned>(&self, view: &View, name: &Name) -> Result<T, Failure> {
         self.read(view, name).map_err(|error| match error.category() {
             Category::Damaged | Category::Torn => Failure::Damage(error),
-            Category::Io | Category::Limit | Category::Version => Failure::Other(error),
+            Category::Io | Category::Limit | Category::Version | Category::Unsupported => {
+                Failure::Other(error)
+            }
             // The file is not an archive, or is an intact archive with another kind of value.
-            Category::Syntax | Category::Data | Category::Eof => {
+            Category::Syntax
+            | Category::Data
+            | Category::NotFound
+            | Category::Mismatch
+            | Category::Eof => {
                 let Err(fault) = check_whole(&self.path(name)) else {
                     let what = "the checkpoint is intact, but does not fit the requested type";
                     return Failure::Other(error.meaning(what));
                 };
-                match fault.category() {
-                    Category::Io | Category::Limit | Category::Version => Failure::Other(fault),
-                    _ => Failure::Damage(fault),
+                match fault.is_of_input() {
+                    true => Failure::Damage(fault),
+                    false => Failure::Other(fault),
                 }
             }
         })
@@ -552,8 +558,7 @@ impl Checkpoints {
 
     #[cold]
     fn no_such_step(&self, step: u64) -> Error {
-        let error = io::Error::new(ErrorKind::NotFound, format!("there is no step {step}"));
-        Error::io_at(error, "cannot find the checkpoint in", &self.dir)
+        Error::not_found(format!("there is no checkpoint of step {step} in {}", shown(&self.dir)))
     }
 }
 

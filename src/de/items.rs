@@ -217,7 +217,7 @@ impl<'de> ValueDecoder<'de, '_> {
             None => self.wire.end(what),
             Some(more) => {
                 let message = format!("expected the end of {what}, found {more} more elements");
-                Err(Error::data(message).at(self.wire.offset()))
+                Err(Error::mismatch(message).at(self.wire.offset()))
             }
         }
     }
@@ -316,7 +316,7 @@ impl<'de> ValueDecoder<'de, '_> {
         if fill.is_some_and(|fill| fill.is(&item.meta.dtype)) {
             let (_, elements) = self.wire.payload_elements(item)?;
             let Some(vec) = elements.into_any_vec() else {
-                return Err(Error::data("expected a vector of numbers").at(at));
+                return Err(Error::mismatch("expected a vector of numbers").at(at));
             };
             to.vec(vec);
             return Ok(());

@@ -49,7 +49,7 @@ pub fn viewed<A: Element>(bytes: &[u8]) -> Result<&[A]> {
         return Ok(&[]);
     }
     if A::DTYPE.word() > 1 && cfg!(target_endian = "big") {
-        return Err(Error::data(
+        return Err(Error::unsupported(
             "a little-endian tensor cannot be viewed on a big-endian machine; read it into an \
              owned array",
         ));
@@ -63,7 +63,7 @@ fn not_viewable<A: Element>(bytes: &[u8]) -> Error {
     if address.is_multiple_of(align_of::<A>()) {
         return not_elements::<A>(bytes);
     }
-    Error::data(format!(
+    Error::unsupported(format!(
         "a view of {} needs memory aligned to {} bytes, found address {address:#x}; read it into \
          an owned array or a CowArray",
         A::DTYPE,

@@ -33,6 +33,14 @@ pub(super) use sealed::{Convert, Sealed};
 ///
 /// This trait is sealed. Elements without a Rust type, such as FP8, can be read and written with
 /// [`DynTensor`](crate::DynTensor).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a type that elements of tensors can have",
+    label = "not an element",
+    note = "elements are `bool`, integers of 8 to 64 bits, floats and complex numbers: see `tenarc::tensor::Element`",
+    note = "the size of `usize` and `isize` differs between machines: use `u64` and `i64`, or `u32` and `i32`",
+    note = "a field that holds arrays in something else, such as `Vec<Array1<f32>>`, takes no \
+            `#[serde(with = \"tenarc::tensor\")]`: make it a `Vec<Tensor<_>>`"
+)]
 pub trait Element: sealed::Sealed + fmt::Debug + PartialEq + Send + Sync + 'static {
     /// The dtype of this element type.
     const DTYPE: DType;

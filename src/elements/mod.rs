@@ -195,7 +195,7 @@ impl Elements {
         loop {
             let Some(some) = elements.numbers(values.len(), &mut numbers) else {
                 let (from, to) = (elements.dtype(), A::DTYPE);
-                return Err(Error::data(format!("{from} elements do not convert to {to}")));
+                return Err(Error::mismatch(format!("{from} elements do not convert to {to}")));
             };
             if some.is_empty() {
                 return Ok(values);
@@ -248,7 +248,7 @@ impl Elements {
         }
         each!(&self, values => of(values, shape), (dtype, bytes) => match dtype.bits() {
             Some(8) => Ok(Self::Raw(dtype.clone(), turned(bytes, shape)?)),
-            _ => Err(Error::data(format!("elements of {dtype} cannot be put in another order"))),
+            _ => Err(Error::unsupported(format!("elements of {dtype} cannot be put in another order"))),
         })
     }
 
@@ -272,5 +272,5 @@ fn does_not_fit(number: Number, dtype: &DType) -> Error {
         Number::Float(value) => value.to_string(),
         Number::Complex(re, im) => format!("{re}{im:+}i"),
     };
-    Error::data(format!("element {number} cannot be represented exactly as {dtype}"))
+    Error::mismatch(format!("element {number} cannot be represented exactly as {dtype}"))
 }

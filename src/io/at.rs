@@ -67,7 +67,7 @@ pub trait ReadAt: Sync {
 
     /// A copy of some bytes, if it was made before and reading it is faster than reading the
     /// [`contents`](Self::contents). For a mapped file, this is a copy of its first bytes: reading them from the
-    /// mapping may cause page faults.
+    /// mapping may cause page faults. It is a method of this public trait so that sources around a `Map` can pass it on.
     fn read_before(&self, _range: Range<usize>) -> Option<&[u8]> {
         None
     }

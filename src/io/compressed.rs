@@ -87,7 +87,7 @@ impl Coding {
         let digest = self.shown();
         let what =
             format!("the bytes of the tensor are not in the archive; their digest is {digest}");
-        Err(Error::new(Category::Version, what))
+        Err(Error::unsupported(what))
     }
 
     /// The name of the codec.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use super::buffer::Buffer;
-use crate::error::{Error, Result};
+use crate::error::{Advice, Error, Result};
 use crate::io::chunks::{ChunkHasher, Hashes, of_chunks};
 use crate::options::{DecodeOptions, Limits};
 use crate::path::list;
@@ -36,7 +36,7 @@ impl DecodedMetadata {
         if lengths.total > limit {
             let found = lengths.total;
             let what = format!("the metadata has {found} bytes, the limit is {limit}");
-            return Err(Error::limit(what));
+            return Err(Error::limit(what).with_advice(Advice::MaxAlloc));
         }
         let len = usize::try_from(lengths.total).unwrap_or(usize::MAX);
         let (record, rest) = metadata.split_at_checked(len).ok_or_else(|| short(lengths.total))?;
@@ -130,7 +130,7 @@ impl DecodedMetadata {
         }
         if found > expected {
             let what = format!(
-                "expected {expected} buffers, found {found}: nothing refers to buffer {expected}"
+                "expected {expected} buffers, found {found}: do the others belong to other metadata?"
             );
             return Err(Error::data(what));
         }

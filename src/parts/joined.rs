@@ -8,7 +8,7 @@ use serde::de::{Deserialize, DeserializeOwned};
 
 use super::buffer::Buffer;
 use super::info::{BufferInfo, DecodedMetadata, PartsInfo, assemble};
-use crate::error::{Error, Result};
+use crate::error::{Advice, Error, Result};
 use crate::io::checksum::WRITE_STEP;
 use crate::io::chunks::Hashes;
 use crate::io::sink::{MAX_SLICE, write_slices};
@@ -334,7 +334,7 @@ impl Parts<Buffer> {
         if info.byte_len() > budget {
             let len = info.byte_len();
             let what = format!("the buffers have {len} bytes, the limit is {budget}");
-            return Err(Error::limit(what));
+            return Err(Error::limit(what).with_advice(Advice::MaxAlloc));
         }
         info.parsed.check_verifies(options)?;
         let mut buffers = Vec::with_capacity(info.buffers().len());
@@ -383,7 +383,7 @@ fn read_metadata(reader: &mut dyn io::Read, budget: u64) -> Result<Vec<u8>> {
     let mut up_to = |metadata: &mut Vec<u8>, len: u64| -> Result<()> {
         if len > budget {
             let what = format!("the metadata has {len} bytes, the limit is {budget}");
-            return Err(Error::limit(what).at(0));
+            return Err(Error::limit(what).with_advice(Advice::MaxAlloc).at(0));
         }
         let more = usize::try_from(len).unwrap_or(usize::MAX) - metadata.len();
         let found = Buffer::read(reader, more, metadata.len(), 1, |_| ())?;

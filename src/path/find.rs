@@ -59,7 +59,7 @@ pub fn find_item(
         FoundPlace::InPacked(range, _) => (range, "packed, and has"),
     };
     let what = format!("the sequence is {how} no item for this path");
-    Err(Error::data(what).at(range.start as u64).in_field(path))
+    Err(Error::unsupported(what).at(range.start as u64).in_field(path))
 }
 
 /// What is searched.
@@ -90,7 +90,7 @@ fn search<'p>(
 fn missing(metadata: Metadata<'_>, path: &str) -> Error {
     let meant = suggestion(metadata, path).map(|near| did_you_mean(&near));
     let meant = meant.unwrap_or_default();
-    Error::data(format!("there is no value at `{}`{meant}", path.escape_debug()))
+    Error::not_found(format!("there is no value at `{}`{meant}", path.escape_debug()))
 }
 
 /// Returns a path that is similar to one that leads nowhere. It has another key at the first step that fails.

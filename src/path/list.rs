@@ -59,7 +59,7 @@ pub fn keys(metadata: &[u8], header: &Header, path: &str, limits: Limits) -> Res
 }
 
 fn no_keys(found: &str) -> Error {
-    Error::data(format!("expected a map or an array with keys, found {found}"))
+    Error::mismatch(format!("expected a map or an array with keys, found {found}"))
 }
 
 /// Reads the tensor in `item` up to its payload. Also returns the rest of the item, which starts with
@@ -79,10 +79,10 @@ pub fn tensor_at<'de>(
             ItemStart::Tag(tag) if tag::is_leaf(tag) => break wire.tensor(tag)?,
             ItemStart::Head(head) => {
                 let found = head::name(head.initial);
-                return Err(Error::data(format!("expected a tensor, found {found}")).at(at));
+                return Err(Error::mismatch(format!("expected a tensor, found {found}")).at(at));
             }
             ItemStart::Tag(tag) => {
-                return Err(Error::data(format!("expected a tensor, found tag {tag}")).at(at));
+                return Err(Error::mismatch(format!("expected a tensor, found tag {tag}")).at(at));
             }
         }
     };
@@ -114,7 +114,7 @@ fn list_some(
     let mut add = |Described { info, is_unique }| {
         if !is_unique {
             let what = "no path leads to this tensor: a key on the way occurs twice in its map";
-            return Err(Error::data(what).in_field(info.path()));
+            return Err(Error::unsupported(what).in_field(info.path()));
         }
         found.push(info);
         Ok(())
@@ -332,7 +332,7 @@ pub fn inform(
                 (None, SeenItem::Payload(item)) => Some(TensorInfo::of(text, item)),
                 (None, SeenItem::Columns(_)) => None,
             };
-            let info = info.ok_or_else(|| Error::data("the column is not a tensor"))?;
+            let info = info.ok_or_else(|| Error::mismatch("the column is not a tensor"))?;
             Ok(Described { info, is_unique })
         };
         if result.is_ok() {

@@ -343,27 +343,30 @@ impl<'m> Schema<'m> {
         match (found.pop(), found.pop()) {
             (Some((number, rest)), None) => {
                 let whole = number.map(|number| self.whole(number));
-                Ok(match (row_of(rest), whole) {
+                match (row_of(rest), whole) {
                     (Some((row, rest)), whole) => {
                         let names = whole.map(|whole| whole.names).unwrap_or_default();
-                        ColumnTarget::InRow { names, row, rest }
+                        Ok(ColumnTarget::InRow { names, row, rest })
                     }
-                    (None, Some(whole)) => ColumnTarget::Column(whole),
-                    (None, None) => return Err(Error::data("the path leads to no column")),
-                })
+                    (None, Some(whole)) => Ok(ColumnTarget::Column(whole)),
+                    (None, None) => Err(self.no_column()),
+                }
             }
             (Some(_), Some(_)) => Err(leads_to_several()),
-            _ => {
-                let fields = self.columns.iter().filter(|column| column.parent.is_none());
-                let names: Vec<_> = fields.map(|column| column.name.escape_debug()).collect();
-                let mut what = "there is no such column".to_owned();
-                for (at, name) in names.into_iter().take(SHOWN).enumerate() {
-                    what += if at == 0 { ": the rows have the fields `" } else { "`, `" };
-                    what.extend(name.take(SHOWN_LEN));
-                }
-                Err(Error::data(what + if self.columns.is_empty() { "" } else { "`" }))
-            }
+            _ => Err(self.no_column()),
         }
+    }
+
+    #[cold]
+    fn no_column(&self) -> Error {
+        let fields = self.columns.iter().filter(|column| column.parent.is_none());
+        let names: Vec<_> = fields.map(|column| column.name.escape_debug()).collect();
+        let mut what = "there is no such column".to_owned();
+        for (at, name) in names.into_iter().take(SHOWN).enumerate() {
+            what += if at == 0 { ": the rows have the fields `" } else { "`, `" };
+            what.extend(name.take(SHOWN_LEN));
+        }
+        Error::not_found(what + if self.columns.is_empty() { "" } else { "`" })
     }
 
     /// Finds the columns that steps lead to. A row ends the search. A position in a JSON Pointer is a field, if there

@@ -94,7 +94,7 @@ impl Method {
 
     fn encoder(self) -> Result<Encoder> {
         Encoder::new(self.codec, self.layout, self.level)
-            .map_err(|error| Error::data(error.to_string()))
+            .map_err(|error| Error::unsupported(error.to_string()))
     }
 }
 

@@ -14,12 +14,12 @@ mod writing;
 use std::collections::{BTreeMap, HashSet};
 
 use self::compress::{Compressed, Compressor, Method};
-use self::pass::{Answers, Choice, Output, PlainSequences, changed, unfinished, walk};
+use self::pass::{Answers, Choice, Output, PlainSequences, unfinished, walk};
 use self::sizing::{Keeping, Known, SizingPass};
 use self::writing::WritingPass;
 use crate::codec::Codec;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::io::chunks::Hashes;
 use crate::options::{ColumnChoice, Limits};
 use crate::path::list;
@@ -264,7 +264,7 @@ impl Plan {
         result?;
         let targets = self.targets.as_ref().map_or(written, Vec::len);
         if current.is_some() || written != self.lengths.len() || asked != targets {
-            return Err(changed("fewer tensors than in the first pass"));
+            return Err(Error::changed("fewer tensors than in the first pass"));
         }
         Ok(if checksums { hashes } else { Hashes::default() })
     }

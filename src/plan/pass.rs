@@ -34,11 +34,6 @@ pub trait Output {
 }
 
 #[cold]
-pub fn changed(how: &str) -> Error {
-    Error::data(format!("the value changed between the two passes: {how}"))
-}
-
-#[cold]
 pub fn unfinished() -> Error {
     Error::data("a tensor was not written to its end")
 }
@@ -68,7 +63,7 @@ pub fn walk(
     if let (Ok(()), Some(expected)) = (&result, expected)
         && len != expected.len() as u64
     {
-        result = Err(changed("its metadata is shorter"));
+        result = Err(Error::changed("its metadata is shorter"));
     }
     let (metadata, _, MetadataReceiver { has_unknown_lengths, .. }) = encoder.into_parts();
     (metadata, has_unknown_lengths, result)
@@ -88,7 +83,7 @@ impl MetadataReceiver<'_> {
         let start = usize::try_from(*base).unwrap_or(usize::MAX);
         let there = expected.get(start..).and_then(|rest| rest.get(..bytes.len()));
         if there != Some(bytes) {
-            return Err(changed(
+            return Err(Error::changed(
                 "its metadata differs, as when a HashMap is rebuilt for each pass",
             ));
         }

@@ -2,9 +2,9 @@
 
 use super::Plan;
 use super::compress::{Chunks, Compressed};
-use super::pass::{Choice, Output, PlainSequences, changed, choose, unfinished};
+use super::pass::{Choice, Output, PlainSequences, choose, unfinished};
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::io::checksum;
 use crate::io::chunks::{ChunkHasher, ChunkLen, Hashes};
 use crate::io::compressed::{Precompressed, StoredHasher};
@@ -82,7 +82,7 @@ impl BufferSink for WritingPass<'_> {
     fn put(&mut self, block: &[u8]) -> Result<()> {
         let current = self.current.as_mut().ok_or_else(unfinished)?;
         let left = current.left.checked_sub(block.len() as u64);
-        current.left = left.ok_or_else(|| changed("a sequence is longer than before"))?;
+        current.left = left.ok_or_else(|| Error::changed("a sequence is longer than before"))?;
         // Small steps: the bytes are still in the cache after hashing.
         let step = if self.stepped { checksum::WRITE_STEP } else { block.len().max(1) };
         for step in block.chunks(step) {
@@ -105,7 +105,7 @@ impl BufferSink for WritingPass<'_> {
     fn end(&mut self) -> Result<u64> {
         let current = self.current.take().ok_or_else(unfinished)?;
         if current.left != 0 {
-            return Err(changed("a sequence is shorter than before"));
+            return Err(Error::changed("a sequence is shorter than before"));
         }
         if !current.again {
             self.out.end()?;
@@ -115,7 +115,7 @@ impl BufferSink for WritingPass<'_> {
         } else if self.hashing && !current.compressed {
             let index = usize::try_from(current.number).unwrap_or(usize::MAX);
             if self.hashes.of(index) != Some(&self.repeated) {
-                return Err(changed("tensors that were equal are different now"));
+                return Err(Error::changed("tensors that were equal are different now"));
             }
         }
         Ok(current.number)
@@ -134,11 +134,11 @@ impl WritingPass<'_> {
             None => Some(next),
         };
         self.asked += 1;
-        let number = number.ok_or_else(|| changed("more tensors than in the first pass"))?;
+        let number = number.ok_or_else(|| Error::changed("more tensors than in the first pass"))?;
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         let planned = self.plan.lengths.get(index).copied();
         if planned != Some(len as u64) {
-            return Err(changed(&format!(
+            return Err(Error::changed(&format!(
                 "a tensor has {len} bytes, and had another length before"
             )));
         }
@@ -147,7 +147,7 @@ impl WritingPass<'_> {
         let chunks = chunks.get(&index);
         let taken = buffers.get(&index).filter(|_| chunks.is_none());
         if taken.is_some() && taken != stored {
-            return Err(changed("a tensor is compressed in another way"));
+            return Err(Error::changed("a tensor is compressed in another way"));
         }
         if !again {
             self.out.begin(number, len as u64)?;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::format::BufferPlace;
 use super::header::Header;
 use crate::budget::Budget;
-use crate::error::{Error, Result};
+use crate::error::{Advice, Error, Result};
 use crate::io::buffers::{Buffers, Contents, Lend};
 use crate::io::checksum::LEN;
 use crate::io::chunks::{ChunkHasher, ChunkLen, Hashes};
@@ -136,10 +136,10 @@ pub fn check_unpacked(len: u64, limits: Limits, (plain, packed): (u64, u64)) -> 
     if len <= limit {
         return Ok(());
     }
-    Err(Error::limit(format!(
-        "compressed tensors would take {len} bytes when they are decompressed, the limit is {limit}; \
-         Limits::with_max_alloc sets another limit"
-    )))
+    let what = format!(
+        "compressed tensors would take {len} bytes when they are decompressed, the limit is {limit}"
+    );
+    Err(Error::limit(what).with_advice(Advice::MaxAlloc))
 }
 
 /// The memory for one chunk of a compressed buffer that is not read as a whole. Chunks of the usual length do not count.
@@ -149,7 +149,7 @@ pub fn chunk_memory(len: u64, chunk_len: ChunkLen) -> u64 {
 
 #[cold]
 pub fn no_such(number: u64) -> Error {
-    Error::data(format!("there is no buffer {number}"))
+    Error::not_found(format!("there is no buffer {number}"))
 }
 
 /// Which buffers were viewed before, and what is left of the budget.

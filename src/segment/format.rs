@@ -2,7 +2,7 @@
 //!
 //! All functions here are pure. `SPEC.md` describes the same bytes in words.
 
-use crate::error::{Error, Result};
+use crate::error::{Advice, Category, Error, Result};
 use crate::io::checksum;
 use crate::io::chunks::ChunkLen;
 use crate::io::input::Input;
@@ -75,10 +75,9 @@ impl Check {
             Self::Unknown { name, .. } => {
                 let name = name.escape_debug();
                 let what = format!(
-                    "the checksums of the buffers are made with `{name}`, which this version of tenarc does not know; \
-                     DecodeOptions::with_checksums(false) reads the buffers without verifying them"
+                    "the checksums of the buffers are made with `{name}`, which this version of tenarc does not know"
                 );
-                Err(Error::new(crate::error::Category::Version, what))
+                Err(Error::new(Category::Version, what).with_advice(Advice::NoChecksums))
             }
         }
     }
@@ -201,7 +200,7 @@ pub fn known_version(record: &[u8], offset: u64) -> Result<()> {
             "the archive has format version {}, this version of tenarc reads version {VERSION}",
             version.arg
         );
-        return Err(Error::new(crate::error::Category::Version, what).at(offset));
+        return Err(Error::new(Category::Version, what).at(offset));
     }
     Ok(())
 }
@@ -378,7 +377,7 @@ impl<'a> BufferPlace<'a> {
                     "compressed with {} and cannot be viewed: load it instead",
                     how.coding.shown()
                 );
-                Err(Error::data(what).at(start))
+                Err(Error::unsupported(what).at(start))
             }
         }
     }

@@ -111,7 +111,10 @@ impl Header {
         let wire = &mut record.wire;
         if record.fields != 7 {
             let found = record.fields + 1;
-            return Err(Error::data(format!("expected a header of 8 items, found {found}")).at(0));
+            let what = format!(
+                "expected a header of 8 items, found {found}: its writer was faulty, or is newer than this version"
+            );
+            return Err(Error::data(what).at(0));
         }
         let start = (wire.offset(), wire.rest());
         let name = name(wire)?;

@@ -31,18 +31,22 @@ impl Compression {
         Self(None)
     }
 
-    /// The codec `zstd`, for weights and nearly everything else.
-    ///
-    /// Level 0 is the encoder of this crate, which writes the same bytes in every build. Use it for weights: other
-    /// levels save hardly more. The levels of zstd's library, from fast ones below 0 to 22, need the feature
-    /// `zstd`. They are for data that repeats itself.
-    pub fn zstd(level: i32) -> Self {
+    /// The codec `zstd`, for weights and nearly everything else. The encoder is the one of this crate, which writes the
+    /// same bytes in every build.
+    pub fn zstd() -> Self {
+        Self::with(Codec::Zstd)
+    }
+
+    /// The codec `zstd` with a level of zstd's library, from fast ones below 0 to 22. They are for data that repeats
+    /// itself: of weights, they save hardly more than [`zstd`](Self::zstd), which is level 0. Other levels need the
+    /// feature `zstd`.
+    pub fn zstd_level(level: i32) -> Self {
         Self(Some((Codec::Zstd, level)))
     }
 
     /// The codec `lz4`, for data that repeats itself, if speed matters most. Weights hardly shrink.
     pub fn lz4() -> Self {
-        Self(Some((Codec::Lz4, 0)))
+        Self::with(Codec::Lz4)
     }
 
     /// This codec with its default level.
@@ -61,7 +65,7 @@ impl Compression {
             return Ok(());
         };
         let encoder = Encoder::new(codec, layout, level);
-        encoder.map(drop).map_err(|error| Error::data(error.to_string()))
+        encoder.map(drop).map_err(|error| Error::unsupported(error.to_string()))
     }
 }
 
@@ -313,7 +317,7 @@ impl SaveOptions {
     /// # fn main() -> tenarc::Result<()> {
     /// # if cfg!(not(feature = "compression")) { return Ok(()) }
     /// let weights = Tensor(vec![0.5f32; 10_000]);
-    /// let options = SaveOptions::default().with_compression(Compression::zstd(0));
+    /// let options = SaveOptions::default().with_compression(Compression::zstd());
     /// let mut out = OArchive::with_options(Vec::new(), options)?;
     /// out.save(&weights)?;
     /// let bytes = out.finish()?;
@@ -343,7 +347,7 @@ impl SaveOptions {
     ///
     /// // The moments of the optimizer, but not the weights, which are to be mapped.
     /// let options = SaveOptions::default().with_compression_by(|tensor| {
-    ///     tensor.path().starts_with("optimizer.").then(|| Compression::zstd(0))
+    ///     tensor.path().starts_with("optimizer.").then(|| Compression::zstd())
     /// });
     /// # drop(options);
     /// ```

@@ -152,7 +152,8 @@ fn finish_unusual(
         _ if keyed => Err(locate(unpaired(), variant)),
         None => encoder.put([head::BREAK]),
         Some(left) => {
-            let error = Error::data(format!("{left} fewer elements than were announced"));
+            let error =
+                Error::data(format!("`Serialize` wrote {left} fewer elements than it announced"));
             Err(locate(error, variant))
         }
     }
@@ -162,7 +163,10 @@ fn finish_unusual(
 #[inline(never)]
 fn too_many(variant: Option<&'static str>, total: Option<usize>) -> Error {
     let index = total.unwrap_or(usize::MAX) as u64;
-    locate(Error::data("more elements than were announced").in_index(index), variant)
+    locate(
+        Error::data("`Serialize` wrote more elements than it announced").in_index(index),
+        variant,
+    )
 }
 
 /// Adds the index of an element to its error. `left` no longer counts the element.
@@ -428,5 +432,7 @@ fn end_packed(encoder: &mut Writer<'_>, parts: Parts) -> Result<()> {
 
 #[cold]
 fn failed() -> Error {
-    Error::data("an earlier element failed")
+    Error::data(
+        "an earlier element could not be written, and `Serialize` went on; it must return that error",
+    )
 }

@@ -146,9 +146,7 @@ impl<'a> Appending<'a> {
         if found == end {
             return Ok(());
         }
-        Err(Error::data(format!(
-            "the value changed between the two passes: it took {end} bytes first and {found} bytes then"
-        )))
+        Err(Error::changed(&format!("it took {end} bytes first and {found} bytes then")))
     }
 }
 

@@ -120,9 +120,10 @@ impl Packing {
                     apart.mixed(sequence);
                 }
                 if started {
-                    return Err(Error::data(
-                        "a sequence that started with numbers of one type continues with something else",
-                    ));
+                    let (count, dtype) = (self.count, self.kind.dtype());
+                    return Err(Error::data(format!(
+                        "expected another {dtype}, as the {count} elements before, found another value"
+                    )));
                 }
                 self.buf
             }

@@ -13,7 +13,7 @@ pub(crate) use self::capture::refuse;
 pub use self::capture::{Capture, PutWhole, blocks, serialize_blocks, stored_blocks};
 pub(crate) use self::numbers::for_each_number;
 pub use self::typed::{Narrowing, visit_numbers};
-use crate::error::{Category, Error, Result};
+use crate::error::{Error, Result};
 use crate::options::Limits;
 use crate::wire::number::Numeric;
 
@@ -28,7 +28,7 @@ pub const fn keeps_any_key<'de, V: serde::de::Visitor<'de>>() -> bool {
 
 #[cold]
 pub fn invalid(found: Unexpected<'_>, expected: &dyn Expected) -> Error {
-    Error::new(Category::Data, format!("expected {expected}, found {found}"))
+    Error::mismatch(format!("expected {expected}, found {found}"))
 }
 
 #[cold]

@@ -68,7 +68,7 @@ pub fn visit_numbers<'de, V: Visitor<'de>>(
         DType::F64 => (ElementKind::F64, 8),
         other => {
             let what = format!("expected numbers, found elements of {other}; use a Tensor");
-            return Err(Error::data(what));
+            return Err(Error::mismatch(what));
         }
     };
     let mut seq = TypedSeq { kind, narrowing, left: bytes.chunks_exact(size) };
@@ -77,7 +77,7 @@ pub fn visit_numbers<'de, V: Visitor<'de>>(
         0 => Ok(value),
         left => {
             let what = format!("expected the end of a typed array, found {left} more elements");
-            Err(Error::data(what))
+            Err(Error::mismatch(what))
         }
     }
 }

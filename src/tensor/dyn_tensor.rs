@@ -87,7 +87,7 @@ impl DynTensor {
     ) -> Result<Self> {
         let Some(len) = meta.byte_len() else {
             let TensorMeta { dtype, shape, .. } = &meta;
-            return Err(Error::data(format!(
+            return Err(Error::unsupported(format!(
                 "cannot compute the byte length of a {dtype} tensor of shape {shape:?}"
             )));
         };
@@ -192,7 +192,10 @@ impl DynTensor {
     }
 
     fn wrong_dtype(&self, expected: &DType) -> Error {
-        Error::data(format!("expected a tensor of {expected}, found one of {}", self.meta.dtype))
+        Error::mismatch(format!(
+            "expected a tensor of {expected}, found one of {}",
+            self.meta.dtype
+        ))
     }
 }
 

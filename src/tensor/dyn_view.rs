@@ -114,7 +114,9 @@ pub fn check_elements(meta: &TensorMeta, bytes: &[u8]) -> Result<()> {
 pub fn typed<'a, A: Element>(meta: &TensorMeta, bytes: &'a [u8]) -> Result<&'a [A]> {
     if meta.dtype != A::DTYPE {
         let (found, expected) = (&meta.dtype, A::DTYPE);
-        return Err(Error::data(format!("expected a tensor of {expected}, found one of {found}")));
+        return Err(Error::mismatch(format!(
+            "expected a tensor of {expected}, found one of {found}"
+        )));
     }
     elements::viewed(bytes)
 }

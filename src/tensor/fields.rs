@@ -129,13 +129,14 @@ fn make_listed<E: serde::de::Error>(
         }
         Listed::Plain(numbers) => {
             let held = Elements::holding(&numbers);
-            let held = held.ok_or_else(|| E::custom(different_kinds()))?;
+            let held = held.ok_or_else(|| different_kinds().through(E::custom))?;
             (held.dtype(), held.byte_len(), false, Data::Numbers(numbers))
         }
     };
     let meta = meta(dtype, shape, Order::C)?;
-    meta.check_len(len).map_err(E::custom)?;
-    make(RawTensor { meta, stated, cast: false, data, shared: None }).map_err(E::custom)
+    meta.check_len(len).map_err(|error| error.through(E::custom))?;
+    make(RawTensor { meta, stated, cast: false, data, shared: None })
+        .map_err(|error| error.through(E::custom))
 }
 
 fn assemble<'de, E: serde::de::Error>(
@@ -144,7 +145,7 @@ fn assemble<'de, E: serde::de::Error>(
     data: FieldData<'de, '_>,
 ) -> Result<(), E> {
     let owned = |elements: Result<Elements>| {
-        let elements = elements.map_err(E::custom)?;
+        let elements = elements.map_err(|error| error.through(E::custom))?;
         Ok((elements.byte_len(), Data::Owned(elements)))
     };
     let (len, data) = match data {
@@ -153,8 +154,9 @@ fn assemble<'de, E: serde::de::Error>(
         FieldData::Bytes(bytes) => owned(Elements::from_le_bytes(&meta.dtype, bytes))?,
         FieldData::Numbers(numbers) => owned(Elements::from_plain(&meta.dtype, &numbers))?,
     };
-    meta.check_len(len).map_err(E::custom)?;
-    make(RawTensor { meta, stated: true, cast: false, data, shared: None }).map_err(E::custom)
+    meta.check_len(len).map_err(|error| error.through(E::custom))?;
+    make(RawTensor { meta, stated: true, cast: false, data, shared: None })
+        .map_err(|error| error.through(E::custom))
 }
 
 fn meta<E: serde::de::Error>(dtype: DType, shape: &[usize], order: Order) -> Result<TensorMeta, E> {

@@ -26,6 +26,9 @@
 //! # Ok::<(), tenarc::Error>(())
 //! ```
 //!
+//! Without `Tensor` or the attribute, the compiler says that an array of ndarray does not implement `Serialize`, and suggests
+//! ndarray's feature `serde`. That feature would write the array as numbers, one by one, which is slow. Wrap the array instead.
+//!
 //! If an array is inside another type, wrap the array itself: `Option<Tensor<_>>`, `Vec<Tensor<_>>`,
 //! `HashMap<String, Tensor<_>>`. The attribute does not work for such a field, and the compiler says so:
 //!
@@ -34,6 +37,15 @@
 //! struct Layer {
 //!     #[serde(with = "tenarc::tensor")]
 //!     bias: Option<ndarray::Array1<f32>>, // error: make it an `Option<Tensor<_>>`
+//! }
+//! ```
+//!
+//! Elements have the same size on every machine. For `usize`, use `u64`:
+//!
+//! ```compile_fail,E0277
+//! #[derive(serde::Serialize)]
+//! struct Graph {
+//!     edges: tenarc::Tensor<ndarray::Array2<usize>>, // error: use `u64`
 //! }
 //! ```
 //!

@@ -81,7 +81,9 @@ fn order<A, S: Data<Elem = A>, D: Dimension>(array: &ArrayBase<S, D>) -> Order {
 fn strided<D: Dimension>(meta: &TensorMeta) -> Result<StrideShape<D>> {
     let wrong = || {
         let (expected, found) = (D::NDIM.unwrap_or_default(), &meta.shape);
-        Error::data(format!("expected a tensor of {expected} dimensions, found shape {found:?}"))
+        Error::mismatch(format!(
+            "expected a tensor of {expected} dimensions, found shape {found:?}"
+        ))
     };
     if D::NDIM.is_some_and(|rank| rank != meta.shape.len()) {
         return Err(wrong());
@@ -253,7 +255,7 @@ impl<A: Element, S: DataMut<Elem = A>, D: Dimension> Variable for ArrayBase<S, D
         // With another shape, `assign` would broadcast or panic.
         if tensor.shape() != self.shape() {
             let (found, expected) = (tensor.shape(), self.shape());
-            return Err(Error::data(format!("expected shape {expected:?}, found {found:?}")));
+            return Err(Error::mismatch(format!("expected shape {expected:?}, found {found:?}")));
         }
         self.assign(&tensor.into_tensor::<Array<A, D>>()?);
         Ok(())

@@ -143,7 +143,7 @@ impl<'de> RawTensor<'de, '_> {
     pub fn borrow_bytes(&self) -> Result<&'de [u8]> {
         match self.data {
             Data::Borrowed(bytes) => Ok(bytes),
-            _ => Err(Error::data(
+            _ => Err(Error::unsupported(
                 "the tensor cannot be borrowed: it comes from a reader, in chunks, or in another \
                  byte order; read it into an owned array or a CowArray",
             )),
@@ -189,7 +189,7 @@ impl<'de> RawTensor<'de, '_> {
     #[cold]
     fn wrong_dtype(&self, expected: &DType) -> Error {
         let (found, shape) = (&self.meta.dtype, &self.meta.shape);
-        Error::data(format!(
+        Error::mismatch(format!(
             "expected a tensor of {expected}, found one of {found} and shape {shape:?}"
         ))
     }

@@ -169,7 +169,7 @@ impl<T: AnyBitPattern, A: Element + Pod> FromTensor<'_> for In<T, A> {
             None => false,
         };
         if !fits || meta.order == Order::F {
-            return Err(Error::data(format!(
+            return Err(Error::mismatch(format!(
                 "expected a row-major tensor of rows of {width} elements, found shape {shape:?}"
             )));
         }
@@ -181,7 +181,7 @@ impl<T: AnyBitPattern, A: Element + Pod> FromTensor<'_> for In<T, A> {
             }
             _ => mem::plain::copied(bytemuck::cast_slice(&tensor.into_vec::<A>()?)),
         };
-        let rows = rows.ok_or_else(|| Error::data("the elements do not fill whole rows"))?;
+        let rows = rows.ok_or_else(|| Error::mismatch("the elements do not fill whole rows"))?;
         Ok(Self(rows, PhantomData))
     }
 }

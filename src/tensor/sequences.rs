@@ -55,7 +55,7 @@ fn one_dimension(meta: &TensorMeta) -> Result<usize> {
         [len] => Ok(len),
         _ => {
             let shape = &meta.shape;
-            Err(Error::data(format!("expected a tensor of 1 dimension, found shape {shape:?}")))
+            Err(Error::mismatch(format!("expected a tensor of 1 dimension, found shape {shape:?}")))
         }
     }
 }
@@ -84,7 +84,7 @@ impl<A: Element> FromTensor<'_> for Box<[A]> {
 impl<A: Element, const N: usize> FromTensor<'_> for [A; N] {
     fn from_tensor(tensor: RawTensor<'_, '_>) -> Result<Self> {
         let found = one_dimension(tensor.meta())?;
-        let wrong = || Error::data(format!("expected a tensor of {N} elements, found {found}"));
+        let wrong = || Error::mismatch(format!("expected a tensor of {N} elements, found {found}"));
         if found != N {
             return Err(wrong());
         }

@@ -35,7 +35,7 @@ impl<'de, T: FromTensor<'de>> TensorVisitor<T> {
         data: Data<'de, '_>,
     ) -> Result<T, E> {
         let tensor = RawTensor { meta, stated, cast: self.cast, data, shared: None };
-        T::from_tensor(tensor).map_err(E::custom)
+        T::from_tensor(tensor).map_err(|error| error.through(E::custom))
     }
 
     /// Makes the tensor. This crate's deserializer has passed the metadata before the bytes.
@@ -51,7 +51,7 @@ impl<'de, T: FromTensor<'de>> TensorVisitor<T> {
             (Slot::Incoming { meta, stated, held: Held::Shared(shared) }, Some(data)) => {
                 let shared = Some(shared);
                 let tensor = RawTensor { meta, stated, cast: self.cast, data, shared };
-                T::from_tensor(tensor).map_err(E::custom)
+                T::from_tensor(tensor).map_err(|error| error.through(E::custom))
             }
             (Slot::Incoming { meta, stated, held: Held::Elements(elements) }, None) => {
                 self.make(meta, stated, Data::Owned(*elements))
@@ -91,7 +91,7 @@ impl<'de, T: FromTensor<'de>> Visitor<'de> for TensorVisitor<T> {
         let meta = CompactMeta { head, dims };
         // Another format may call this too, so everything is checked.
         match CompactTensor::new(meta, payload, self.cast) {
-            Some(block) => T::from_block(block).map_err(E::Error::custom),
+            Some(block) => T::from_block(block).map_err(|error| error.through(E::Error::custom)),
             None => Err(E::Error::invalid_length(payload.len(), &self)),
         }
     }

@@ -117,10 +117,11 @@ impl Payload<'_> {
     fn plain<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let meta = self.0.meta();
         let bytes = self.gather(&meta)?;
-        let elements = Elements::from_le_bytes(&meta.dtype, bytes).map_err(S::Error::custom)?;
+        let elements = Elements::from_le_bytes(&meta.dtype, bytes)
+            .map_err(|error| error.through(S::Error::custom))?;
         let raw = matches!(elements, Elements::Raw(..));
         let elements = if meta.order == Order::F && !raw {
-            elements.row_major(&meta.shape).map_err(S::Error::custom)?
+            elements.row_major(&meta.shape).map_err(|error| error.through(S::Error::custom))?
         } else {
             elements
         };
@@ -150,7 +151,7 @@ impl Payload<'_> {
                 bytes.extend_from_slice(block);
                 Ok(())
             })
-            .map_err(E::custom)?;
+            .map_err(|error| error.through(E::custom))?;
         if bytes.len() < len {
             return Err(E::custom(wrong("fewer")));
         }

@@ -372,7 +372,7 @@ impl<'de> de::Deserializer<'de> for Node<'de> {
                     name.value().as_str().ok_or_else(|| name.wrong(&"the name of a variant"))?;
                 visitor.visit_enum(NodeVariant { name: name.to_owned(), content: Some(content) })
             }
-            None => Err(Error::data("expected an enum, found an empty map")),
+            None => Err(Error::mismatch("expected an enum, found an empty map")),
         }
     }
 

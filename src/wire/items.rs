@@ -307,7 +307,7 @@ impl<O: Overflow + ?Sized, C> Sink<O, C> {
     /// Writes the head of a typed array of `len` bytes without a shape.
     pub fn typed_array_head(&mut self, dtype: &DType, len: usize) -> Result<()> {
         let Some(typed) = dtype.typed_array_tag() else {
-            return Err(Error::data(format!("RFC 8746 has no typed array of {dtype}")));
+            return Err(Error::unsupported(format!("RFC 8746 has no typed array of {dtype}")));
         };
         if dtype.is_complex() {
             self.head(head::TAG, tag::COMPLEX)?;

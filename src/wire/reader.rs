@@ -475,7 +475,7 @@ impl<'de, 'b> Reader<'de, 'b> {
         match self.known(head)? {
             ItemStart::Tag(tag @ (tag::STRING_REFERENCE | tag::SHARED_REFERENCE)) => {
                 let what = format!("tag {tag} refers to another value, which is not supported");
-                Err(Error::data(what).at(self.offset()))
+                Err(Error::unsupported(what).at(self.offset()))
             }
             item => Ok(item),
         }
@@ -586,7 +586,7 @@ impl<'de, 'b> Reader<'de, 'b> {
         if self.at_break()? {
             return Ok(());
         }
-        Err(Error::data(format!("expected the end of {what}, found more")).at(at))
+        Err(Error::mismatch(format!("expected the end of {what}, found more")).at(at))
     }
 
     /// Skips one item, checks that it is well-formed, and returns its encoded bytes.

@@ -186,7 +186,7 @@ impl<'de> Reader<'de, '_> {
         let Some(low) = 16usize.checked_sub(digits.len()).and_then(|skip| arg.get_mut(skip..))
         else {
             let what = format!("a bignum of {} bytes does not fit in 128 bits", digits.len());
-            return Err(Error::data(what).at(at));
+            return Err(Error::unsupported(what).at(at));
         };
         low.copy_from_slice(digits);
         Ok(Numeric::Int { negative: tag == tag::NEGATIVE_BIGNUM, arg: u128::from_be_bytes(arg) })

@@ -425,7 +425,8 @@ impl Reader<'_, '_> {
 
     /// Reads a plain array of numbers as a tensor of one dimension. Its head was read.
     pub fn number_array(&mut self, array: Head) -> Result<TensorItem> {
-        let elements = self.numbers(array)?;
+        // An array of other things is a good value, but no tensor.
+        let elements = self.numbers(array).map_err(Error::into_mismatch)?;
         let shape = Shape::from([elements.len()]);
         let meta = TensorMeta { dtype: elements.dtype(), shape, order: Order::C };
         let payload = ItemPayload::Numbers(elements);

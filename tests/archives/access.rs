@@ -138,7 +138,7 @@ fn the_last_of_many_segments_costs_what_the_first_does() {
     let (calls, _) = archive.source().log.totals();
     assert!(calls <= 4, "{calls} reads");
     let error = archive.segment(count.into()).unwrap_err();
-    assert_eq!(error.category(), Category::Data, "{error}");
+    assert_eq!(error.category(), Category::NotFound, "{error}");
     assert!(archive.named("n").is_err());
 }
 
@@ -179,7 +179,7 @@ fn several_values_are_chosen_from() {
     out.save_as("a", &"the later").unwrap();
     let archive = opened(out.finish().unwrap());
     let error = archive.load::<u8>().unwrap_err();
-    assert_eq!(error.category(), Category::Data);
+    assert_eq!(error.category(), Category::NotFound);
     assert!(error.to_string().contains("3 segments"), "{error}");
     assert!(archive.get::<u8>("b").is_err());
     assert_eq!(archive.named("a").unwrap().load::<String>().unwrap(), "the later");
@@ -200,13 +200,13 @@ fn what_is_not_there_is_an_error_that_names_it() {
     for path in ["layers.10", "layers.x", "config.name.x", "nothing", "/layers/10", ".", "layers."]
     {
         let error = archive.get::<tenarc::Value>(path).unwrap_err();
-        assert_eq!(error.category(), Category::Data, "{path}: {error}");
+        assert_eq!(error.category(), Category::NotFound, "{path}: {error}");
         assert!(error.to_string().contains(path), "{path}: {error}");
     }
     let error = archive.tensor::<Array1<f64>>("layers.0.weight").unwrap_err();
     assert_eq!(error.path(), "layers.0.weight", "{error}");
     let error = archive.tensor::<Array2<f32>>("/layers/0/weight").unwrap_err();
-    assert_eq!(error.category(), Category::Data, "{error}");
+    assert_eq!(error.category(), Category::Mismatch, "{error}");
     assert!(archive.tensor::<Array1<f32>>("config").is_err());
     assert!(archive.view::<Big>().is_err(), "what is not in memory cannot be viewed");
 }

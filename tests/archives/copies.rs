@@ -97,7 +97,7 @@ fn any_part_of_a_buffer_can_be_read() {
     }
     for (number, start) in [(0, 2395), (1, 3995), (1, 4001), (1, u64::MAX), (2, 0)] {
         let error = segment.read_buffer_part(number, start, &mut [0; 6]).unwrap_err();
-        assert_eq!(error.category(), Category::Data, "{error}");
+        assert_eq!(error.category(), Category::NotFound, "{error}");
         assert!(error.to_string().contains(&format!("buffer {number}")), "{error}");
     }
 }

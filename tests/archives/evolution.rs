@@ -111,7 +111,7 @@ fn renamed_fields_are_errors_that_name_them() {
     let bytes = to_bytes(&Written { inner: old() }, quick());
     for (way, read) in read_everywhere::<Outer>(&bytes) {
         let error = read.unwrap_err();
-        assert_eq!(error.category(), Category::Data, "{way}: {error}");
+        assert_eq!(error.category(), Category::Mismatch, "{way}: {error}");
         assert_eq!(error.path(), "inner", "{way}: {error}");
         assert!(error.to_string().contains("weights"), "{way}: {error}");
     }
@@ -132,7 +132,7 @@ fn retyped_fields_are_errors_that_name_the_path() {
     let bytes = to_bytes(&new(), quick());
     for (way, read) in read_everywhere::<Retyped<Tensor<Vec<i32>>>>(&bytes) {
         let error = read.unwrap_err();
-        assert_eq!(error.category(), Category::Data, "{way}: {error}");
+        assert_eq!(error.category(), Category::Mismatch, "{way}: {error}");
         assert_eq!(error.path(), "nested.layers.0", "{way}: {error}");
         assert!(error.to_string().contains("i32") && error.to_string().contains("f32"), "{error}");
     }

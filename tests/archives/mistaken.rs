@@ -13,7 +13,7 @@ fn is_told_as_archive<T>(result: Result<T, Error>) {
     let text = error.to_string();
     assert!(text.contains("found an archive"), "{text}");
     assert!(text.contains("tenarc::load, tenarc::open or tenarc::IArchive"), "{text}");
-    assert_eq!((error.category(), error.offset()), (Category::Data, Some(0)));
+    assert_eq!((error.category(), error.offset()), (Category::Mismatch, Some(0)));
 }
 
 #[test]

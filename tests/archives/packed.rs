@@ -281,9 +281,9 @@ fn sequences_read_as_what_they_are() {
     reads::<tenarc::Tensor<Vec<i64>>>(&bytes, &tenarc::Tensor(numbers.clone()));
     reads::<Value>(&bytes, &Value::Numbers(Box::new(numbers.into())));
     let error = IArchive::new(&bytes[..]).unwrap().load::<Vec<u8>>().unwrap_err();
-    assert_eq!(error.category(), Category::Data);
+    assert_eq!(error.category(), Category::Mismatch);
     let error = IArchive::new(&bytes[..]).unwrap().load::<Vec<String>>().unwrap_err();
-    assert_eq!(error.category(), Category::Data);
+    assert_eq!(error.category(), Category::Mismatch);
     let options = SaveOptions::default().with_inline_below(0);
     reads::<[f32; 8]>(&to_bytes(&vec![0.5f32; 8], options), &[0.5; 8]);
 }

@@ -70,9 +70,9 @@ fn every_value_can_be_prefetched() {
         map.prefetch("rows.7.score").unwrap();
         for path in ["model.third", "rows.scores", "rows.5000", "x"] {
             let error = map.prefetch(path).unwrap_err();
-            assert_eq!(error.category(), tenarc::error::Category::Data, "{path}: {error}");
+            assert_eq!(error.category(), tenarc::error::Category::NotFound, "{path}: {error}");
             let error = slice.only().unwrap().verify_at(path).unwrap_err();
-            assert_eq!(error.category(), tenarc::error::Category::Data, "{path}: {error}");
+            assert_eq!(error.category(), tenarc::error::Category::NotFound, "{path}: {error}");
         }
     }
 }

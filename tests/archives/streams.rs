@@ -76,9 +76,9 @@ fn a_value_of_the_wrong_type_does_not_disturb_the_next() {
         let source: Box<dyn Read> =
             if ragged { Box::new(Ragged::new(&bytes, 3)) } else { Box::new(&bytes[..]) };
         let mut input = IArchive::new(source).unwrap();
-        assert_eq!(input.load::<String>().unwrap_err().category(), Category::Data);
+        assert_eq!(input.load::<String>().unwrap_err().category(), Category::Mismatch);
         let error = input.load::<(u8, Deep)>().unwrap_err();
-        assert_eq!(error.category(), Category::Data);
+        assert_eq!(error.category(), Category::Mismatch);
         assert_eq!(error.path(), "1.layers.0.weight", "{error}");
         assert_eq!(input.load::<(u8, Model)>().unwrap(), (2, model()));
         assert!(input.load::<(u8, u8)>().is_err());
@@ -184,7 +184,7 @@ fn an_archive_of_nothing() {
     assert!(IArchive::new(&bytes[..]).unwrap().is_at_end().unwrap());
     assert!(Archive::new(&bytes[..]).unwrap().is_empty());
     let error = Archive::new(&bytes[..]).unwrap().load::<u8>().unwrap_err();
-    assert_eq!(error.category(), Category::Data, "{error}");
+    assert_eq!(error.category(), Category::NotFound, "{error}");
 }
 
 /// Gives so many bytes, then the error, then the rest; or ends there.

@@ -96,7 +96,7 @@ pub fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> T {
 pub fn assert_sound(bytes: &[u8], alignment: u64) {
     let archive = Archive::new(bytes).unwrap();
     archive.verify().unwrap();
-    for segment in archive.segments() {
+    for segment in &archive {
         let segment = segment.unwrap();
         assert_eq!(segment.alignment(), alignment);
         let mut end = 0;

@@ -84,7 +84,7 @@ fn as_many_threads_verify_a_large_tensor_as_are_asked_for() {
             state >> 12
         });
         let noise: Vec<u32> = noise.take(2 * MIB).collect();
-        let zstd = quick().with_compression(tenarc::archive::Compression::zstd(0));
+        let zstd = quick().with_compression(tenarc::archive::Compression::zstd());
         let bytes = to_bytes(&Tensor(noise), zstd);
         let archive = Archive::new(Met::new(bytes, 2)).unwrap();
         assert!(archive.only().unwrap().compressed(0).unwrap().stored_len() > 4 << 20);

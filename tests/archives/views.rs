@@ -182,7 +182,7 @@ fn views_of_what_does_not_fit_are_errors() {
     let dir = Dir::new();
     let map = mapped(&dir);
     let error = map.view_at::<Tensor<ArrayView2<f64>>>("large").unwrap_err();
-    assert_eq!((error.category(), error.path()), (Category::Data, "large".into()));
+    assert_eq!((error.category(), error.path()), (Category::Mismatch, "large".into()));
     assert!(map.view_at::<Tensor<ArrayView1<f32>>>("large").is_err());
     assert!(map.view_at::<&str>("large").is_err());
     assert!(map.view_at::<Tensor<ArrayView2<f32>>>("name").is_err());

@@ -93,76 +93,76 @@ fn documents_that_do_not_fit_the_type() {
     check(&broken! {
         "a text where a number belongs",
             u8, "61 61",
-            Data, 0, "", "expected u8, found text string";
+            Mismatch, 0, "", "expected u8, found text string";
         "a number where a text belongs",
             String, "18 64",
-            Data, 0, "", "expected a string, found integer 100";
+            Mismatch, 0, "", "expected a string, found integer 100";
         "a number where an array belongs",
             Vec<u8>, "20",
-            Data, 0, "", "expected a sequence, found integer -1";
+            Mismatch, 0, "", "expected a sequence, found integer -1";
         "an array where a map belongs",
             BTreeMap<u8, u8>, "80",
-            Data, 0, "", "expected a map, found array";
+            Mismatch, 0, "", "expected a map, found array";
         "a map where an array belongs",
             Vec<u8>, "a0",
-            Data, 0, "", "expected a sequence, found map";
+            Mismatch, 0, "", "expected a sequence, found map";
         "null where a number belongs",
             u8, "f6",
-            Data, 0, "", "expected u8, found null";
+            Mismatch, 0, "", "expected u8, found null";
         "null where a text belongs",
             (u8, String), "82 01 f6",
-            Data, 2, "1", "expected a string, found null";
+            Mismatch, 2, "1", "expected a string, found null";
         "undefined where a boolean belongs",
             bool, "f7",
-            Data, 0, "", "expected a boolean, found undefined";
+            Mismatch, 0, "", "expected a boolean, found undefined";
         "a boolean where a float belongs",
             f64, "f5",
-            Data, 0, "", "expected f64, found boolean `true`";
+            Mismatch, 0, "", "expected f64, found boolean `true`";
         "a float where a boolean belongs",
             bool, "f9 3e00",
-            Data, 0, "", "expected a boolean, found single-precision float 1.5";
+            Mismatch, 0, "", "expected a boolean, found single-precision float 1.5";
         "a float that is no integer",
             i32, "fb 3ff8000000000000",
-            Data, 0, "", "expected i32, found double-precision float 1.5";
+            Mismatch, 0, "", "expected i32, found double-precision float 1.5";
         "an integer that no float holds",
             f32, "1a 01000001",
-            Data, 0, "", "expected f32, found integer 16777217";
+            Mismatch, 0, "", "expected f32, found integer 16777217";
         "an integer beyond the type",
             Vec<i8>, "83 01 18 7f 18 80",
-            Data, 4, "2", "expected i8, found integer 128";
+            Mismatch, 4, "2", "expected i8, found integer 128";
         "a bignum beyond the type",
             u64, "c2 49 010000000000000000",
-            Data, 0, "", "expected u64, found integer 18446744073709551616";
+            Mismatch, 0, "", "expected u64, found integer 18446744073709551616";
         "a bignum beyond all types",
             u128, "c2 51 010000000000000000000000000000000000",
-            Data, 1, "", "a bignum of 17 bytes does not fit in 128 bits";
+            Unsupported, 1, "", "a bignum of 17 bytes does not fit in 128 bits";
         "a bignum that is a text",
             u128, "c2 61 61",
             Data, 1, "", "expected the bytes of a bignum, found text string";
         "a text of two characters for one",
             char, "62 6162",
-            Data, 0, "", "invalid value: string \"ab\", expected a character";
+            Mismatch, 0, "", "invalid value: string \"ab\", expected a character";
         "bytes where a text belongs",
             String, "41 61",
-            Data, 0, "", "expected a string, found byte string";
+            Mismatch, 0, "", "expected a string, found byte string";
         "a simple value nobody knows",
             BTreeMap<String, bool>, "a1 6161 f0",
-            Data, 3, "a", "expected a boolean, found simple value";
+            Mismatch, 3, "a", "expected a boolean, found simple value";
         "a tag of another meaning",
             String, "c2 41 01",
-            Data, 0, "", "expected a string, found bignum";
+            Mismatch, 0, "", "expected a string, found bignum";
         "a reference that is not followed",
             Vec<String>, "82 6161 d819 00",
-            Data, 5, "1", "tag 25 refers to another value, which is not supported";
+            Unsupported, 5, "1", "tag 25 refers to another value, which is not supported";
         "a tuple too short",
             (u8, u8, u8), "82 01 02",
-            Data, 0, "", "invalid length 2, expected a tuple of size 3";
+            Mismatch, 0, "", "invalid length 2, expected a tuple of size 3";
         "a tuple too long",
             (u8, u8), "84 01 02 03 04",
-            Data, 3, "", "expected the end of an array, found 2 more elements";
+            Mismatch, 3, "", "expected the end of an array, found 2 more elements";
         "a tuple of unknown length too long",
             (u8, u8), "9f 01 02 03 ff",
-            Data, 3, "", "expected the end of an array, found more";
+            Mismatch, 3, "", "expected the end of an array, found more";
         "a tagged value and more behind it",
             Value, "d819 00 00",
             Syntax, 3, "", "expected the end of the input, found unsigned integer after the value";
@@ -175,77 +175,77 @@ fn paths_lead_through_structs_sequences_maps_and_enums() {
     check(&broken! {
         "a missing field",
             Model, "a1 646e616d65 616d",
-            Data, 0, "", "missing field `layers`";
+            Mismatch, 0, "", "missing field `layers`";
         "a missing field inside",
             Model, "a2 646e616d65 616d 666c6179657273 82 a1 66776569676874 80 a0",
-            Data, 25, "layers.1", "missing field `weight`";
+            Mismatch, 25, "layers.1", "missing field `weight`";
         "a field twice",
             Model, "a2 646e616d65 616d 646e616d65 616d",
             Data, 0, "", "duplicate field `name`";
         "a weight that is no number",
             Model, "a2 646e616d65 616d 666c6179657273 81 a1 66776569676874 83 01 f93e00 6178",
-            Data, 29, "layers.0.weight.2", "expected f32, found text string";
+            Mismatch, 29, "layers.0.weight.2", "expected f32, found text string";
         "a weight out of range",
             Model, "a2 646e616d65 616d 666c6179657273 81 a1 66776569676874 81 fb 48078287f49c4a1d",
-            Data, 25, "layers.0.weight.0", "expected f32, found double-precision float 1000000000000000000000000000000000000000";
+            Mismatch, 25, "layers.0.weight.0", "expected f32, found double-precision float 1000000000000000000000000000000000000000";
         "a number as a field name",
             Model, "a1 00 00",
-            Data, 1, "", "expected field identifier, found integer 0";
+            Mismatch, 1, "", "expected field identifier, found integer 0";
         "an integer key",
             Model, "a1 657374657073 a1 39 01f3 82 f5 00",
-            Data, 13, "steps.-500.1", "expected a boolean, found integer 0";
+            Mismatch, 13, "steps.-500.1", "expected a boolean, found integer 0";
         "a large integer key",
             BTreeMap<u64, u8>, "a2 00 00 1b ffffffffffffffff f5",
-            Data, 12, "18446744073709551615", "expected u8, found boolean `true`";
+            Mismatch, 12, "18446744073709551615", "expected u8, found boolean `true`";
         "a boolean key",
             BTreeMap<bool, u8>, "a1 f5 f5",
-            Data, 2, "<boolean>", "expected u8, found boolean `true`";
+            Mismatch, 2, "<boolean>", "expected u8, found boolean `true`";
         "a key of an array",
             BTreeMap<(u8, u8), u8>, "a1 82 01 02 f5",
-            Data, 4, "<array>", "expected u8, found boolean `true`";
+            Mismatch, 4, "<array>", "expected u8, found boolean `true`";
         "a key that does not fit",
             BTreeMap<u8, u8>, "a1 6161 00",
-            Data, 1, "", "expected u8, found text string";
+            Mismatch, 1, "", "expected u8, found text string";
         "a key in a map of unknown length",
             HashMap<String, HashMap<String, u8>>, "bf 6161 bf 6162 20 ff ff",
-            Data, 6, "a.b", "expected u8, found integer -1";
+            Mismatch, 6, "a.b", "expected u8, found integer -1";
         "the content of a newtype variant",
             Vec<Kind>, "82 664c696e656172 a1 654c65616b79 6178",
-            Data, 15, "1.Leaky", "expected f32, found text string";
+            Mismatch, 15, "1.Leaky", "expected f32, found text string";
         "the second field of a tuple variant",
             Kind, "a1 64436c6970 82 01 1903e8",
-            Data, 8, "Clip.1", "expected i8, found integer 1000";
+            Mismatch, 8, "Clip.1", "expected i8, found integer 1000";
         "a tuple variant too short",
             Kind, "a1 64436c6970 81 01",
-            Data, 6, "Clip", "invalid length 1, expected tuple variant Kind::Clip with 2 elements";
+            Mismatch, 6, "Clip", "invalid length 1, expected tuple variant Kind::Clip with 2 elements";
         "a tuple variant too long",
             Kind, "a1 64436c6970 83 01 02 03",
-            Data, 9, "Clip", "expected the end of an array, found 1 more elements";
+            Mismatch, 9, "Clip", "expected the end of an array, found 1 more elements";
         "a struct variant in a struct variant",
             Kind, "a1 66437573746f6d a2 65616c706861 01 65696e6e6572 \
                 a1 66437573746f6d a2 65616c706861 f5 65696e6e6572 f6",
-            Data, 37, "Custom.inner.Custom.alpha", "expected u8, found boolean `true`";
+            Mismatch, 37, "Custom.inner.Custom.alpha", "expected u8, found boolean `true`";
         "an unknown variant",
             (u8, Kind), "82 00 63 466f6f",
-            Data, 2, "1", "unknown variant `Foo`, expected one of `Linear`, `Leaky`, `Clip`, `Custom`";
+            Mismatch, 2, "1", "unknown variant `Foo`, expected one of `Linear`, `Leaky`, `Clip`, `Custom`";
         "an unknown variant with content",
             (u8, Kind), "82 00 a1 63 466f6f 00",
-            Data, 3, "1", "unknown variant `Foo`, expected one of `Linear`, `Leaky`, `Clip`, `Custom`";
+            Mismatch, 3, "1", "unknown variant `Foo`, expected one of `Linear`, `Leaky`, `Clip`, `Custom`";
         "a variant without its content",
             Kind, "64 436c6970",
-            Data, 0, "", "expected tuple variant, found unit variant";
+            Mismatch, 0, "", "expected tuple variant, found unit variant";
         "a unit variant with content",
             Kind, "a1 664c696e656172 07",
-            Data, 8, "Linear", "expected unit variant, found integer 7";
+            Mismatch, 8, "Linear", "expected unit variant, found integer 7";
         "two variants at once",
             Kind, "a2 664c696e656172 f6 654c65616b79 00",
-            Data, 0, "", "expected an enum: a map of one entry, found map of 2 entries";
+            Mismatch, 0, "", "expected an enum: a map of one entry, found map of 2 entries";
         "an array for an enum",
             Kind, "80",
-            Data, 0, "", "expected enum Kind, found array";
+            Mismatch, 0, "", "expected enum Kind, found array";
         "an option of what does not fit",
             BTreeMap<String, Option<Option<u8>>>, "a1 6161 da54534f4d f5",
-            Data, 8, "a", "expected u8, found boolean `true`";
+            Mismatch, 8, "a", "expected u8, found boolean `true`";
         "a value",
             Value, "a1 6161 82 00 ff",
             Syntax, 5, "a.1", "found a break outside a container of indefinite length";
@@ -486,6 +486,6 @@ fn limits_say_what_was_reached() {
     );
     assert_eq!(
         error.to_string(),
-        "the value needs more memory than the limit of 80 bytes; Limits::with_max_alloc sets another limit at `2` (byte 10)"
+        "the value needs more memory than the limit of 80 bytes at `2` (byte 10); Limits::with_max_alloc sets another limit"
     );
 }

@@ -164,8 +164,8 @@ fn after_an_error_the_buffer_is_as_before() {
         (10, rows, "fails"),
         (17, rows, "fails"),
         (ROWS - 1, rows, "fails"),
-        (ROWS, rows - 1, "more elements than were announced"),
-        (ROWS, rows + 1, "1 fewer elements than were announced"),
+        (ROWS, rows - 1, "more elements than it announced"),
+        (ROWS, rows + 1, "1 fewer elements than it announced"),
     ] {
         let value = Failing { at, announced, calls: Cell::new(0) };
         let mut buffer = b"before".to_vec();

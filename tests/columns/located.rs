@@ -91,7 +91,7 @@ fn errors_of_rows_count_them_in_the_table() {
         let bytes = saved(&[late(10), late(70_000)], options);
         let archive = Archive::new(&bytes[..]).unwrap();
         let table = archive.table("p").unwrap();
-        let data = Category::Data;
+        let data = Category::Mismatch;
         assert_eq!(path(table.rows::<Early>(65_990..66_020), data), "66010.n.1");
         assert_eq!(path(table.rows::<Early>(..), data), "66010.n.1");
         assert_eq!(path(table.row::<Early>(66_010), data), "66010.n.1");
@@ -107,8 +107,8 @@ fn errors_of_rows_count_them_in_the_table() {
     let bytes = saved(&[rows(10), rows(100)], SaveOptions::default().with_columns(true));
     let archive = Archive::new(&bytes[..]).unwrap();
     let table = archive.table("p").unwrap();
-    assert_eq!(path(table.rows::<Small>(20..40), Category::Data), "20.id");
-    assert_eq!(path(table.row::<Small>(25), Category::Data), "25.id");
+    assert_eq!(path(table.rows::<Small>(20..40), Category::Mismatch), "20.id");
+    assert_eq!(path(table.row::<Small>(25), Category::Mismatch), "25.id");
 }
 
 #[test]
@@ -147,8 +147,8 @@ fn errors_of_damaged_groups_have_each_step_once() {
     assert_eq!(path(segment.get::<Vec<u64>>("log.id"), bad), "log.65536.id");
     assert_eq!(path(segment.get::<Row>("log.69990"), bad), "log.69990.id");
     assert_eq!(path(segment.slice::<Vec<u64>>("log.id", s![69_000..]), bad), "log.69000.id");
-    assert_eq!(path(segment.get::<Vec<u32>>("log.size"), Category::Data), "log.size.0");
-    assert_eq!(path(segment.get::<u8>("log.5.label"), Category::Data), "log.5.label");
+    assert_eq!(path(segment.get::<Vec<u32>>("log.size"), Category::Mismatch), "log.size.0");
+    assert_eq!(path(segment.get::<u8>("log.5.label"), Category::Mismatch), "log.5.label");
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn verify_names_the_segment_the_column_and_the_rows() {
             assert_eq!(segment.verify_at("log.7").is_err(), from == 0);
             assert_eq!(segment.verify_at("log.69000").is_err(), from > 0);
         }
-        assert!(segment.verify_at("log.70000").is_err_and(|e| e.category() == Category::Data));
+        assert!(segment.verify_at("log.70000").is_err_and(|e| e.category() == Category::NotFound));
         assert!(segment.verify_at("log").is_err() == (column != "before"));
     }
 }
@@ -276,7 +276,7 @@ fn views_of_compressed_columns_name_them_once() {
     let paths: Vec<String> = views.map(|view| view.unwrap_err().path()).collect();
     assert_eq!(paths, ["0.id", "65536.id"]);
     let segment = archive.segment(0).unwrap();
-    assert_eq!(path(segment.view_at::<Vec<u64>>("id"), Category::Data), "0.id");
+    assert_eq!(path(segment.view_at::<Vec<u64>>("id"), Category::Mismatch), "0.id");
 }
 
 #[test]
@@ -288,8 +288,8 @@ fn a_slice_of_a_column_reads_only_its_groups() {
     assert!(first.into_iter().eq((0..5).map(id)));
     assert_eq!(segment.slice::<DynTensor>("id", s![10_000]).unwrap().shape(), [0; 0]);
     assert_eq!(path(segment.slice::<Vec<u64>>("id", s![65_530..]), Category::Damaged), "65536.id");
-    assert_eq!(path(segment.slice::<Vec<u64>>("id", s![..70_001]), Category::Data), "id");
-    assert_eq!(path(segment.slice::<Vec<u64>>("label", s![..5]), Category::Data), "label");
+    assert_eq!(path(segment.slice::<Vec<u64>>("id", s![..70_001]), Category::Mismatch), "id");
+    assert_eq!(path(segment.slice::<Vec<u64>>("label", s![..5]), Category::Mismatch), "label");
     assert_eq!(segment.slice::<Vec<f32>>("at.x", s![69_999..]).unwrap(), [999.0]);
 }
 

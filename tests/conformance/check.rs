@@ -23,7 +23,9 @@ fn verdict<T>(result: &Result<T, Error>, of_archive: bool) -> Json {
     let Err(error) = result else { return json!({"verdict": "ok"}) };
     let what = error.to_string();
     match error.category() {
-        Category::Version => json!({"verdict": "unsupported", "what": what}),
+        Category::Version | Category::Unsupported => {
+            json!({"verdict": "unsupported", "what": what})
+        }
         _ if !of_archive => json!({"verdict": "refused", "what": what}),
         Category::Torn => json!({"verdict": "torn", "what": what}),
         _ => json!({"verdict": "damaged", "what": what, "at": error.offset()}),

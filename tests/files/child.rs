@@ -100,7 +100,7 @@ fn append(path: &OsStr, from: u32, count: u32, len: usize) -> tenarc::Result<()>
 /// Options with this codec, and chunks that are short enough for several in a tensor.
 pub fn compressed(codec: &str) -> SaveOptions {
     let compression = match codec {
-        "zstd" => Compression::zstd(0),
+        "zstd" => Compression::zstd(),
         _ => Compression::lz4(),
     };
     // With several threads, calls of the system would come in another order each time.

@@ -132,7 +132,7 @@ fn compressed_tensors_take_little_beside_the_value() {
     };
     let numbers: Vec<f32> = std::iter::repeat_with(noise).take(TOTAL / 4).collect();
     let value = Tensor(numbers);
-    let options = options().with_compression(Compression::zstd(0));
+    let options = options().with_compression(Compression::zstd());
     let (saved, most) = peak_of(|| tenarc::archive::save_with(&path, &value, options));
     saved.unwrap();
     let stored = usize::try_from(std::fs::metadata(&path).unwrap().len()).unwrap();

@@ -320,7 +320,7 @@ fn archives_stay_within_the_budget() {
 
     type Tensors = Vec<Tensor<Vec<u8>>>;
     let zeros = vec![Tensor(vec![0u8; 24 * MIB]); 3];
-    let compressed = SaveOptions::default().with_compression(Compression::zstd(0));
+    let compressed = SaveOptions::default().with_compression(Compression::zstd());
     let tied: Tensors = vec![Tensor(vec![7; 100_000]); 1500];
     let dedup = SaveOptions::default().with_dedup(true);
     let save = |options: SaveOptions, value: &dyn Fn(&mut OArchive<Vec<u8>>)| {

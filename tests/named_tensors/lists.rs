@@ -186,7 +186,7 @@ fn several_lists_in_one_archive() {
     let mut input = IArchive::new(&bytes[..]).unwrap();
     assert_eq!(names(&input.load_multi().unwrap()), ["a", "b"]);
     let error = input.load_multi().unwrap_err();
-    assert_eq!(error.category(), Category::Data, "{error}");
+    assert_eq!(error.category(), Category::Mismatch, "{error}");
     assert_eq!(names(&input.load_multi().unwrap()), ["c"]);
     assert_eq!(input.load_multi().unwrap_err().category(), Category::Eof);
 }

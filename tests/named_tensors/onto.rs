@@ -62,7 +62,7 @@ fn names_that_one_side_has_not() {
     let refused = |shapes: &[(&'static str, usize)], mode, texts: &[&str]| {
         let mut model = Model::new(shapes);
         let error = model.load(&stream, mode).unwrap_err();
-        assert_eq!(error.category(), Category::Data, "{error}");
+        assert_eq!(error.category(), Category::Mismatch, "{error}");
         for text in texts {
             assert!(error.to_string().contains(text), "`{error}` does not say `{text}`");
         }
@@ -233,11 +233,11 @@ fn values_that_are_no_maps() {
             let mut array = ramp(800, 5);
             let mut variables: [(&str, &mut dyn Variable); 1] = [("a", &mut array)];
             let error = at_value().load_multi_onto(&mut variables, mode).unwrap_err();
-            assert_eq!(error.category(), Category::Data, "value {number}, {mode:?}: {error}");
+            assert_eq!(error.category(), Category::Mismatch, "value {number}, {mode:?}: {error}");
             assert_eq!(array, ramp(800, 5));
         }
         let error = at_value().load_multi().unwrap_err();
-        assert_eq!(error.category(), Category::Data, "value {number}: {error}");
+        assert_eq!(error.category(), Category::Mismatch, "value {number}: {error}");
     }
 }
 

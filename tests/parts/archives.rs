@@ -143,7 +143,7 @@ fn views_are_the_archive_s_own_memory() {
     }
     let apart = Archive::new(At(&bytes)).unwrap();
     let error = apart.segment(0).unwrap().view_parts().unwrap_err();
-    assert_eq!(error.category(), Category::Data);
+    assert_eq!(error.category(), Category::Unsupported);
 }
 
 #[test]

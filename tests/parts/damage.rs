@@ -61,7 +61,11 @@ fn missing_and_extra_buffers() {
     for more in 1..4 {
         let extra = vec![buffers[0].clone(); more];
         let error = refused(&(metadata.clone(), [&buffers[..], &extra].concat()));
-        says(&error, Category::Data, &["expected 6 buffers", "nothing refers to buffer 6"]);
+        says(
+            &error,
+            Category::Data,
+            &["expected 6 buffers", "do the others belong to other metadata?"],
+        );
     }
     let (without, _) = split("text", &small());
     let error = refused(&(without, vec![vec![1]]));

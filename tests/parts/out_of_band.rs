@@ -233,7 +233,7 @@ fn unaligned_buffers_are_loaded_and_not_viewed() {
     let buffers: Vec<Odd> = buffers.iter().map(|buffer| Odd::new(buffer)).collect();
     let parts = Parts::new(metadata, buffers).unwrap();
     let error = parts.view::<View>().unwrap_err();
-    assert_eq!(error.category(), Category::Data);
+    assert_eq!(error.category(), Category::Unsupported);
     assert!(error.to_string().contains("align"), "{error}");
     assert_eq!(error.path(), "layers.0");
     let owned: Owned = parts.load().unwrap();
@@ -294,7 +294,7 @@ fn values_at_paths() {
     let error = parts.get::<Tensor<Vec<f64>>>("layers.2").unwrap_err();
     assert!(error.to_string().contains("no value at `layers.2`"), "{error}");
     let error = parts.get::<super::support::Layer>("curve").unwrap_err();
-    assert_eq!((error.category(), error.path()), (Category::Data, "curve".into()));
+    assert_eq!((error.category(), error.path()), (Category::Mismatch, "curve".into()));
     let error = parts.get::<Vec<(String, String)>>("layers").unwrap_err();
     assert!(error.path().starts_with("layers.0"), "{error}");
 }
@@ -313,7 +313,7 @@ fn received_buffers_are_shared_without_being_clonable() {
     assert!(shared[0].is_shared() && !shared[1].is_shared());
     assert_eq!(shared[0].view::<f32>().unwrap().as_slice().unwrap(), value[0].0);
     assert_eq!(shared[1].view::<f32>().unwrap().as_slice().unwrap(), value[1].0);
-    assert_eq!(shared[0].view::<f64>().unwrap_err().category(), Category::Data);
+    assert_eq!(shared[0].view::<f64>().unwrap_err().category(), Category::Mismatch);
     let again = shared[0].clone();
     drop(shared);
     assert_eq!(again.to_dyn().unwrap().shape(), [1000]);

@@ -60,7 +60,7 @@ const WHOLE: &str = "the checkpoint is intact, but does not fit the requested ty
 #[test]
 fn a_whole_checkpoint_of_another_type_is_an_error() {
     let (_dir, checkpoints) = prepared();
-    refused::<Old>(&checkpoints, Category::Data, &[WHOLE, "at `weights.0`"]);
+    refused::<Old>(&checkpoints, Category::Mismatch, &[WHOLE, "at `weights.0`"]);
     assert_eq!(checkpoints.latest::<New>().unwrap().unwrap().step, 2);
     // By its number it can be had.
     assert_eq!(checkpoints.load::<Old>(1).unwrap(), old());
@@ -72,7 +72,7 @@ fn a_whole_archive_of_several_values_is_an_error() {
     let mut out = OArchive::append(file_of(&checkpoints, 2)).unwrap();
     out.save(&1).unwrap();
     out.finish().unwrap();
-    refused::<New>(&checkpoints, Category::Data, &[WHOLE, "2 segments"]);
+    refused::<New>(&checkpoints, Category::NotFound, &[WHOLE, "2 segments"]);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn without_checksums_the_metadata_still_tell_damage() {
     let checkpoints = Checkpoints::new(dir.path()).unwrap().with_save_options(options);
     checkpoints.save(1, &old()).unwrap();
     checkpoints.save(2, &new()).unwrap();
-    refused::<Old>(&checkpoints, Category::Data, &[WHOLE]);
+    refused::<Old>(&checkpoints, Category::Mismatch, &[WHOLE]);
     let path = file_of(&checkpoints, 2);
     let mut bytes = fs::read(&path).unwrap();
     let name = bytes.windows(7).position(|bytes| bytes == b"weights").unwrap();

@@ -8,6 +8,7 @@ mod all_reads_of_cut_segments;
 mod append_right_after_a_save;
 mod budget_of_rows_without_bytes;
 mod byte_strings_of_cut_segments;
+mod categories_pass_through_serde;
 mod checkpoints_of_another_type;
 mod columns_that_break_rules;
 mod cut_columns;

@@ -29,7 +29,7 @@ fn what_does_not_decode_is_found() {
 fn what_decodes_is_good() {
     let rows: Vec<(u8, String, Option<Vec<f32>>)> =
         (0..300).map(|at| (at as u8, format!("row {at}"), Some(vec![0.5; 3]))).collect();
-    for compression in [None, Some(Compression::zstd(0))] {
+    for compression in [None, Some(Compression::zstd())] {
         let options = SaveOptions::default();
         let options = match compression {
             Some(compression) => options.with_compression(compression),

@@ -138,7 +138,7 @@ fn every_item_shows_itself_as_what_it_is() {
         assert_eq!(tenarc::from_value::<Seen>(value).unwrap(), expected, "{}", hex(&bytes));
     }
     assert_eq!(refuse::<Seen>(&unhex("ff")).category(), Category::Syntax);
-    assert_eq!(refuse::<Seen>(&unhex("f0")).category(), Category::Data);
+    assert_eq!(refuse::<Seen>(&unhex("f0")).category(), Category::Mismatch);
     refuse::<Seen>(&unhex("c2 51 01ffffffffffffffffffffffffffffffff"));
 }
 

@@ -39,9 +39,9 @@ fn structs_come_from_arrays_too() {
         decode::<Fields>(&unhex("84 20 02 f6 80")),
         Fields { number: -1, inner: Newtype(2), unit: Unit, list: vec![] }
     );
-    assert_eq!(refuse::<Fields>(&unhex("83 20 02 f6")).category(), Category::Data);
-    assert_eq!(refuse::<Fields>(&unhex("85 20 02 f6 80 00")).category(), Category::Data);
-    assert_eq!(refuse::<Fields>(&unhex("9f 20 02 f6 80 00 ff")).category(), Category::Data);
+    assert_eq!(refuse::<Fields>(&unhex("83 20 02 f6")).category(), Category::Mismatch);
+    assert_eq!(refuse::<Fields>(&unhex("85 20 02 f6 80 00")).category(), Category::Mismatch);
+    assert_eq!(refuse::<Fields>(&unhex("9f 20 02 f6 80 00 ff")).category(), Category::Mismatch);
 }
 
 #[test]
@@ -53,8 +53,8 @@ fn tuples_have_their_exact_length() {
         ("9f 01 02 03 04 ff", "more"),
     ] {
         let bytes = unhex(bytes);
-        assert_eq!(refuse::<(u8, u8, u8)>(&bytes).category(), Category::Data, "{what}");
-        assert_eq!(refuse::<[u8; 3]>(&bytes).category(), Category::Data, "{what}");
+        assert_eq!(refuse::<(u8, u8, u8)>(&bytes).category(), Category::Mismatch, "{what}");
+        assert_eq!(refuse::<[u8; 3]>(&bytes).category(), Category::Mismatch, "{what}");
         let value: Value = tenarc::from_slice(&bytes).unwrap();
         assert!(<(u8, u8, u8)>::deserialize(&value).is_err(), "{what}");
         assert!(tenarc::from_value::<[u8; 3]>(value).is_err(), "{what}");
@@ -160,7 +160,7 @@ fn what_is_no_such_enum_is_refused() {
         ("81 64556e6974", "an array"),
     ] {
         let bytes = unhex(bytes);
-        assert_eq!(refuse::<Forms>(&bytes).category(), Category::Data, "{what}");
+        assert_eq!(refuse::<Forms>(&bytes).category(), Category::Mismatch, "{what}");
         let value: Value = tenarc::from_slice(&bytes).unwrap();
         assert!(Forms::deserialize(&value).is_err(), "{what}");
         assert!(tenarc::from_value::<Forms>(value).is_err(), "{what}");

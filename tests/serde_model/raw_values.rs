@@ -106,7 +106,7 @@ fn only_whole_well_formed_items_are_taken() {
 fn raw_values_decode_later_and_pass_through_values() {
     let raw: Box<RawValue> = decode(&encode(&(1, "a")));
     assert_eq!(raw.get::<(u8, &str)>().unwrap(), (1, "a"));
-    assert_eq!(raw.get::<u8>().unwrap_err().category(), Category::Data);
+    assert_eq!(raw.get::<u8>().unwrap_err().category(), Category::Mismatch);
     assert_eq!(format!("{raw:?}"), r#"RawValue([1, "a"])"#);
 
     let value = tenarc::to_value(&raw).unwrap();
@@ -153,6 +153,6 @@ fn a_raw_value_cannot_be_borrowed_from_a_reader() {
         }
     }
     let error = tenarc::from_reader::<_, Taken>(&[0x01][..]).unwrap_err();
-    assert_eq!(error.category(), Category::Data);
+    assert_eq!(error.category(), Category::Mismatch);
     assert!(error.to_string().contains("an encoded item in a slice"), "{error}");
 }

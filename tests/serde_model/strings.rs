@@ -13,9 +13,9 @@ fn characters_of_every_length() {
         round_trip(&value);
     }
     for text in ["", "ab", "e\u{301}"] {
-        assert_eq!(refuse::<char>(&encode(text)).category(), Category::Data);
+        assert_eq!(refuse::<char>(&encode(text)).category(), Category::Mismatch);
     }
-    assert_eq!(refuse::<char>(&encode(&97)).category(), Category::Data);
+    assert_eq!(refuse::<char>(&encode(&97)).category(), Category::Mismatch);
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn byte_strings_and_sequences_of_bytes_stand_in_for_each_other() {
 fn byte_strings_must_fit_the_tuple_they_are_read_into() {
     for (bytes, what) in [("43 010203", "more"), ("41 01", "fewer")] {
         let bytes = unhex(bytes);
-        assert_eq!(refuse::<(u8, u8)>(&bytes).category(), Category::Data, "{what}");
+        assert_eq!(refuse::<(u8, u8)>(&bytes).category(), Category::Mismatch, "{what}");
         let value: Value = tenarc::from_slice(&bytes).unwrap();
         assert!(<(u8, u8)>::deserialize(&value).is_err(), "{what}");
         assert!(tenarc::from_value::<(u8, u8)>(value).is_err(), "{what}");
@@ -63,9 +63,9 @@ fn byte_strings_must_fit_the_tuple_they_are_read_into() {
 
 #[test]
 fn texts_and_bytes_are_not_mixed_up() {
-    assert_eq!(refuse::<String>(&encode(Bytes::new(b"ab"))).category(), Category::Data);
-    assert_eq!(refuse::<ByteBuf>(&encode("ab")).category(), Category::Data);
-    assert_eq!(refuse::<Vec<u8>>(&encode("ab")).category(), Category::Data);
+    assert_eq!(refuse::<String>(&encode(Bytes::new(b"ab"))).category(), Category::Mismatch);
+    assert_eq!(refuse::<ByteBuf>(&encode("ab")).category(), Category::Mismatch);
+    assert_eq!(refuse::<Vec<u8>>(&encode("ab")).category(), Category::Mismatch);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn what_lies_in_chunks_cannot_be_borrowed_but_a_cow_takes_it() {
 
     let chunks = unhex("7f 61 61 61 62 ff");
     let error = tenarc::from_slice::<&str>(&chunks).unwrap_err();
-    assert_eq!(error.category(), Category::Data);
+    assert_eq!(error.category(), Category::Mismatch);
     let Name(name) = tenarc::from_slice(&chunks).unwrap();
     assert!(matches!(name, Cow::Owned(ref name) if name == "ab"));
     assert_eq!(decode::<String>(&chunks), "ab");

@@ -105,7 +105,7 @@ fn the_compressed_buffer_is_what_is_written() {
     let [description, chunk] = &excerpts[..] else { panic!("{excerpts:?}") };
     let options = SaveOptions::default().with_alignment(8).with_inline_below(0);
     let mut out =
-        OArchive::with_options(Vec::new(), options.with_compression(Compression::zstd(0))).unwrap();
+        OArchive::with_options(Vec::new(), options.with_compression(Compression::zstd())).unwrap();
     out.save(&Tensor(vec![7u16; 16])).unwrap();
     let bytes = out.finish().unwrap();
     let archive = tenarc::Archive::new(&bytes[..]).unwrap();

@@ -438,18 +438,15 @@ fn fails<T: Serialize>(value: &T, text: &str) {
 #[test]
 fn wrong_lengths_are_errors_packed_or_not() {
     for len in [1, 3, 4, 8, 2000] {
-        fails(&announced(Some(len), vec![0.5f64; len - 1]), "fewer elements than were announced");
-        fails(&announced(Some(len), vec![0.5f64; len + 1]), "more elements than were announced");
-        fails(&announced(Some(len), vec![1u8; len - 1]), "fewer elements than were announced");
-        fails(&announced(Some(len), vec![1u8; len + 1]), "more elements than were announced");
+        fails(&announced(Some(len), vec![0.5f64; len - 1]), "fewer elements than it announced");
+        fails(&announced(Some(len), vec![0.5f64; len + 1]), "more elements than it announced");
+        fails(&announced(Some(len), vec![1u8; len - 1]), "fewer elements than it announced");
+        fails(&announced(Some(len), vec![1u8; len + 1]), "more elements than it announced");
     }
-    fails(&announced(Some(8), Vec::<f64>::new()), "fewer elements than were announced");
-    fails(&announced(Some(usize::MAX), vec![0.5f64; 10]), "fewer elements than were announced");
-    fails(
-        &announced(Some(usize::MAX / 8 + 1), vec![1u64; 10]),
-        "fewer elements than were announced",
-    );
-    fails(&vec![announced(Some(9), vec![0.5f64; 8])], "fewer elements than were announced");
+    fails(&announced(Some(8), Vec::<f64>::new()), "fewer elements than it announced");
+    fails(&announced(Some(usize::MAX), vec![0.5f64; 10]), "fewer elements than it announced");
+    fails(&announced(Some(usize::MAX / 8 + 1), vec![1u64; 10]), "fewer elements than it announced");
+    fails(&vec![announced(Some(9), vec![0.5f64; 8])], "fewer elements than it announced");
 }
 
 /// An iterator whose size hint is wrong: the hint, the number of elements, and the element.
@@ -478,10 +475,10 @@ impl<T: Copy + Serialize> Serialize for Hinted<T> {
 
 fn wrong_size_hints_are_errors<T: Copy + Serialize + PartialEq>(element: T) {
     for (hint, len) in [(8, 7), (5000, 4000), (8, 0), (usize::MAX, 10)] {
-        fails(&Hinted(hint, len, element), "fewer elements than were announced");
+        fails(&Hinted(hint, len, element), "fewer elements than it announced");
     }
     for (hint, len) in [(8, 9), (4000, 5000), (0, 10), (3, 10), (512, 513)] {
-        fails(&Hinted(hint, len, element), "more elements than were announced");
+        fails(&Hinted(hint, len, element), "more elements than it announced");
     }
     for len in [0, 100, 512, 513, 5000] {
         let hinted = Hinted(len, len, element);

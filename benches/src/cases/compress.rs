@@ -217,8 +217,8 @@ fn measure(
     let (rows, sizes): (Vec<_>, Vec<_>) = [
         (floor, data.bytes.len()),
         tenarc(data, &dir, "raw", Compression::none(), 1),
-        tenarc(data, &dir, "zstd", Compression::zstd(0), 1),
-        tenarc(data, &dir, "zstd, two threads", Compression::zstd(0), 2),
+        tenarc(data, &dir, "zstd", Compression::zstd(), 1),
+        tenarc(data, &dir, "zstd, two threads", Compression::zstd(), 2),
         tenarc(data, &dir, "lz4", Compression::lz4(), 1),
         safetensors_zstd(data, &dir),
         ztensor_zstd(data, &dir),

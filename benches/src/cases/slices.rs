@@ -85,7 +85,7 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     .unwrap();
     let packed = &dir.file("packed.tenarc");
     let options = SaveOptions::default().with_sync(SyncLevel::Off);
-    let options = options.with_compression(Compression::zstd(0));
+    let options = options.with_compression(Compression::zstd());
     tenarc::archive::save_with(packed, &Tensor(&array), options).unwrap();
     drop(array);
 

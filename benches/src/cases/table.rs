@@ -117,7 +117,7 @@ impl Files {
     /// Saves them as `rows`, `columns`, or `zstd`: columns that are compressed.
     fn save(&self, name: &str) -> Duration {
         let options = SaveOptions::default().with_sync(SyncLevel::Off).with_columns(name != "rows");
-        let compression = if name == ZSTD { Compression::zstd(0) } else { Compression::none() };
+        let compression = if name == ZSTD { Compression::zstd() } else { Compression::none() };
         let options = options.with_compression(compression);
         timed(|| tenarc::archive::save_with(self.path(name), &self.events, options).unwrap())
     }

@@ -35,7 +35,7 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
     pub fn fields(&self, group: &Group, fields: &[(String, Inner)]) -> Result<Vec<ArrayRef>> {
         match &group.column {
             Column::Struct(columns) => self.of_fields(columns, group.rows, fields),
-            _ => Err(Error::data("expected rows that are structs, found rows of another type")),
+            _ => Err(Error::mismatch("expected rows that are structs, found rows of another type")),
         }
     }
 

@@ -309,7 +309,8 @@ impl Inner {
             })
         };
         let number = |dtype: &DType| {
-            data_type(dtype).ok_or_else(|| Error::data(format!("Arrow has no dtype {dtype}")))
+            data_type(dtype)
+                .ok_or_else(|| Error::unsupported(format!("Arrow has no dtype {dtype}")))
         };
         Ok(match &self.of {
             Type::Null | Type::Lost(_) => DataType::Null,

@@ -86,7 +86,7 @@ impl<'a, S: ReadAt> ArrowTable<'a, S> {
             }
         }
         if segments.is_empty() {
-            return Err(Error::data(format!("there is no table `{}`", name.escape_debug())));
+            return Err(Error::not_found(format!("there is no table `{}`", name.escape_debug())));
         }
         Self::of_segments(segments)
     }
@@ -100,7 +100,7 @@ impl<'a, S: ReadAt + ?Sized> ArrowTable<'a, S> {
     /// is damaged.
     pub fn of_segments(segments: Vec<Segment<'a, S>>) -> Result<Self> {
         let Some(first) = segments.first() else {
-            return Err(Error::data("expected a table, but there are no values"));
+            return Err(Error::not_found("expected a table, but there are no values"));
         };
         if let Some(other) = segments.iter().find(|other| other.name() != first.name()) {
             let shown = |name: Option<&str>| match name {
@@ -110,7 +110,7 @@ impl<'a, S: ReadAt + ?Sized> ArrowTable<'a, S> {
             let (first, other) = (shown(first.name()), shown(other.name()));
             let what =
                 format!("expected one table, found several: {first} and {other}; choose one");
-            return Err(Error::data(what));
+            return Err(Error::not_found(what));
         }
         let name = first.name().map(str::to_owned);
         let texts = texts_of(&segments);
@@ -175,7 +175,7 @@ impl<'a, S: ReadAt + ?Sized> ArrowTable<'a, S> {
                     Some((_, why)) => format!("the column cannot be kept: {why}"),
                     None => "there is no such column".to_owned(),
                 };
-                return Err(Error::data(what).in_field(wanted));
+                return Err(Error::not_found(what).in_field(wanted));
             };
             fields.push(found.clone());
         }
@@ -234,14 +234,14 @@ impl<'a, S: ReadAt + ?Sized> ArrowTable<'a, S> {
         for &wanted in columns {
             let field = self.fields.iter_mut().find(|(name, _)| name == wanted);
             let Some((_, inner)) = field else {
-                return Err(Error::data("there is no such column").in_field(wanted));
+                return Err(Error::not_found("there is no such column").in_field(wanted));
             };
             match inner.of {
                 Type::Text | Type::Category(_) => inner.of = Type::Text,
                 _ => {
                     let found = inner.data_type()?;
                     let what = format!("expected a column of texts, found one of {found}");
-                    return Err(Error::data(what).in_field(wanted));
+                    return Err(Error::mismatch(what).in_field(wanted));
                 }
             }
             self.parsed.insert(wanted.to_owned(), parsed);
@@ -260,7 +260,7 @@ impl<'a, S: ReadAt + ?Sized> ArrowTable<'a, S> {
         if rows.start < self.rows.start || rows.end > self.rows.end {
             let (all, wanted) = (&self.rows, rows);
             let what = format!("there are no rows {wanted:?}: the table has the rows {all:?}");
-            return Err(Error::data(what));
+            return Err(Error::not_found(what));
         }
         self.rows = rows;
         Ok(self)

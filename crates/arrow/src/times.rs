@@ -29,7 +29,7 @@ impl Parsed {
     pub fn array(self, texts: &ArrayRef, row: impl Fn(usize) -> u64) -> Result<ArrayRef> {
         let texts = texts
             .as_string_opt::<i32>()
-            .ok_or_else(|| Error::data("expected texts, found a column of another type"))?;
+            .ok_or_else(|| Error::mismatch("expected texts, found a column of another type"))?;
         let each = texts.iter().enumerate();
         Ok(match self {
             Self::Times => {

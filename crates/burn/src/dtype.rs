@@ -45,7 +45,7 @@ macro_rules! conversions {
                 match &tensor.meta().dtype {
                     $(tenarc::DType::$name => elements::<$type>(tensor),)*
                     tenarc::DType::Bool => elements::<bool>(tensor),
-                    other => Err(Error::data(format!("burn has no tensors of {other}"))),
+                    other => Err(Error::unsupported(format!("burn has no tensors of {other}"))),
                 }
             }
         }

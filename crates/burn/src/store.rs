@@ -365,7 +365,7 @@ impl TenarcStore {
             Place::File(file) => Source::open(file, self.decode_options)?,
             Place::Memory(Some(bytes)) => Source::in_memory(bytes.clone(), self.decode_options)?,
             Place::Memory(None) | Place::Map => {
-                return Err(Error::data("the store is empty: nothing was saved into it"));
+                return Err(Error::not_found("the store is empty: nothing was saved into it"));
             }
         };
         Ok(self.source.insert(Arc::new(source)).clone())
@@ -403,7 +403,7 @@ impl TenarcStore {
             };
             let dtype = to_burn(info.dtype()).ok_or_else(|| {
                 let what = format!("burn has no tensors of {}", info.dtype());
-                Error::data(what).in_field(info.path())
+                Error::unsupported(what).in_field(info.path())
             })?;
             let len = usize::try_from(info.byte_len()).map_err(|_| {
                 Error::limit("the tensor does not fit into memory").in_field(info.path())
@@ -418,7 +418,7 @@ impl TenarcStore {
         }
         if tensors.is_empty() && source.keys(&self.path).is_err() {
             let what = format!("there is nothing at `{}`", self.path.escape_debug());
-            return Err(Error::data(what));
+            return Err(Error::not_found(what));
         }
         if !self.remapper.is_empty() {
             tensors = self.remapper.remap(tensors).0;
@@ -484,7 +484,7 @@ impl ModuleStore for TenarcStore {
                 out.save(&saved)?;
                 *bytes = Some(SharedBytes::from_owner(out.finish()?));
             }
-            Place::Map => return Err(Error::data("a store over a map can only load")),
+            Place::Map => return Err(Error::unsupported("a store over a map can only load")),
         }
         // The store has new content, so everything that was read before is discarded.
         (self.source, self.tensors) = (None, None);
@@ -505,7 +505,7 @@ impl ModuleStore for TenarcStore {
         } else {
             return Ok(result);
         };
-        Err(self.in_file(Error::data(failed)))
+        Err(self.in_file(Error::mismatch(failed)))
     }
 
     fn get_tensor(&mut self, name: &str) -> Result<Option<&PackTensor>> {

@@ -392,7 +392,7 @@ fn compressed_tensors_are_loaded() {
     let (_dir, path) = dir();
     let layer: Linear = LinearConfig::new(400, 300).init(&device);
     let zeros = Linear { weight: layer.weight.map(|weight| weight.zeros_like()), ..layer };
-    let options = SaveOptions::default().with_compression(Compression::zstd(0));
+    let options = SaveOptions::default().with_compression(Compression::zstd());
     zeros.save_into(&mut TenarcStore::from_file(&path).with_save_options(options)).unwrap();
     assert!(std::fs::metadata(&path).unwrap().len() < 100_000);
     // SAFETY: nobody changes the file.

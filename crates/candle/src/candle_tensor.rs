@@ -141,7 +141,7 @@ impl ToTensor for Borrowed<'_> {
                         put(bytemuck::cast_slice(within(elements, start, end)?))
                     }
                     CpuStorage::F8E8M0(bytes) => put(within(bytes, start, end)?),
-                    _ => Err(Error::data(refused(&tensor))),
+                    _ => Err(Error::unsupported(refused(&tensor))),
                 }
             };
         }
@@ -234,7 +234,7 @@ fn read<M: Made>(tensor: RawTensor<'_, '_>) -> Result<M> {
                         "candle has no tensors of {other}, found one of shape {shape:?}; read it \
                          as a tenarc::DynTensor"
                     );
-                    return Err(Error::data(what));
+                    return Err(Error::unsupported(what));
                 }
             }
         };

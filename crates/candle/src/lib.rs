@@ -17,6 +17,7 @@ pub use dtype::{from_candle, to_candle};
 pub use optim::{AdamW, Moments, ParamsSgd, Sgd};
 pub use run::{SavedOptimizer, resume_run, save_run, save_run_in_background, save_run_with};
 pub use saved::{load, load_into, save, save_with};
+pub use tenarc::named::{Match, Unmatched};
 pub use weights::Weights;
 
 #[cfg(doctest)]

@@ -67,7 +67,7 @@ pub fn save<M: Serialize + ?Sized>(
 /// # std::fs::create_dir_all(&dir)?;
 /// # let path = dir.join("model.tenarc");
 /// # let variables = VarMap::new();
-/// let options = SaveOptions::default().with_compression(Compression::zstd(0));
+/// let options = SaveOptions::default().with_compression(Compression::zstd());
 /// tenarc_candle::save_with(&path, &variables, &"a small model", options)?;
 /// # std::fs::remove_dir_all(&dir)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -117,7 +117,18 @@ pub fn load<M: DeserializeOwned>(
     load_from(path.as_ref(), variables, Match::Strict, device).map(|(meta, _)| meta)
 }
 
-/// Like [`load`], with a mode that says which names may be missing on either side. Also returns these names.
+/// Like [`load`], with a [`Match`] that says which names may be missing on either side. Also returns these names.
+///
+/// ```no_run
+/// use candle_nn::VarMap;
+/// use tenarc_candle::Match;
+///
+/// let variables = VarMap::new();
+/// // ... a model with another last layer makes its variables here ...
+/// let ((), unmatched) = tenarc_candle::load_into("model.tenarc", &variables, Match::Fill)?;
+/// println!("not in the file: {:?}", unmatched.missing);
+/// # Ok::<(), tenarc::Error>(())
+/// ```
 ///
 /// # Errors
 /// The same errors as [`load`], if names differ in a way that `mode` does not allow.

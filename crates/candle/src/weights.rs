@@ -196,7 +196,7 @@ impl<'a> Weights<'a> {
         if weights.tensors.is_empty() {
             let prefix = weights.prefix.escape_debug();
             let what = format!("there are no tensors in `{prefix}`");
-            return Err(weights.in_file(Error::data(what)));
+            return Err(weights.in_file(Error::not_found(what)));
         }
         Ok(weights)
     }
@@ -287,7 +287,7 @@ impl<'a> Weights<'a> {
     /// Loads the tensors into the variables with the same names. Models that use the variables see the new values.
     /// One tensor at a time is in memory beside them. If the map is empty, it gets all tensors, on the CPU.
     ///
-    /// `mode` says which names may be missing on either side. Names, dtypes and shapes are compared first: if they do
+    /// [`Match`] says which names may be missing on either side: with [`Match::Strict`], the default, none. Names, dtypes and shapes are compared first: if they do
     /// not fit, no variable is changed.
     ///
     /// # Errors
@@ -326,7 +326,7 @@ impl<'a> Weights<'a> {
                     info.dtype(),
                     info.shape()
                 );
-                return Err(self.in_file(Error::data(what).in_field(name)));
+                return Err(self.in_file(Error::mismatch(what).in_field(name)));
             }
             pairs.push((name, var, info));
         }
@@ -336,7 +336,7 @@ impl<'a> Weights<'a> {
             self.names().into_iter().filter(unexpected).map(str::to_owned).collect();
         if !mode.allows(&unmatched) {
             let what = format!("names differ: the file has {unmatched}");
-            return Err(self.in_file(Error::data(what)));
+            return Err(self.in_file(Error::mismatch(what)));
         }
         for (name, var, info) in pairs {
             let tensor = self.read(info.path())?;

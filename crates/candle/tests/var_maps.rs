@@ -249,7 +249,7 @@ fn a_compressed_file_is_loaded() {
     let path = dir.path().join("model.tenarc");
     let variables = VarMap::new();
     variables.get(100_000, "a", Init::Const(0.5), DType::F32, &Device::Cpu).unwrap();
-    let options = SaveOptions::default().with_compression(Compression::zstd(0));
+    let options = SaveOptions::default().with_compression(Compression::zstd());
     save_with(&path, &variables, &config(), options).unwrap();
     assert!(fs::metadata(&path).unwrap().len() < 50_000);
     let loaded = VarMap::new();

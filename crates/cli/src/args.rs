@@ -21,7 +21,7 @@ If a dotted path is ambiguous, use a JSON Pointer, as in /layers/3/weight. In pa
 characters, including dots; ? matches one character; [ab] and {a,b} match one of several.
 
 A sequence that is stored as columns is a table: events.3.score is a field of a row, events.score is that field of \
-all rows. events is the name of values in an archive, which together are the table, or a path in the only value.
+all rows. Here, events is the name of a table, or a path to one in the only value of a file.
 
 The format of a file is detected from its first bytes, then from its name, or given by --from and --to. CBOR, MessagePack \
 and ONNX are known by their names only. For a \
@@ -48,11 +48,11 @@ pub struct Cli {
         help_heading = "Global options"
     )]
     pub color: Color,
-    /// Show neither progress bars nor notes about what is left out by design
+    /// Hide progress bars and notes
     #[arg(long, short, global = true, help_heading = "Global options")]
     pub quiet: bool,
-    /// How much memory a value may take while it is read: 64MiB, 100GB. By default, this depends on the size of the
-    /// input, and is at most 16 GiB if the input is not in memory
+    /// The memory limit for each value, such as 64MiB. By default, it depends on the size of the input, and is at most
+    /// 16 GiB if the input is not in memory
     #[arg(
         long,
         global = true,
@@ -74,7 +74,7 @@ pub enum Color {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Say what files are, and how much is in them: values, tensors, parameters, dtypes
+    /// Summarize files: values, tensors, parameters, dtypes
     Info(Info),
     /// List the tensors and columns: path, dtype, shape, bytes
     Ls(Ls),
@@ -90,7 +90,7 @@ pub enum Command {
     Diff(Diff),
     /// Check files for damage, and report the first bad byte
     Verify(Verify),
-    /// Print the digests of archives, which name their contents, without reading tensors
+    /// Print the content digests of archives; tensors are not read
     Digest(Digest),
     /// Print values in CBOR diagnostic notation
     Diag(Diag),

@@ -398,7 +398,7 @@ impl Document {
             // The directory says whether there is such a name. Only if there is, the headers of all values are read.
             let is_named = match archive.named(chosen) {
                 Ok(_) => true,
-                Err(error) if error.category() == Category::Data => false,
+                Err(error) if error.category() == Category::NotFound => false,
                 Err(error) => return Err(error.into()),
             };
             let mut named = Vec::new();
@@ -411,7 +411,7 @@ impl Document {
                 return match archive.table(chosen) {
                     Ok(_) => Ok(named),
                     // The values are not sequences.
-                    Err(error) if error.category() == Category::Data => Ok(vec![last]),
+                    Err(error) if error.category() == Category::Mismatch => Ok(vec![last]),
                     Err(error) => Err(error.into()),
                 };
             }

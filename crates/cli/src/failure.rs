@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-use tenarc::error::Category;
+use tenarc::error::{Advice, Category};
 use tenarc_convert::Losses;
 
 /// The result of a run. Its errors, if any, are already printed. A worse status compares as greater.
@@ -78,7 +78,7 @@ impl Kind {
             Category::Damaged | Category::Torn => Self::Damage,
             Category::Io => Self::Io,
             Category::Limit => Self::Limit,
-            Category::Version => Self::Unsupported,
+            Category::Version | Category::Unsupported => Self::Unsupported,
             _ => Self::Other,
         }
     }
@@ -169,7 +169,7 @@ impl Failure {
             Kind::Io => tenarc::Error::io(io::Error::other(OfInput(message))),
             Kind::Closed => tenarc::Error::io(io::Error::new(io::ErrorKind::BrokenPipe, message)),
             Kind::Limit => tenarc::Error::limit(message),
-            Kind::Unsupported => tenarc::Error::new(Category::Version, message),
+            Kind::Unsupported => tenarc::Error::unsupported(message),
             Kind::Loss => tenarc::Error::data(message).with_source(OfLoss),
             Kind::Other => tenarc::Error::data(message),
         }
@@ -236,43 +236,22 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Parts of the library's messages that advise programmers, and their replacements for users of the command.
-const RECOMMENDED: [(&str, &str); 5] = [
-    ("Limits::with_max_alloc sets another limit", "--max-memory sets another limit"),
-    ("use DecodeOptions::with_checksums(false) to read", "use --no-verify to read"),
-    ("open_torn reads", "--torn reads"),
-    ("recover cuts off", "`tenarc recover` cuts off"),
-    ("Recovery::to writes", "`tenarc recover -o` writes"),
-];
-
-/// Returns a message of the library. Its advice for programmers is replaced by advice for users of the command.
-pub fn for_users(error: &impl fmt::Display) -> String {
-    let message = error.to_string();
-    let mut message =
-        RECOMMENDED.iter().fold(message, |message, (program, user)| message.replace(program, user));
-    // These parts occur in messages about the limit of memory. No option sets the other limits, such as that of
-    // dimensions.
-    let of_memory = [
-        "left of the limit",
-        "the limit is",
-        "byte read limit",
-        "byte chunk limit",
-        "bytes that are allowed",
-        "more memory than is allowed",
-        "the memory limit",
-    ];
-    let of_bytes = message.contains(" bytes") && message.contains(" are allowed");
-    let is_of_memory = of_memory.iter().any(|part| message.contains(part)) || of_bytes;
-    if is_of_memory && !message.contains("a name of ") && !message.contains(OPTION) {
-        message.push_str("; ");
-        message.push_str(OPTION);
-        message.push_str(" sets another limit");
-    }
-    message
+/// Returns an error of the library as text. Its advice for programmers is replaced by advice for users of the command.
+pub fn for_users(error: &tenarc::Error) -> String {
+    let message = error.without_advice();
+    let Some(advice) = error.advice() else { return message.to_string() };
+    let advice = match advice {
+        Advice::MaxAlloc => "--max-memory sets another limit",
+        Advice::NoChecksums => "--no-verify reads without verifying",
+        Advice::OpenTorn => "--torn reads the complete values",
+        Advice::Recover => "--torn reads the complete values, `tenarc recover` cuts off the rest",
+        Advice::Salvage => {
+            "--torn reads the complete tensors of a cut value, and `tenarc recover -o` writes them to another file"
+        }
+        other => return format!("{message}; {other}"),
+    };
+    format!("{message}; {advice}")
 }
-
-/// The option that sets the limit of memory.
-const OPTION: &str = "--max-memory";
 
 impl From<tenarc::Error> for Failure {
     fn from(error: tenarc::Error) -> Self {
@@ -303,7 +282,7 @@ impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Self {
         match error.io_error_kind() {
             Some(_) => io::Error::from(error).into(),
-            None => Self::new(for_users(&error)),
+            None => Self::new(error.to_string()),
         }
     }
 }

@@ -17,7 +17,7 @@ pub type Archived<'a> = OArchive<&'a mut AtomicFile>;
 /// Why a file cannot be written to any writer.
 #[cold]
 pub fn must_seek() -> Error {
-    Error::data(
+    Error::unsupported(
         "this format is only written to a path, because its writer goes back to earlier bytes",
     )
 }
@@ -36,13 +36,13 @@ pub trait Codec: Sync {
 
     /// Opens a file of tensors.
     fn open(&self, _: File, _: Option<&Path>, _: &Options) -> Result<Box<dyn TensorFile>> {
-        Err(Error::data("files of this format are read value by value"))
+        Err(Error::unsupported("files of this format are read value by value"))
     }
 
     /// Reads the values of a file one after the other, and saves each to the archive. Returns what was lost, if the options
     /// accept losses.
     fn load(&self, _: &File, _: &Options, _: &mut Archived<'_>) -> Result<Losses> {
-        Err(Error::data("files of this format are read tensor by tensor"))
+        Err(Error::unsupported("files of this format are read tensor by tensor"))
     }
 
     /// Opens a file of tensors. If the file holds a table of records, converts it to an archive instead, and returns the
@@ -70,7 +70,7 @@ pub trait Codec: Sync {
 
     /// Writes a value. Returns what was lost, if the options accept losses.
     fn write(&self, _: &dyn Stored, _: &mut dyn Write, _: &Options) -> Result<Losses> {
-        Err(Error::data("files of this format are only read"))
+        Err(Error::unsupported("files of this format are only read"))
     }
 
     /// Writes a value to an empty file, and reads the file back to verify it.

@@ -224,7 +224,7 @@ impl Format {
             let what = format!(
                 "expected an archive of one value, found {found} values; convert each value separately"
             );
-            return Err(of_source(Error::data(what)));
+            return Err(of_source(Error::not_found(what)));
         }
         let segment = archive.segment(0).map_err(of_source)?;
         self.save(&segment, to, options).map_err(of_source)

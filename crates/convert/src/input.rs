@@ -7,7 +7,7 @@ use tenarc::io::ReadAt;
 use tenarc::{Error, Result};
 
 use super::part::Part;
-use crate::support::{alloc_budget, read_some};
+use crate::support::{alloc_budget, over_memory, read_some};
 
 /// The number of bytes that are read at once. Also how much memory is allocated first for a length that the input only
 /// claims.
@@ -249,7 +249,7 @@ impl<S: Source> Input<S> {
                 let left = self.left;
                 let what =
                     format!("cannot allocate {bytes} more bytes, {left} are left of the limit");
-                Err(Error::limit(what).at(self.at()))
+                Err(over_memory(what).at(self.at()))
             }
         }
     }

@@ -105,7 +105,7 @@ fn refused(text: &[u8], code: &[u8]) -> Error {
         }
         _ => "expected bool, an integer, a float or a complex dtype",
     };
-    Error::data(format!("dtype {} is refused: {why}", shown(text)))
+    Error::unsupported(format!("dtype {} is refused: {why}", shown(text)))
 }
 
 /// The greatest number of bytes of a type string that a message shows.

@@ -139,7 +139,7 @@ impl<F> Shards<F> {
         let number = self.by_name.get(name).copied();
         let shard = number.and_then(|number| self.files.get(number));
         shard.map(|(_, shard)| shard).ok_or_else(|| {
-            Error::data(format!("there is no tensor named `{}`", name.escape_debug()))
+            Error::not_found(format!("there is no tensor named `{}`", name.escape_debug()))
         })
     }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use tenarc::de::Limits;
-use tenarc::error::Category;
+use tenarc::error::{Advice, Category};
 use tenarc::{Error, Result};
 
 /// The number of bytes that are read and hashed at once, so that they are hashed while they are in cache. Also how much
@@ -19,9 +19,15 @@ pub const WRITE_STEP: usize = 4 << 20;
 /// same default.
 const READER_ALLOC: u64 = 16 << 30;
 
-/// Returns an error about a part of a format that is not supported. The file may be whole.
-pub fn unsupported(message: impl Into<String>) -> Error {
-    Error::new(Category::Version, message)
+/// Returns whether an error is about one array, which other readers may read: the file is not damaged.
+#[cfg(any(feature = "msgpack", feature = "npy"))]
+pub fn is_of_array(error: &Error) -> bool {
+    matches!(error.category(), Category::Data | Category::Mismatch | Category::Unsupported)
+}
+
+/// Returns the error if a document needs more memory than its limits allow.
+pub fn over_memory(what: impl Into<String>) -> Error {
+    Error::limit(what).with_advice(Advice::MaxAlloc)
 }
 
 /// Returns how many bytes one document may allocate.

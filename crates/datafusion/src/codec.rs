@@ -24,6 +24,7 @@ use datafusion_proto::protobuf;
 use prost::Message as _;
 use serde::{Deserialize, Serialize};
 use tenarc::Error;
+use tenarc::error::Category;
 
 use crate::exec::TenarcExec;
 use crate::files::Name;
@@ -222,7 +223,7 @@ fn decode<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Option<Result<T>> {
     let body = bytes.strip_prefix(START)?.strip_prefix(VERSION);
     let body = body.ok_or_else(|| {
         let version = env!("CARGO_PKG_VERSION");
-        Error::data(format!(
+        Error::new(Category::Version, format!(
             "expected a plan of tenarc-datafusion {version}, found another version"
         ))
     });

@@ -48,7 +48,7 @@ pub fn find(path: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn some(files: Vec<PathBuf>, path: &Path, why: &str) -> Result<Vec<PathBuf>> {
-    if files.is_empty() { Err(Error::data(why).in_file(path)) } else { Ok(files) }
+    if files.is_empty() { Err(Error::not_found(why).in_file(path)) } else { Ok(files) }
 }
 
 /// A file whose reads can be watched, and stopped.

@@ -157,7 +157,7 @@ impl Inner {
                         all.check(found, &own)?;
                         all.common = found.common.intersection(&own.common).cloned().collect();
                         if all.common.is_empty() {
-                            return Err(Error::data("the files before have none of the columns"));
+                            return Err(Error::mismatch("the files before have none of the columns"));
                         }
                         all
                     }
@@ -170,7 +170,7 @@ impl Inner {
             files.push(FileRows { path, groups, has_statistics });
         }
         let Some(Found { schema, common, types, are_structs, .. }) = found else {
-            return Err(Error::data("expected the files of a table, found none"));
+            return Err(Error::not_found("expected the files of a table, found none"));
         };
         Ok(Self { files, name, schema, common, types, are_structs, is_sent: false })
     }
@@ -207,7 +207,7 @@ impl Found {
             for (name, why) in &of.lost {
                 if other.schema.fields().find(name).is_some() {
                     let what = format!("the column cannot be read{place}: {why}");
-                    return Err(Error::data(what).in_field(name));
+                    return Err(Error::unsupported(what).in_field(name));
                 }
             }
         }
@@ -230,7 +230,7 @@ impl Found {
                 };
                 let (expected, found) = (shown(before), shown(Some(field)));
                 let what = format!("expected {expected}, as in the files before, found {found}");
-                return Err(Error::data(what).in_field(name));
+                return Err(Error::mismatch(what).in_field(name));
             }
         }
         let is_new = |(path, _): &&(String, String)| {
@@ -239,7 +239,7 @@ impl Found {
         match self.lost.iter().find(is_new) {
             Some((path, why)) => {
                 let what = format!("the files before have values of another type: {why}");
-                Err(Error::data(what).in_field(path))
+                Err(Error::mismatch(what).in_field(path))
             }
             None => Ok(()),
         }

@@ -8,6 +8,7 @@
 //! writes the tensor from its own memory, and the client receives it into aligned memory. Both use one connection.
 
 use std::error::Error;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::{SinkExt, StreamExt};
@@ -17,10 +18,15 @@ use tenarc::Tensor;
 use tenarc::tensor::SharedTensor;
 use tenarc_tokio::{Framing, MessageCodec, PartsReader, PartsWriter};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::timeout;
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
 use tokio_util::codec::{FramedRead, FramedWrite};
 
 const DIMENSIONS: usize = 384;
+/// More clients than these wait until another one has closed its connection.
+const CLIENTS: usize = 100;
+/// How long a client may take to send its next request, or to receive an answer.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Serialize, Deserialize)]
 struct Request {
@@ -48,11 +54,22 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
     tokio::spawn(async move {
-        while let Ok((stream, peer)) = listener.accept().await {
+        let free = Arc::new(Semaphore::new(CLIENTS));
+        while let Ok(place) = free.clone().acquire_owned().await {
+            let (stream, peer) = match listener.accept().await {
+                Ok(accepted) => accepted,
+                // One connection failed, or there are too many open files. Others may still be accepted.
+                Err(error) => {
+                    eprintln!("cannot accept: {error}");
+                    sleep(Duration::from_millis(100)).await;
+                    continue;
+                }
+            };
             tokio::spawn(async move {
                 if let Err(error) = serve(stream).await {
                     eprintln!("{peer}: {error}");
                 }
+                drop(place);
             });
         }
     });
@@ -62,8 +79,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Answers the requests of one client, until it closes the connection.
-async fn serve(stream: TcpStream) -> tenarc::Result<()> {
+/// Answers the requests of one client, until it closes the connection or is too slow.
+async fn serve(stream: TcpStream) -> Result<(), Box<dyn Error + Send + Sync>> {
     // Otherwise TCP holds back the end of an answer until the client has confirmed the rest.
     stream.set_nodelay(true)?;
     let (read, write) = stream.into_split();
@@ -71,10 +88,10 @@ async fn serve(stream: TcpStream) -> tenarc::Result<()> {
     let framing = Framing::default().with_max_len(1 << 20);
     let mut requests = FramedRead::new(read, MessageCodec::<Request>::with_framing(framing));
     let mut answers = PartsWriter::new(write);
-    while let Some(request) = requests.next().await {
+    while let Some(request) = timeout(PATIENCE, requests.next()).await? {
         let Request { id, texts } = request?;
         let answer = Answer { id, model: "trigrams", embeddings: embed(&texts).into() };
-        answers.send_value(&answer).await?;
+        timeout(PATIENCE, answers.send_value(&answer)).await??;
     }
     Ok(())
 }

@@ -125,8 +125,24 @@ impl Framing {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Values of all types can be sent, so `close` and `flush` of futures' `SinkExt` need a type that you choose:
-/// `SinkExt::<()>::close(&mut framed)`.
+/// Values of all types can be sent, also by one `Framed`. So `flush` and `close` of futures' `SinkExt`, which get no value,
+/// need a type, or the compiler finds them ambiguous (E0283). Any type that can be sent will do:
+///
+/// ```
+/// use futures::SinkExt;
+/// use tenarc_tokio::MessageCodec;
+/// use tokio_util::codec::FramedWrite;
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// # let (near, _far) = tokio::io::duplex(1024);
+/// let mut requests = FramedWrite::new(near, MessageCodec::<()>::new());
+/// requests.feed("a").await?;
+/// requests.feed("b").await?;
+/// SinkExt::<&str>::flush(&mut requests).await?;
+/// SinkExt::<&str>::close(&mut requests).await?;
+/// # Ok::<(), tenarc::Error>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// **Memory.** A received frame is collected in the buffer of `Framed`, which grows as bytes arrive, and then decoded:
 /// tensors are copied once. A value that is sent is encoded into the buffer of `Framed`. For large tensors, use

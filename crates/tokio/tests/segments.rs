@@ -32,7 +32,7 @@ fn sent(archive: &[u8]) -> Vec<u8> {
 #[test]
 fn an_archive_arrives_segment_by_segment() {
     let plain = archive(SaveOptions::default());
-    let compressed = archive(SaveOptions::default().with_compression(Compression::zstd(0)));
+    let compressed = archive(SaveOptions::default().with_compression(Compression::zstd()));
     assert!(compressed.len() < plain.len() / 2);
     for archive in [&plain, &compressed] {
         let bytes = sent(archive);

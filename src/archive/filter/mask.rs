@@ -207,7 +207,7 @@ impl Asked<'_> {
     #[cold]
     fn mismatch(&self, found: &str) -> Error {
         let what = self.test.describe();
-        Error::data(format!(
+        Error::mismatch(format!(
             "expected values to compare with {what}, found a value such as {found}"
         ))
     }

@@ -127,7 +127,7 @@ fn compare(
     // Every other number is at most infinity. Other values cannot be compared with it.
     let test = Test::Compare(Comparison::LessOrEqual, Value::F64(f64::INFINITY));
     let nans = match meeting(column, &test, true) {
-        Err(error) if error.category() == Category::Data => 0,
+        Err(error) if error.category() == Category::Mismatch => 0,
         found => count(found.map_err(|error| (0, error))?),
     };
     Ok((count(nulls), nans))

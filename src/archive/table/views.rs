@@ -39,7 +39,7 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
                     "the column is in {} values: Table::views gives a view of each of its groups",
                     filled.len()
                 );
-                return Err(Error::data(what).in_field(path));
+                return Err(Error::unsupported(what).in_field(path));
             }
         };
         let whole = self.whole(path).map_err(|error| error.in_field(path))?;
@@ -119,7 +119,7 @@ impl<'a, S: ReadAt + ?Sized> ViewSource<'_, 'a, S> {
         let Self { part, group } = *self;
         let Some(group) = group else {
             let what = "the rows are stored one by one, not as columns; load the column instead";
-            return Err(Error::data(what).in_index(part.first).in_field(path));
+            return Err(Error::unsupported(what).in_index(part.first).in_field(path));
         };
         let options = part.segment.options;
         let first = self.first_row();

@@ -598,7 +598,7 @@ pub(super) fn all_taken(left: usize, what: &str) -> Result<()> {
 
 #[cold]
 fn not_all_taken(left: usize, what: &str) -> Error {
-    Error::data(format!("expected the end of {what}, found {left} more elements"))
+    Error::mismatch(format!("expected the end of {what}, found {left} more elements"))
 }
 
 /// Returns a row that is a map key as a part of a path: a text or an integer as it is, and the type of any other key.

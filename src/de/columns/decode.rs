@@ -439,7 +439,7 @@ fn wrong_row(kind: &ColumnKind<'_>, row: usize, at: u64, expected: &dyn de::Expe
 
 #[cold]
 fn not_the_vector() -> Error {
-    Error::data("expected a vector of numbers")
+    Error::mismatch("expected a vector of numbers")
 }
 
 #[cold]

@@ -27,8 +27,9 @@ pub(super) fn read_in_row<'de, T: DeserializeSeed<'de>>(
 ) -> Result<T::Value> {
     let mut found = None;
     search(column, row, steps, &mut Vec::new(), &mut found)?;
-    let Some(Route { hops, rest }) = found else { return Err(nothing_there()) };
-    let Some((column, row)) = follow(column, row, &hops) else { return Err(nothing_there()) };
+    let nothing_there = || nothing_at(steps);
+    let Route { hops, rest } = found.ok_or_else(nothing_there)?;
+    let (column, row) = follow(column, row, &hops).ok_or_else(nothing_there)?;
     let at = column.at;
     if rest.is_empty() {
         return seed.deserialize(Row::new(column, row, allowance)).map_err(|error| error.at(at));
@@ -180,6 +181,7 @@ fn search_value<'v>(
 }
 
 #[cold]
-pub(super) fn nothing_there() -> Error {
-    Error::data("the path leads to no value")
+fn nothing_at(steps: Steps<'_>) -> Error {
+    let (Steps::Dotted(path) | Steps::Pointer(path)) = steps;
+    Error::not_found(format!("this row has no field `{}`", path.escape_debug()))
 }

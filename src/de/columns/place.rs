@@ -50,7 +50,7 @@ impl<'de> ValueDecoder<'de, '_> {
             let Some((column, rows)) = groups.next_group()? else {
                 let rows = groups.passed;
                 let what = format!("there is no row {row}: there are {rows} rows");
-                return Ok(Err(Error::data(what)));
+                return Ok(Err(Error::not_found(what)));
             };
             let allowance = groups.allowance;
             let column = field_of(column, rows, names, allowance);

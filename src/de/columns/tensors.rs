@@ -131,7 +131,7 @@ fn numbers<'de>(
             Some(kind) => (kind, bytes),
             None => {
                 let what = format!("expected numbers, found elements of {dtype}; use a Tensor");
-                return Err(Error::data(what));
+                return Err(Error::mismatch(what));
             }
         },
     };

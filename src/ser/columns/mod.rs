@@ -186,7 +186,9 @@ impl Columns {
     fn check(&mut self, writer: &mut Writer<'_>) -> Result<()> {
         if self.total.is_some_and(|total| self.written + self.rows > total) {
             let index = self.total.unwrap_or(usize::MAX) as u64;
-            return Err(Error::data("more elements than were announced").in_index(index));
+            return Err(
+                Error::data("`Serialize` wrote more elements than it announced").in_index(index)
+            );
         }
         let size = self.node.size();
         if self.rows >= MAX_ROWS || size >= MAX_BYTES {
@@ -346,7 +348,9 @@ impl Columns {
     fn end(&mut self, writer: &mut Writer<'_>) -> Result<()> {
         let left = self.total.map_or(0, |total| total.saturating_sub(self.written + self.rows));
         if left != 0 {
-            return Err(Error::data(format!("{left} fewer elements than were announced")));
+            return Err(Error::data(format!(
+                "`Serialize` wrote {left} fewer elements than it announced"
+            )));
         }
         if self.rows > 0 {
             self.end_group(writer, true)?;

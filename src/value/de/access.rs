@@ -18,7 +18,7 @@ impl<'de, I: ExactSizeIterator<Item = Node<'de>>> NodeElements<I> {
         let value = visitor.visit_seq(&mut items)?;
         match items.items.len() {
             0 => Ok(value),
-            left => Err(Error::data(format!(
+            left => Err(Error::mismatch(format!(
                 "expected the end of an array, found {left} more elements"
             ))),
         }
@@ -52,9 +52,9 @@ impl<'de, I: ExactSizeIterator<Item = (Node<'de>, Node<'de>)>> NodeEntries<'de, 
         let value = visitor.visit_map(&mut entries)?;
         match entries.entries.len() {
             0 => Ok(value),
-            left => {
-                Err(Error::data(format!("expected the end of a map, found {left} more entries")))
-            }
+            left => Err(Error::mismatch(format!(
+                "expected the end of a map, found {left} more entries"
+            ))),
         }
     }
 }

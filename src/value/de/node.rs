@@ -28,7 +28,7 @@ impl Node<'_> {
             match self.value() {
                 Value::Tag(tag @ (tag::STRING_REFERENCE | tag::SHARED_REFERENCE), _) => {
                     let what = format!("tag {tag} refers to another value, which is not supported");
-                    return Err(Error::data(what));
+                    return Err(Error::unsupported(what));
                 }
                 Value::Tag(tag::BIGNUM | tag::NEGATIVE_BIGNUM, _) => return Ok(self),
                 Value::Tag(..) => {}

@@ -66,12 +66,12 @@ impl<'de> Reader<'de, '_> {
         let item = self.tensor(tag).map_err(|error| error.at(at))?;
         let Some(kind) = NumberType::of(&item.meta.dtype) else {
             let what = format!("expected numbers of 8 to 64 bits, found {}", item.meta.dtype);
-            return Err(Error::data(what).at(at));
+            return Err(Error::mismatch(what).at(at));
         };
         let all = item.payload.len() / kind.size();
         let Some(start) = usize::try_from(index).ok().filter(|&start| start < all) else {
             let what = format!("there is no element {index}: there are {all}");
-            return Err(Error::data(what).at(at));
+            return Err(Error::not_found(what).at(at));
         };
         let part = start * kind.size()..(start + 1) * kind.size();
         let data = ColumnData::from(self.payload_part(item, part)?.1);

@@ -47,7 +47,7 @@ impl<'de> Reader<'de, '_> {
                 ItemStart::Head(head) => head::name(head.initial),
                 ItemStart::Tag(_) => "another value",
             };
-            return Err(Error::data(format!("expected a sequence, found {found}")).at(at));
+            return Err(Error::mismatch(format!("expected a sequence, found {found}")).at(at));
         }
     }
 
@@ -56,7 +56,7 @@ impl<'de> Reader<'de, '_> {
         let at = self.offset();
         match self.sequence()? {
             Start::Columns => Ok(()),
-            Start::Array(_) => Err(Error::data("expected columns, found an array").at(at)),
+            Start::Array(_) => Err(Error::mismatch("expected columns, found an array").at(at)),
         }
     }
 

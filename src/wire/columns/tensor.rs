@@ -58,7 +58,7 @@ impl<'de> ColumnKind<'de> {
                 let what = format!(
                     "the column is not a tensor: expected rows of numbers of one shape, found rows such as {found}"
                 );
-                return Err(Error::data(what));
+                return Err(Error::mismatch(what));
             }
         })
     }
@@ -72,7 +72,7 @@ fn same_len(cuts: &Offsets<'_>, rows: usize) -> Result<usize> {
         None => Ok(first),
         Some(row) => {
             let other = lengths.get(row);
-            Err(Error::data(format!(
+            Err(Error::mismatch(format!(
                 "the column is not a tensor: row 0 has {first} elements, row {row} has {other}"
             )))
         }
@@ -82,7 +82,7 @@ fn same_len(cuts: &Offsets<'_>, rows: usize) -> Result<usize> {
 fn tuples<'de, 'c>(columns: &'c [Column<'de>], rows: usize) -> Result<ColumnTensor<'de, 'c>> {
     let parts = columns.iter().map(|column| column.as_tensor(rows)).collect::<Result<Vec<_>>>()?;
     let Some(first) = parts.first() else {
-        return Err(Error::data("the column is not a tensor: its tuples are empty"));
+        return Err(Error::mismatch("the column is not a tensor: its tuples are empty"));
     };
     let (mut dtype, mut dims) = (first.dtype.clone(), first.dims.clone());
     for other in &parts {
@@ -90,7 +90,7 @@ fn tuples<'de, 'c>(columns: &'c [Column<'de>], rows: usize) -> Result<ColumnTens
             Some(both) => dtype = both,
             None => {
                 let (found, shape) = (&other.dtype, &other.dims);
-                return Err(Error::data(format!(
+                return Err(Error::mismatch(format!(
                     "the column is not a tensor: its tuples hold {dtype}{dims:?} and {found}{shape:?}"
                 )));
             }
@@ -128,7 +128,9 @@ pub fn tensor_of_groups<'de, 'c>(
     let parts = groups.iter().map(|(rows, column)| column.as_tensor(*rows));
     let mut parts = parts.collect::<Result<Vec<_>>>()?;
     let Some(first) = parts.first() else {
-        return Err(Error::data("the column is not a tensor: there are no rows, and so no dtype"));
+        return Err(Error::mismatch(
+            "the column is not a tensor: there are no rows, and so no dtype",
+        ));
     };
     let dims = first.dims.clone();
     let mut all = dtype.unwrap_or(&first.dtype).clone();
@@ -138,7 +140,7 @@ pub fn tensor_of_groups<'de, 'c>(
             let what = format!(
                 "the column is not a tensor: some of its rows are {all}{dims:?}, others {found}{shape:?}"
             );
-            return Err(Error::data(what).at(column.at));
+            return Err(Error::mismatch(what).at(column.at));
         };
         all = both;
     }

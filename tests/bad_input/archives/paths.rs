@@ -6,7 +6,7 @@ use ndarray::{Array1, ArrayD, IxDyn};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use tenarc::archive::SaveOptions;
-use tenarc::error::Category::Data;
+use tenarc::error::Category::NotFound;
 use tenarc::io::ReadAt;
 use tenarc::{Archive, DynTensor, IArchive, OArchive, Tensor, Value};
 
@@ -289,7 +289,7 @@ fn paths_to_what_is_not_there() {
         "0..a", "/0a", "~", "\0", &long,
     ] {
         let error = archive.only().unwrap().dyn_tensor(path).unwrap_err();
-        assert_eq!(error.category(), Data, "{path:.20}: {error}");
+        assert_eq!(error.category(), NotFound, "{path:.20}: {error}");
         assert!(archive.get::<Value>(path).is_err() && archive.only().unwrap().keys(path).is_err());
     }
     for path in ["1", "2", "0"] {

@@ -3,7 +3,7 @@
 use ndarray::{Array1, Array2};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
-use tenarc::error::Category::{Damaged, Data, Limit, Syntax};
+use tenarc::error::Category::{Damaged, Data, Limit, Mismatch, Syntax};
 use tenarc::tensor::Order;
 use tenarc::value::RawValue;
 use tenarc::{Archive, DynTensor, Tensor, Value};
@@ -451,7 +451,7 @@ fn streams_go_on_behind_what_does_not_fit() {
         .end()
         .bytes;
     let mut input = tenarc::IArchive::new(&bytes[..]).unwrap();
-    assert_eq!(input.load::<Tensor<Array1<f32>>>().unwrap_err().category(), Data);
+    assert_eq!(input.load::<Tensor<Array1<f32>>>().unwrap_err().category(), Mismatch);
     assert_eq!(input.load::<Tensor<Array1<f32>>>().unwrap(), floats());
     assert!(input.is_at_end().unwrap());
     let (found, error) = values::<Tensor<DynTensor>>(&bytes[..]);

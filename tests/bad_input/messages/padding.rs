@@ -5,7 +5,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
 use tenarc::de::{DecodeOptions, Limits};
-use tenarc::error::Category::{Data, Eof, Limit};
+use tenarc::error::Category::{Data, Eof, Limit, Unsupported};
 use tenarc::ser::EncodeOptions;
 use tenarc::value::RawValue;
 use tenarc::{DynTensor, Tensor, Value};
@@ -128,7 +128,7 @@ fn payloads_in_pieces_are_put_together_and_never_borrowed() {
         assert_eq!(accepts::<Tensor<[f32; 4]>>(&bytes).0, values);
         assert_eq!(accepts::<Tensor<DynTensor>>(&bytes).le_bytes(), payload);
         let error = tenarc::from_slice::<Tensor<ArrayView1<f32>>>(&bytes).unwrap_err();
-        assert_eq!(error.category(), Data);
+        assert_eq!(error.category(), Unsupported);
         assert!(error.to_string().contains("cannot be borrowed"), "{error}");
         let cow: Tensor<CowArray<f32, Ix1>> = tenarc::from_slice(&bytes).unwrap();
         assert!(!cow.is_view());
@@ -181,7 +181,7 @@ fn misaligned_payloads_are_copied_or_refused() {
                 }
                 Err(error) => {
                     assert!(!aligned);
-                    assert_eq!(error.category(), Data);
+                    assert_eq!(error.category(), Unsupported);
                     assert!(error.to_string().contains("aligned to 8 bytes"), "{error}");
                 }
             }
@@ -255,7 +255,7 @@ fn options_of_zero_and_of_the_most_are_limits_and_no_more() {
             tenarc::de::from_reader_with::<_, Vec<u8>>(&bytes[..], decode(none)).unwrap_err(),
             tenarc::de::from_slice_with::<Tensor<DynTensor>>(&bytes, decode(none)).unwrap_err(),
         ] {
-            assert!(matches!(error.category(), Limit | Data), "{digits}: {error}");
+            assert!(crate::is_one_of(&error, &[Limit, Data]), "{digits}: {error}");
         }
     }
     let error = tenarc::de::from_reader_with::<_, String>(&b"\x61a"[..], decode(none)).unwrap_err();

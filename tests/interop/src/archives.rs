@@ -75,7 +75,7 @@ pub fn write(dir: &Path) -> Result<(), Box<dyn Error>> {
     let unchecked = chunked.with_checksums(false);
     manifest.push(write_all(dir, "chunks-unchecked", &chunks()?, 256, &unchecked, &[])?);
     for (file, compression) in
-        [("compressed-zstd", Compression::zstd(0)), ("compressed-lz4", Compression::lz4())]
+        [("compressed-zstd", Compression::zstd()), ("compressed-lz4", Compression::lz4())]
     {
         let options = options.clone().with_chunk_len(CHUNK).with_compression(compression);
         manifest.push(write_all(dir, file, &compressible()?, 256, &options, &[])?);

@@ -52,7 +52,7 @@ fn parts(bytes: &[u8]) -> &'static str {
     let read = Parts::read_from(&mut rest).and_then(|parts| parts.load::<Value>());
     match read {
         Ok(_) if rest.is_empty() => "ok",
-        Err(error) if error.category() == Category::Version => "unsupported",
+        Err(error) if class(&error) == "unsupported" => "unsupported",
         _ => "refused",
     }
 }
@@ -63,5 +63,8 @@ fn verdict<T>(result: &error::Result<T>) -> &'static str {
 
 /// That a part of what was committed seems to be cut off means that it is damaged.
 fn class(error: &error::Error) -> &'static str {
-    if error.category() == Category::Version { "unsupported" } else { "damaged" }
+    match error.category() {
+        Category::Version | Category::Unsupported => "unsupported",
+        _ => "damaged",
+    }
 }

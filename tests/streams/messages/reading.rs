@@ -46,9 +46,9 @@ fn an_error_ends_the_stream() {
     for (bytes, category, good) in [
         ("01 ff 02", Category::Syntax, 1),
         ("01 02 1c 03", Category::Syntax, 2),
-        ("01 6161 02", Category::Data, 1),
+        ("01 6161 02", Category::Mismatch, 1),
         ("01 1901", Category::Eof, 1),
-        ("6161", Category::Data, 0),
+        ("6161", Category::Mismatch, 0),
     ] {
         for (source, read) in read_all::<u8>(&unhex(bytes)) {
             assert_eq!(read.len(), good + 1, "{bytes} from {source}");
@@ -167,7 +167,7 @@ fn each_message_has_a_budget_and_a_depth_of_its_own() {
     let bytes = written(&vec![("x".repeat(60), [[1]]); 20]);
     let read = tenarc::Deserializer::from_reader_with(&bytes[..], options).into_iter::<Row>();
     let error = read.last().unwrap().unwrap_err();
-    assert_eq!(error.category(), Category::Data, "a nested array is no number: {error}");
+    assert_eq!(error.category(), Category::Mismatch, "a nested array is no number: {error}");
 
     let bytes = written(&vec![("x".repeat(60), [1]); 20]);
     let read = tenarc::Deserializer::from_reader_with(&bytes[..], options).into_iter::<Row>();

@@ -368,7 +368,7 @@ fn a_length_other_than_announced_is_an_error_with_its_path() {
                 let what = format!("{form:?}: {announced} announced, {given} given");
                 let error = tenarc::ser::to_vec_with(&value, options).unwrap_err();
                 assert_eq!(error.category(), Category::Data, "{what}: {error}");
-                assert!(error.to_string().contains("than were announced"), "{what}: {error}");
+                assert!(error.to_string().contains("than it announced"), "{what}: {error}");
                 assert!(error.path().starts_with('1'), "{what}: {error}");
                 if given > announced && matches!(form, Form::Seq | Form::Tuple | Form::Iterator) {
                     assert_eq!(error.path(), format!("1.{announced}"), "{what}");
@@ -487,8 +487,8 @@ fn on_an_error_the_buffer_is_as_it_was() {
         }
         keeps(&changing("a", "a", Some(0)), options, "failed on purpose");
         for form in FORMS {
-            keeps(&Wrong { form, announced: 100, given: 99 }, options, "than were announced");
-            keeps(&Wrong { form, announced: 99, given: 100 }, options, "than were announced");
+            keeps(&Wrong { form, announced: 100, given: 99 }, options, "than it announced");
+            keeps(&Wrong { form, announced: 99, given: 100 }, options, "than it announced");
         }
         let deep = (0..200).fold(Value::Null, |inner, _| Value::Array(vec![inner]));
         keeps(&deep, options, "nested deeper than 128 levels");

@@ -75,7 +75,11 @@ fn a_value_read_as_another_type_is_an_error_and_the_next_one_loads() {
                 let mut input = IArchive::new(Ragged::new(&bytes, seed)).unwrap();
                 (0..at).for_each(|_| assert!(input.skip().unwrap()));
                 let error = attempt(&mut input).expect_err(&format!("{name}, attempt {number}"));
-                assert_eq!(error.category(), Category::Data, "{name}, attempt {number}: {error}");
+                assert_eq!(
+                    error.category(),
+                    Category::Mismatch,
+                    "{name}, attempt {number}: {error}"
+                );
                 match wrong.get(at + 1) {
                     Some((next, _)) => assert_eq!(input.next_name().unwrap(), Some(Some(*next))),
                     None => assert!(input.is_at_end().unwrap()),

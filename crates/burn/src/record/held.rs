@@ -17,7 +17,8 @@ pub struct Held {
 impl Held {
     /// Takes a tensor out of a burnpack. Its elements are not copied if they are in memory.
     pub fn of_pack(tensor: PackTensor) -> Result<Self> {
-        let refused = || Error::data(format!("burn's dtype {:?} cannot be saved", tensor.dtype));
+        let refused =
+            || Error::unsupported(format!("burn's dtype {:?} cannot be saved", tensor.dtype));
         let dtype = from_burn(tensor.dtype).ok_or_else(refused)?;
         let shape = tensor.shape.to_vec();
         let bytes = tensor.into_bytes().map_err(|error| Error::data(error.to_string()))?;
@@ -31,7 +32,7 @@ impl Held {
 }
 
 fn burn_dtype(dtype: &tenarc::DType) -> Result<DType> {
-    to_burn(dtype).ok_or_else(|| Error::data(format!("burn has no tensors of {dtype}")))
+    to_burn(dtype).ok_or_else(|| Error::unsupported(format!("burn has no tensors of {dtype}")))
 }
 
 impl ToTensor for Held {

@@ -97,8 +97,8 @@ pub struct Edit {
     /// must fit
     #[arg(long, value_name = "[PATTERN=]DTYPE")]
     pub cast: Vec<String>,
-    /// Move the value at the path OLD, or rename the group OLD, to NEW; each * in OLD stands for any text, and one in NEW for the
-    /// same: 'model.*=*'
+    /// Rename OLD to NEW: a value, or all values whose paths start with OLD; each * in OLD stands for any text, and one in NEW
+    /// for the same text: 'model.*=*'
     #[arg(long, value_name = "OLD=NEW")]
     pub rename: Vec<String>,
     /// Set the value at a path; if it is not valid JSON, it is taken as text
@@ -156,8 +156,8 @@ pub struct Compact {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 --compress and --dedup are for archives. For other formats they are errors. With --shard-size, model.safetensors becomes \
-model-00001-of-00002.safetensors and so on, and model.safetensors.index.json. An output that is named as such an index is \
-written so, too, by default in files of 5 GB. --names is for inputs of other formats that \
+model-00001-of-00002.safetensors and so on, and model.safetensors.index.json. An output named \
+*.index.json is sharded, too, by default in files of 5 GB. --names is for inputs of other formats that \
 hold named tensors.")]
 pub struct Convert {
     /// The file to read, or - for standard input
@@ -175,7 +175,7 @@ pub struct Convert {
     /// Convert the elements of matching tensors, or without a pattern of all tensors of floats, as edit does
     #[arg(long, value_name = "[PATTERN=]DTYPE", conflicts_with = "patterns")]
     pub cast: Vec<String>,
-    /// How names of tensors become a structure
+    /// Whether dotted names become nested maps
     #[arg(long, value_name = "HOW")]
     pub names: Option<Names>,
     /// Store equal tensors once

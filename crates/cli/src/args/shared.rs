@@ -20,14 +20,14 @@ pub struct Read {
     /// Read the complete values of a truncated archive
     #[arg(long)]
     pub torn: bool,
-    /// With --torn: also read the complete tensors of the value that is cut off; its checksums are missing
+    /// With --torn: also read the tensors of the value that is cut off, unverified
     #[arg(long, requires = "torn")]
     pub no_verify: bool,
     /// Read an Arrow file as a table of records, even if its columns can be read as tensors
     #[arg(long)]
     pub table: bool,
-    /// The dtype of elements of type V2 or V1 in npy and npz files: numpy saves JAX's bf16 and FP8 as these types. Can
-    /// be given once for each width
+    /// The dtype of arrays of bf16 or FP8 that numpy saved as raw bytes, with the types V2 and V1. Can be given once for
+    /// each width
     #[arg(long, value_name = "DTYPE", value_parser = dtype)]
     pub void: Vec<DType>,
 }
@@ -109,10 +109,10 @@ fn compression(text: &str) -> Result<Compression, String> {
     match (text, text.strip_prefix("zstd:")) {
         ("none", _) => Ok(Compression::none()),
         ("lz4", _) => Ok(Compression::lz4()),
-        ("zstd", _) => Ok(Compression::zstd(0)),
+        ("zstd", _) => Ok(Compression::zstd()),
         (_, Some(level)) => level
             .parse()
-            .map(Compression::zstd)
+            .map(Compression::zstd_level)
             .map_err(|_| "expected a number as the level, as in zstd:3".into()),
         _ => Err("expected zstd, zstd:LEVEL, lz4 or none".into()),
     }

@@ -58,7 +58,9 @@ pub fn run(args: &Get, out: &mut Out) -> Result<Status> {
             let tensor = Deferred::from_blocks(dtype.clone(), shape, Order::C, |put| put(bytes));
             write_stream(&target, &mut |writer| {
                 npy::write(writer, &tensor).map_err(|error| match error.category() {
-                    Category::Data => Failure::new(format!("{error}: --cast f32, or use --as raw")),
+                    Category::Unsupported => {
+                        Failure::new(format!("{error}: --cast f32, or use --as raw"))
+                    }
                     _ => error.into(),
                 })
             })?;

@@ -234,8 +234,11 @@ impl<'a> Section<'a> {
     /// # Errors
     /// If the columns are damaged, or no path leads to them.
     pub fn table(&self, columns: &Columns) -> Result<Table<'a, Source>> {
-        let segment =
-            self.segment().ok_or_else(|| Failure::new("columns outside of an archive"))?;
+        let segment = self.segment().ok_or_else(|| {
+            Failure::new(
+                "only archives have tables of columns: convert the file to an archive first",
+            )
+        })?;
         Ok(segment.table(&columns.path)?)
     }
 

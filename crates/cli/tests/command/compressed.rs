@@ -104,7 +104,7 @@ fn convert_compresses_and_decompresses() {
 #[test]
 fn wrong_codecs_and_formats_are_refused() {
     let dir = Dir::new();
-    save(&dir, "m.tenarc", Compression::zstd(0));
+    save(&dir, "m.tenarc", Compression::zstd());
     for (codec, why) in [
         ("gzip", "expected zstd, zstd:LEVEL, lz4 or none"),
         ("zstd:fast", "expected a number as the level"),
@@ -127,7 +127,7 @@ fn wrong_codecs_and_formats_are_refused() {
 #[test]
 fn lists_stored_bytes_and_codecs() {
     let dir = Dir::new();
-    save(&dir, "z.tenarc", Compression::zstd(0));
+    save(&dir, "z.tenarc", Compression::zstd());
     let ran = run(&dir, &["ls", "z.tenarc"]);
     let lines: Vec<&str> = ran.good().lines().collect();
     let words = |line: usize| lines[line].split_whitespace().collect::<Vec<_>>();
@@ -172,7 +172,7 @@ fn lists_stored_bytes_and_codecs() {
 #[test]
 fn edits_keep_the_stored_chunks() {
     let dir = Dir::new();
-    for compression in [Compression::zstd(0), Compression::lz4()] {
+    for compression in [Compression::zstd(), Compression::lz4()] {
         save(&dir, "a.tenarc", compression);
         let before = stored(&dir.file("a.tenarc"));
         assert!(before.iter().filter(|(_, how)| how.is_some()).count() >= 3, "{before:?}");
@@ -213,7 +213,7 @@ fn edits_keep_the_stored_chunks() {
 #[test]
 fn split_and_merge_keep_the_stored_chunks() {
     let dir = Dir::new();
-    save(&dir, "a.tenarc", Compression::zstd(0));
+    save(&dir, "a.tenarc", Compression::zstd());
     let ran = run(&dir, &["split", "a.tenarc", "-d", "shards", "--max-size", "170000"]);
     let shards: Vec<&str> = ran.good().lines().collect();
     assert!(shards.len() > 2, "{shards:?}");
@@ -244,7 +244,7 @@ fn split_and_merge_keep_the_stored_chunks() {
 fn other_commands_read_compressed_archives() {
     let dir = Dir::new();
     dir.save("plain.tenarc", &model());
-    for compression in [Compression::zstd(0), Compression::lz4()] {
+    for compression in [Compression::zstd(), Compression::lz4()] {
         save(&dir, "c.tenarc", compression);
         let both = |args: &[&str]| {
             let [plain, compressed] = ["plain.tenarc", "c.tenarc"].map(|input| {
@@ -283,7 +283,7 @@ fn other_commands_read_compressed_archives() {
 #[test]
 fn damage_of_compressed_archives_is_found_and_repaired() {
     let dir = Dir::new();
-    save(&dir, "a.tenarc", Compression::zstd(0));
+    save(&dir, "a.tenarc", Compression::zstd());
     let archive = tenarc::open(dir.file("a.tenarc")).unwrap();
     let segment = archive.only().unwrap();
     let weight = usize::try_from(segment.info("weight").unwrap().buffer().unwrap()).unwrap();
@@ -321,7 +321,7 @@ fn edits_of_large_archives_take_little_memory() {
 
     let dir = Dir::new();
     let value = std::collections::BTreeMap::from([("weight", weights(TOTAL / 4, 1))]);
-    let options = options(Compression::zstd(0));
+    let options = options(Compression::zstd());
     tenarc::archive::save_with(dir.file("a.tenarc"), &value, options).unwrap();
     drop(value);
     let limited = |args: &str| {

@@ -13,7 +13,6 @@ use super::body::{Buffer, Codec};
 use super::cells::Cells;
 use super::physical::Physical;
 use super::schema::{Column, Kind, Offsets, Strings};
-use crate::support::unsupported;
 
 /// The number of bytes of a bitmap that are read at once.
 const STEP: usize = 64 << 10;
@@ -62,7 +61,7 @@ pub fn read<S: ReadAt + ?Sized>(
 fn codec(batch: &RecordBatch<'_>) -> Result<Option<Codec>> {
     let Some(compression) = batch.compression() else { return Ok(None) };
     if compression.method() != BodyCompressionMethod::BUFFER {
-        return Err(unsupported(
+        return Err(Error::unsupported(
             "the body is compressed by an unknown method, expected the method BUFFER",
         ));
     }
@@ -72,7 +71,7 @@ fn codec(batch: &RecordBatch<'_>) -> Result<Option<Codec>> {
         CompressionType(other) => {
             let what =
                 format!("the buffers are compressed with codec {other}, expected LZ4 or zstd");
-            Err(unsupported(what))
+            Err(Error::unsupported(what))
         }
     }
 }

@@ -15,7 +15,6 @@ use super::body::Codec;
 use super::contents::{Batches, Contents};
 use super::message::{self, MAGIC, PREFIX, Place};
 use super::schema::Schema;
-use crate::support::unsupported;
 use crate::{Losses, source};
 
 /// Metadata: pairs of a key and a text.
@@ -152,7 +151,7 @@ impl Messages {
 /// Refuses files of version 1 of Feather by their first bytes.
 pub fn check_head(head: [u8; 6]) -> Result<()> {
     if head.starts_with(b"FEA1") {
-        return Err(unsupported(
+        return Err(Error::unsupported(
             "found a Feather file of version 1, which is not in Arrow's IPC format; convert it to version 2 first",
         ));
     }
@@ -275,7 +274,7 @@ pub fn early_codec(pairs: Option<Pairs<'_>>) -> Result<Option<Codec>> {
         _ => {
             let name: String = name.chars().take(64).collect();
             let name = name.escape_debug();
-            Err(unsupported(format!(
+            Err(Error::unsupported(format!(
                 "the buffers are compressed by `{name}`, expected LZ4 or zstd"
             )))
         }
@@ -287,7 +286,7 @@ pub fn early_codec(pairs: Option<Pairs<'_>>) -> Result<Option<Codec>> {
 fn refused_in_schema(codec: Option<Codec>) -> Result<()> {
     match codec {
         None => Ok(()),
-        Some(_) => Err(unsupported(format!(
+        Some(_) => Err(Error::unsupported(format!(
             "`{EARLY_CODEC}` is in the metadata of the schema, expected it in the metadata of a record batch"
         ))),
     }

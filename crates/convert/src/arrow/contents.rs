@@ -167,12 +167,12 @@ impl Contents {
     pub fn tensor(&self, number: usize) -> Result<(&TensorInfo, &Arc<Cells>, &[Piece])> {
         let found = self.infos.get(number).zip(self.cells.get(number));
         let found = found.map(|(info, (column, cells))| (info, cells, self.pieces(*column)));
-        found.ok_or_else(|| Error::data(format!("there is no tensor {number}")))
+        found.ok_or_else(|| Error::not_found(format!("there is no tensor {number}")))
     }
 
     pub fn leaf(&self, path: &str) -> Result<Leaf> {
         let leaf = self.by_path.get(path).copied();
-        leaf.ok_or_else(|| Error::data("there is no column of this name").in_field(path))
+        leaf.ok_or_else(|| Error::not_found("there is no column of this name").in_field(path))
     }
 
     /// Returns whether a column is read: its type is not left out, and it has no nulls.

@@ -10,7 +10,6 @@ use tenarc::io::ReadAt;
 use tenarc::{Error, Result};
 
 use crate::source;
-use crate::support::unsupported;
 
 /// The bytes with which a file begins and ends.
 pub const MAGIC: [u8; 6] = *b"ARROW1";
@@ -83,7 +82,7 @@ fn check_version(version: MetadataVersion) -> Result<()> {
         MetadataVersion(found) => {
             let found = i32::from(found) + 1;
             let what = format!("the metadata have version {found}, expected 4 or 5");
-            Err(unsupported(what))
+            Err(Error::unsupported(what))
         }
     }
 }

@@ -47,7 +47,7 @@ impl Physical {
             }
             Type(other) => {
                 let what = format!("the column has the unknown type {other}");
-                return Err(Error::data(what));
+                return Err(Error::unsupported(what));
             }
         };
         let children = field.children().map(|fields| {

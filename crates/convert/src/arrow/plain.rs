@@ -15,7 +15,7 @@ use tenarc::{Error, Result};
 
 use super::batch::Walk;
 use super::body::Codec;
-use crate::support::{STEP, alloc_budget, reserve};
+use crate::support::{STEP, alloc_budget, over_memory, reserve};
 
 /// The alignment of buffers in memory.
 const ALIGNMENT: usize = 64;
@@ -116,7 +116,7 @@ pub fn read<'a, S: ReadAt + ?Sized>(
 
 #[cold]
 fn too_large(left: u64) -> Error {
-    Error::limit(format!("a record batch takes more than the {left} bytes that are allowed"))
+    over_memory(format!("a record batch takes more than the {left} bytes that are allowed"))
 }
 
 /// The size of the numbers in each buffer of some columns, in bytes. If a buffer of offsets, views or keys ends within

@@ -20,7 +20,7 @@ use crate::as_value::{AsValue, Part, Strings};
 use crate::elements::collected;
 use crate::exported::METADATA;
 use crate::nested::{Key, Node};
-use crate::support::alloc_budget;
+use crate::support::{alloc_budget, over_memory};
 use crate::{Losses, Names, TensorFile};
 
 /// The columns of a file or a stream of Arrow's IPC format. The source is a [file](super::open), bytes in memory, or
@@ -179,7 +179,7 @@ impl<S: ReadAt> ArrowFile<S> {
                 let expected = if text { "texts" } else { "byte strings" };
                 let what =
                     format!("expected a column of {expected}, found a column of another type");
-                return Err(Error::data(what).in_field(name));
+                return Err(Error::mismatch(what).in_field(name));
             }
         };
         let each = strings.each;
@@ -228,7 +228,7 @@ impl<S: ReadAt> ArrowFile<S> {
         match self.contents.leaf(name)? {
             Leaf::Tensor(number) => Ok(number),
             Leaf::Strings(..) => {
-                Err(Error::data("expected a tensor, found a column of strings").in_field(name))
+                Err(Error::mismatch("expected a tensor, found a column of strings").in_field(name))
             }
         }
     }
@@ -257,7 +257,7 @@ impl<S: ReadAt> ArrowFile<S> {
         let (found, most) =
             (info.byte_len(), alloc_budget(self.limits, elements::are_plain(pieces)));
         if found > most {
-            return Err(Error::limit(format!("the tensor has {found} bytes, the limit is {most}")));
+            return Err(over_memory(format!("the tensor has {found} bytes, the limit is {most}")));
         }
         Ok(())
     }

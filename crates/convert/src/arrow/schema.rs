@@ -11,7 +11,6 @@ use super::cells::{self, Cells};
 use super::physical::Physical;
 use crate::Losses;
 use crate::exported::{Metadata, check_keys};
-use crate::support::unsupported;
 
 /// The key of the metadata that says how tensors are laid out. Its value is [`ONE_ROW`] if each tensor is in one cell
 /// of a single row.
@@ -83,7 +82,9 @@ impl Schema {
         match schema.endianness() {
             Endianness::Little => {}
             Endianness::Big => {
-                return Err(unsupported("the columns are big-endian, expected little-endian"));
+                return Err(Error::unsupported(
+                    "the columns are big-endian, expected little-endian",
+                ));
             }
             _ => {
                 return Err(Error::syntax(

@@ -14,7 +14,7 @@ use super::message::{self, MAGIC, PREFIX, Place, Prefix};
 use super::read::ArrowFile;
 use super::schema::Schema;
 use crate::Losses;
-use crate::support::{alloc_budget, read_all};
+use crate::support::{alloc_budget, over_memory, read_all};
 
 /// The most bytes that are allocated before the first of them has been received.
 const STEP: usize = 64 << 10;
@@ -209,7 +209,7 @@ impl<R: Read> Counted<R> {
     fn bytes(&mut self, len: u64, most: u64, what: &str) -> Result<Vec<u8>> {
         if len > most {
             let what = format!("a message has {what} of {len} bytes, the limit is {most}");
-            return Err(Error::limit(what).at(self.at));
+            return Err(over_memory(what).at(self.at));
         }
         let mut bytes = Vec::new();
         let mut left = usize::try_from(len).unwrap_or(usize::MAX);

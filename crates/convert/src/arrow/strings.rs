@@ -5,6 +5,7 @@ use tenarc::{Error, Result};
 
 use super::batch::Piece;
 use super::schema::{Offsets, Strings};
+use crate::support::over_memory;
 
 /// The size of a view, in bytes.
 const VIEW: usize = 16;
@@ -118,7 +119,7 @@ fn charge(left: &mut u64, bytes: u64) -> Result<()> {
             let what = format!(
                 "cannot allocate {bytes} more bytes for strings, {left} are left of the limit"
             );
-            Err(Error::limit(what))
+            Err(over_memory(what))
         }
     }
 }

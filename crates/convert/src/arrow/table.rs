@@ -21,7 +21,7 @@ use super::message::Place;
 use super::plain::{self, Plain};
 use super::schema::Schema as Checked;
 use crate::records::{self, Groups};
-use crate::support::{alloc_budget, unsupported};
+use crate::support::{alloc_budget, over_memory};
 use crate::{Losses, Options};
 
 /// A file or a stream of Arrow's IPC format as a table of records. One record batch at a time is read.
@@ -320,7 +320,7 @@ impl<'a> Decoder<'a> {
         self.left = self
             .left
             .checked_sub(len)
-            .ok_or_else(|| Error::limit("the dictionaries exceed the memory limit"))?;
+            .ok_or_else(|| over_memory("the dictionaries exceed the memory limit"))?;
         Ok(())
     }
 }
@@ -329,7 +329,7 @@ impl<'a> Decoder<'a> {
 pub(super) fn failed(error: ArrowError) -> Error {
     match error {
         ArrowError::IoError(_, error) => Error::io(error),
-        ArrowError::NotYetImplemented(what) => unsupported(format!("not supported: {what}")),
+        ArrowError::NotYetImplemented(what) => Error::unsupported(format!("not supported: {what}")),
         error => Error::damaged(error.to_string()),
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use tenarc::de::Limits;
+use tenarc::error::Category;
 use tenarc::io::ReadAt;
 use tenarc::tensor::{Order, TensorInfo, TensorMeta};
 use tenarc::{DType, DynTensor, Error, Result, Value};
@@ -10,7 +11,6 @@ use tenarc::{DType, DynTensor, Error, Result, Value};
 use super::dtype::Kind;
 use super::types::{self, ARRAY, NAMES, TEXT, Type};
 use crate::input::{Input, Positions};
-use crate::support::unsupported;
 
 pub const MAGIC: [u8; 4] = *b"GGUF";
 
@@ -60,11 +60,11 @@ impl Header {
             2 | 3 => {}
             _ if version != 0 && version.trailing_zeros() >= 16 => {
                 let what = "expected a little-endian GGUF file, found a big-endian one";
-                return Err(unsupported(what).at(4));
+                return Err(Error::unsupported(what).at(4));
             }
             _ => {
                 let what = format!("expected version 2 or 3 of GGUF, found {version}");
-                return Err(unsupported(what).at(4));
+                return Err(Error::new(Category::Version, what).at(4));
             }
         }
         let tensor_count = input.u64("the number of tensors")?;
@@ -299,7 +299,7 @@ impl<S: ReadAt + ?Sized> Reader<'_, S> {
         let number = self.u32("the type of a tensor")?;
         let offset = self.u64("the offset of a tensor")?;
         let kind = Kind::of_number(number).ok_or_else(|| {
-            unsupported(format!("the tensor has the unknown type {number}")).at(at)
+            Error::unsupported(format!("the tensor has the unknown type {number}")).at(at)
         })?;
         let byte_len = kind.byte_len(&shape).ok_or_else(|| {
             let Kind { name, block, .. } = kind;

@@ -179,7 +179,7 @@ impl<S: ReadAt> Gguf<S> {
             self.header.tensors.get(*number).zip(self.header.places.get(*number))
         });
         found.map(|(info, start)| (info, *start)).ok_or_else(|| {
-            Error::data(format!("there is no tensor named `{}`", name.escape_debug()))
+            Error::not_found(format!("there is no tensor named `{}`", name.escape_debug()))
         })
     }
 

@@ -95,7 +95,7 @@ impl Type {
             Value::Array(values) => return Self::of_all(values),
             Value::Numbers(numbers) => {
                 let values = unpacked(numbers).ok_or_else(|| {
-                    Error::data(format!("GGUF has no arrays of {}", numbers.dtype()))
+                    Error::unsupported(format!("GGUF has no arrays of {}", numbers.dtype()))
                 })?;
                 return Self::of_all(&values);
             }
@@ -104,16 +104,16 @@ impl Type {
                 if rank != 1 {
                     let what =
                         format!("expected an array of one dimension, found {rank} dimensions");
-                    return Err(Error::data(what));
+                    return Err(Error::unsupported(what));
                 }
                 let number = NAMES.iter().position(|name| *name == tensor.dtype().name());
                 let number = number.filter(|_| is_typed(tensor.dtype())).ok_or_else(|| {
-                    Error::data(format!("GGUF has no arrays of {}", tensor.dtype()))
+                    Error::unsupported(format!("GGUF has no arrays of {}", tensor.dtype()))
                 })?;
                 return Ok(Self::Array(vec![Self::One(u32::try_from(number).unwrap_or(ARRAY))]));
             }
             _ => {
-                return Err(Error::data(
+                return Err(Error::unsupported(
                     "expected a number, bool, text or array, because GGUF has no other values",
                 ));
             }
@@ -134,7 +134,9 @@ impl Type {
         let types: Vec<_> = values.iter().map(Self::of).collect::<Result<_>>()?;
         let first = types.first().map_or(ARRAY, Self::number);
         if types.iter().any(|other| other.number() != first) {
-            return Err(Error::data("expected an array whose values all have the same type"));
+            return Err(Error::unsupported(
+                "expected an array whose values all have the same type",
+            ));
         }
         Ok(Self::array(types))
     }
@@ -170,7 +172,7 @@ fn integer(least: i128, most: i128) -> Result<u32> {
     } else if within(i64::MIN.into(), i64::MAX.into()) {
         I64
     } else {
-        return Err(Error::data("GGUF has no integers of more than 64 bits"));
+        return Err(Error::unsupported("GGUF has no integers of more than 64 bits"));
     })
 }
 

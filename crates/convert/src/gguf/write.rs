@@ -180,17 +180,22 @@ fn padding(len: u64, alignment: u64) -> &'static [u8] {
 pub fn listed(tensor: &impl ToTensor) -> Result<(&'static Kind, u64)> {
     let meta = tensor.meta();
     let (dtype, shape) = (&meta.dtype, &meta.shape);
-    let kind = Kind::of(dtype).ok_or_else(|| Error::data(format!("GGUF has no dtype {dtype}")))?;
+    let kind =
+        Kind::of(dtype).ok_or_else(|| Error::unsupported(format!("GGUF has no dtype {dtype}")))?;
     if shape.len() > MAX_RANK {
         let rank = shape.len();
-        return Err(Error::data(format!("expected at most {MAX_RANK} dimensions, found {rank}")));
+        return Err(Error::unsupported(format!(
+            "expected at most {MAX_RANK} dimensions, found {rank}"
+        )));
     }
     if meta.order == Order::F && shape.len() > 1 {
         let what = "expected a row-major tensor, found a column-major one; make it row-major first";
-        return Err(Error::data(what));
+        return Err(Error::unsupported(what));
     }
     let len = kind.byte_len(shape).ok_or_else(|| {
-        Error::data(format!("the rows of a {dtype} tensor of shape {shape:?} are not whole blocks"))
+        Error::unsupported(format!(
+            "the rows of a {dtype} tensor of shape {shape:?} are not whole blocks"
+        ))
     })?;
     Ok((kind, len))
 }

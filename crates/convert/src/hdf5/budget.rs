@@ -1,7 +1,8 @@
 //! The memory that names, attributes and texts may take.
 
+use crate::support::over_memory;
+use tenarc::Result;
 use tenarc::de::Limits;
-use tenarc::{Error, Result};
 
 /// How much memory names, attributes and texts may take. Many texts can refer to the same bytes of the file.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +17,7 @@ impl Budget {
     pub fn take(&mut self, bytes: usize) -> Result<()> {
         let left = self.0;
         self.0 = left.checked_sub(bytes as u64).ok_or_else(|| {
-            Error::limit(format!(
+            over_memory(format!(
                 "names, attributes or texts take {bytes} more bytes, {left} are allowed"
             ))
         })?;

@@ -386,7 +386,7 @@ impl Walk<'_> {
         }
         let what = error.message();
         self.found.losses.add_tensor(path, format!("it cannot be read: {what}"));
-        if error.category() != Category::Version {
+        if error.category() != Category::Unsupported {
             self.found.damage.get_or_insert_with(|| (path.to_owned(), what));
         }
         Some(())

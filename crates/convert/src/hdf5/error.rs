@@ -1,10 +1,9 @@
 //! Errors of the crate that reads HDF5, as errors of tenarc.
 
+use crate::support::over_memory;
 use hdf5_reader::error::Error as Hdf5Error;
 use tenarc::Error;
 use tenarc::error::Category;
-
-use crate::support::unsupported;
 
 /// Converts an error of the crate that reads the format.
 pub fn failed(error: Hdf5Error) -> Error {
@@ -16,9 +15,9 @@ pub fn failed(error: Hdf5Error) -> Error {
     }
     match innermost {
         Hdf5Error::Io(error) => Error::io(error),
-        Hdf5Error::ResourceLimit(_) => Error::limit(message),
+        Hdf5Error::ResourceLimit(_) => over_memory(message),
         Hdf5Error::InvalidMagic => Error::data(message),
-        other if is_unsupported(&other) => unsupported(message),
+        other if is_unsupported(&other) => Error::unsupported(message),
         _ => Error::damaged(message),
     }
 }

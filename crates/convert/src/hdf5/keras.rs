@@ -5,7 +5,7 @@ use std::fs::File;
 use tenarc::{Error, Result};
 
 use crate::source;
-use crate::support::{STEP, reserve};
+use crate::support::{STEP, over_memory, reserve};
 use crate::zip::{Bytes as _, Contents, Directory, Member};
 
 /// The name of the HDF5 file.
@@ -62,7 +62,7 @@ impl Weights {
                 let what = format!(
                     "`{WEIGHTS}` is compressed and has more than the {most} bytes that are allowed"
                 );
-                return Err(Error::limit(what));
+                return Err(over_memory(what));
             }
             reserve(&mut bytes, STEP)?;
             bytes.resize(done + STEP, 0);

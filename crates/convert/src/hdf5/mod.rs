@@ -210,7 +210,9 @@ impl Hdf5 {
         let found = number.and_then(|number| self.contents.datasets.get(*number));
         match found.map(|found| (found, &found.kind)) {
             Some((found, Elements::Numbers(array))) => Ok((found, array)),
-            _ => Err(Error::data(format!("there is no tensor named `{}`", name.escape_debug()))),
+            _ => {
+                Err(Error::not_found(format!("there is no tensor named `{}`", name.escape_debug())))
+            }
         }
     }
 

@@ -34,12 +34,12 @@ pub fn parse(text: &str) -> Result<Value> {
         let integer = text.parse().map(Value::Integer);
         return integer.or_else(|_| text.parse::<u128>().map(Value::from)).map_err(|_| {
             let shown = shown(text);
-            Error::data(format!("the integer `{shown}` has more than 128 bits"))
+            Error::unsupported(format!("the integer `{shown}` has more than 128 bits"))
         });
     }
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() => Ok(Value::F64(value)),
-        _ => Err(Error::data(format!(
+        _ => Err(Error::unsupported(format!(
             "the number `{}` is too large for a 64-bit float",
             shown(text)
         ))),

@@ -95,7 +95,7 @@ impl Item {
                     return Err(Error::data("the bytes of a string array were not read"));
                 }
             },
-            Self::Lost(why) => return Err(Error::data(why)),
+            Self::Lost(why) => return Err(Error::unsupported(why)),
         })
     }
 

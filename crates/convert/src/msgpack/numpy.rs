@@ -3,7 +3,6 @@
 use std::mem;
 
 use tenarc::de::Limits;
-use tenarc::error::Category;
 use tenarc::tensor::{Order, Shape, TensorMeta};
 use tenarc::{DType, Error, Result, Value};
 
@@ -14,6 +13,7 @@ use crate::numpy::ByteOrder;
 use crate::numpy::columns::{self, Column, Elements};
 use crate::numpy::literal::Literal;
 use crate::place::Place;
+use crate::support::is_of_array;
 use crate::texts::NO_SHAPE;
 
 /// The keys of a map that describes an array or a scalar.
@@ -135,7 +135,7 @@ fn found(
     let descr = take("type").ok_or_else(|| Error::syntax("expected a string for `type`"))?;
     let (columns, record) = match columns_of(&descr) {
         Ok(found) => found,
-        Err(error) if error.category() == Category::Data => {
+        Err(error) if is_of_array(&error) => {
             return Ok(Item::Lost(error.message().clone()));
         }
         Err(error) => return Err(error),

@@ -296,7 +296,7 @@ fn as_read(key: &Value, written: &[u8]) -> Result<Vec<u8>> {
 
 fn length(len: usize) -> Result<u32> {
     u32::try_from(len).map_err(|_| {
-        Error::data(format!("the length {len} does not fit in the 32 bits of MessagePack"))
+        Error::unsupported(format!("the length {len} does not fit in the 32 bits of MessagePack"))
     })
 }
 

@@ -62,7 +62,9 @@ impl Codec for Npy {
     fn write(&self, value: &dyn Stored, out: &mut dyn Write, options: &Options) -> Result<Losses> {
         let mut lost = value.lost();
         let Some((tensor, of)) = exported::only(value)? else {
-            return Err(Error::data("an npy file holds exactly one tensor, found another value"));
+            return Err(Error::unsupported(
+                "an npy file holds exactly one tensor, found another value",
+            ));
         };
         let (tensor, descr) = described("", tensor, of.as_ref(), &mut lost)?;
         lost.check(options.accept_losses, 1)?;

@@ -12,7 +12,7 @@ use crate::numpy;
 pub fn descr_of(dtype: &DType) -> Result<&'static str> {
     numpy::descr_of(dtype).ok_or_else(|| {
         let name = dtype.name().escape_debug();
-        Error::data(format!(
+        Error::unsupported(format!(
             "npy has no dtype for {name}; convert the elements to a dtype that it has"
         ))
     })

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use tenarc::de::Limits;
-use tenarc::error::Category;
 use tenarc::io::ReadAt;
 use tenarc::tensor::Deferred;
 use tenarc::{DType, Error, Result};
@@ -15,6 +14,7 @@ use crate::nested::{Names, Node};
 use crate::numpy::ByteOrder;
 use crate::numpy::columns::{Column, Elements};
 use crate::part::Part;
+use crate::support::is_of_array;
 use crate::{AsValue, Losses, TensorFile, as_value};
 
 /// An npy file, whose elements are read when they are needed.
@@ -80,7 +80,7 @@ impl<S: ReadAt> NpyFile<S> {
         let column = self.array.columns.iter().find(|column| column.path == name);
         let what =
             "the npy file has no field of this name; an array without fields has the empty name";
-        column.ok_or_else(|| Error::data(what).in_field(name))
+        column.ok_or_else(|| Error::not_found(what).in_field(name))
     }
 }
 
@@ -95,7 +95,7 @@ impl<S: ReadAt> TensorFile for NpyFile<S> {
                     losses.add_tensor(name, "there is another field of this name: it is left out");
                 }
                 Ok(part) => parts.push((name, part)),
-                Err(error) if error.category() == Category::Data && !name.is_empty() => {
+                Err(error) if is_of_array(&error) && !name.is_empty() => {
                     losses.add_tensor(name, error.message());
                 }
                 Err(error) => return Err(error),
@@ -114,7 +114,7 @@ impl<S: ReadAt> TensorFile for NpyFile<S> {
     fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
         match self.part(self.column(name)?).map_err(|error| error.in_field(name))? {
             as_value::Part::Tensor(tensor) | as_value::Part::Typed(_, tensor) => Ok(tensor),
-            _ => Err(Error::data("a string array is not a tensor").in_field(name)),
+            _ => Err(Error::mismatch("a string array is not a tensor").in_field(name)),
         }
     }
 

@@ -52,7 +52,9 @@ impl Array {
     pub fn tensor(&self) -> Result<(&Column, TensorMeta, ByteOrder)> {
         let column = match &self.columns[..] {
             [column] if column.path.is_empty() => column,
-            _ => return Err(Error::data("a structured array is not a tensor; read its fields")),
+            _ => {
+                return Err(Error::mismatch("a structured array is not a tensor; read its fields"));
+            }
         };
         match &column.elements {
             Elements::Tensor(dtype, order) => {
@@ -61,13 +63,13 @@ impl Array {
             }
             Elements::Times(times, _) => {
                 let descr = times.descr();
-                Err(Error::data(format!(
+                Err(Error::mismatch(format!(
                     "the array has times or durations (`{descr}`), not numbers: read it as a value"
                 )))
             }
-            Elements::Texts(_) => Err(Error::data("a string array is not a tensor")),
+            Elements::Texts(_) => Err(Error::mismatch("a string array is not a tensor")),
             Elements::Void(len, _) => Err(columns::unknown(*len)),
-            Elements::Refused(why) => Err(Error::data(why.clone())),
+            Elements::Refused(why) => Err(Error::unsupported(why.clone())),
         }
     }
 
@@ -228,7 +230,7 @@ pub fn encode(descr: &str, meta: &TensorMeta) -> Result<(Vec<u8>, usize)> {
 pub fn encode_as(descr: &str, shape: &[usize], order: Order) -> Result<Vec<u8>> {
     if shape.len() > MAX_RANK {
         let found = shape.len();
-        return Err(Error::data(format!(
+        return Err(Error::unsupported(format!(
             "the array has {found} dimensions, numpy allows at most {MAX_RANK}"
         )));
     }

@@ -70,7 +70,7 @@ pub use super::zip::Member;
 use super::made;
 
 use crate::honest::Honest;
-use crate::support::alloc_budget;
+use crate::support::{alloc_budget, over_memory};
 use header::Array;
 use input::{Input, Stream};
 use tenarc::de::Limits;
@@ -167,7 +167,7 @@ fn charge(byte_len: usize, limits: Limits, backed: bool) -> Result<()> {
     if found <= most {
         return Ok(());
     }
-    Err(Error::limit(format!("the array has {found} bytes, the limit is {most}")))
+    Err(over_memory(format!("the array has {found} bytes, the limit is {most}")))
 }
 
 /// Passes the header and the elements of a tensor to `put`. `descr` is the type string of the elements. Fails if the tensor has more or fewer bytes than its header

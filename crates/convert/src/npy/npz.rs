@@ -7,7 +7,6 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use tenarc::de::Limits;
-use tenarc::error::Category;
 use tenarc::io::{ReadAt, open_file};
 use tenarc::tensor::{Deferred, FromTensor, TensorInfo};
 use tenarc::{DType, DynTensor, Error, Result};
@@ -19,6 +18,7 @@ use crate::as_value::{AsValue, Part};
 use crate::nested::COMMENT;
 use crate::numpy::ByteOrder;
 use crate::numpy::columns::{Column, Elements};
+use crate::support::is_of_array;
 use crate::zip::{Contents, Directory, Member};
 use crate::{Losses, Names, TensorFile};
 
@@ -186,12 +186,12 @@ impl<S: ReadAt> Npz<S> {
             let (array, _) = self.started(member)?;
             let column = array.columns.iter().find(|column| column.path.is_empty()).cloned();
             let what = "a structured array is not a tensor; read its fields";
-            return Ok((member, Arc::new(array), column.ok_or_else(|| Error::data(what))?));
+            return Ok((member, Arc::new(array), column.ok_or_else(|| Error::mismatch(what))?));
         }
         // Dots may be in the name of the array and in those of fields, so that only the list says which of them they are.
         let listed = self.listed()?;
         let found = listed.by_name.get(name).and_then(|number| listed.columns.get(*number));
-        let found = found.ok_or_else(|| Error::data("the npz file has no such array"))?;
+        let found = found.ok_or_else(|| Error::not_found("the npz file has no such array"))?;
         Ok((&found.member, found.array.clone(), found.column.clone()))
     }
 
@@ -217,7 +217,7 @@ impl<S: ReadAt> Npz<S> {
             let array = match self.started(name) {
                 Ok((array, _)) => array,
                 // Only arrays that cannot be kept are losses. A damaged file is an error.
-                Err(error) if error.category() != Category::Data => {
+                Err(error) if !is_of_array(&error) => {
                     return Err(error.in_field(name));
                 }
                 Err(error) => {
@@ -277,7 +277,7 @@ impl<S: ReadAt> Npz<S> {
 
     fn member(&self, name: &str) -> Result<&Member> {
         let member = self.by_name.get(name).and_then(|&at| self.members.get(at));
-        member.ok_or_else(|| Error::data("the npz file has no such array"))
+        member.ok_or_else(|| Error::not_found("the npz file has no such array"))
     }
 
     /// Reads a member up to its elements. Checks that the member is as long as its header says.
@@ -301,7 +301,7 @@ impl<S: ReadAt> TensorFile for Npz<S> {
         for Entry { name, member, array, column } in &listed.columns {
             match self.part(member, array, column) {
                 Ok(part) => parts.push((&**name, part)),
-                Err(error) if error.category() != Category::Data => return Err(error),
+                Err(error) if !is_of_array(&error) => return Err(error),
                 Err(error) => losses.add_tensor(name, error.message()),
             }
         }
@@ -312,7 +312,7 @@ impl<S: ReadAt> TensorFile for Npz<S> {
         let (member, array, column) = self.column(name).map_err(|error| error.in_field(name))?;
         match self.part(member, &array, &column).map_err(|error| error.in_field(name))? {
             Part::Tensor(tensor) | Part::Typed(_, tensor) => Ok(tensor),
-            _ => Err(Error::data("a string array is not a tensor").in_field(name)),
+            _ => Err(Error::mismatch("a string array is not a tensor").in_field(name)),
         }
     }
 

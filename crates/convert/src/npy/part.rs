@@ -33,12 +33,14 @@ pub fn of<'a, B: Bytes + 'a>(
     }
     let is_column_major = array.order == Order::F && array.shape.len() > 1;
     let mixed = || {
-        Err(Error::data("a field that is an array is not read from records in column-major order"))
+        Err(Error::unsupported(
+            "a field that is an array is not read from records in column-major order",
+        ))
     };
     let (record_len, byte_len, column) = (array.record_len, array.byte_len, column.clone());
     match column.elements.clone() {
         Elements::Void(len, _) => Err(unknown(len)),
-        Elements::Refused(why) => Err(Error::data(why)),
+        Elements::Refused(why) => Err(Error::unsupported(why)),
         Elements::Tensor(..) if is_column_major && !column.shape.is_empty() => mixed(),
         Elements::Tensor(dtype, order) => {
             let (of_blocks, in_order) = (dtype.clone(), array.order);
@@ -55,7 +57,7 @@ pub fn of<'a, B: Bytes + 'a>(
             finish(gather.into_input())
         }),
         Elements::Texts(_) if is_column_major => {
-            Err(Error::data("texts in column-major order are not read"))
+            Err(Error::unsupported("texts in column-major order are not read"))
         }
         Elements::Texts(texts) => Ok(Part::Texts(Texts::new(&shape, move || {
             Ok(Gather::new(record_len, byte_len, column.clone(), open()?).texts(texts, finish))

@@ -146,7 +146,7 @@ pub fn tensor<B: Bytes>(
                 $(DType::$variant => {
                     typed::<$type, B>(&meta, order, &mut elements, array.byte_len, proven)
                 })*
-                ref other => Err(Error::data(format!("npy has no dtype for {other}"))),
+                ref other => Err(Error::unsupported(format!("npy has no dtype for {other}"))),
             }
         };
     }

@@ -56,7 +56,7 @@ impl Elements {
 /// The error for raw elements whose dtype the caller has not named.
 #[cold]
 pub fn unknown(len: usize) -> Error {
-    Error::data(format!(
+    Error::unsupported(format!(
         "the elements have the type `V{len}`, which numpy uses for bfloat16 and FP8; give their dtype with the option `void`"
     ))
 }

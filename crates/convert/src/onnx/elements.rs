@@ -51,7 +51,7 @@ pub fn blocks<S: ReadAt + ?Sized>(
     directory: Option<&Directory>,
     put: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
-    let dtype = tensor.dtype.as_ref().map_err(|why| Error::data(*why))?;
+    let dtype = tensor.dtype.as_ref().map_err(|why| Error::unsupported(*why))?;
     let expected = tensor.byte_len();
     let expected = expected.ok_or_else(|| Error::data("the tensor does not fit in memory"))?;
     match &tensor.payload {
@@ -84,14 +84,14 @@ pub fn blocks<S: ReadAt + ?Sized>(
         }
         Payload::External(external) => {
             let directory = directory.ok_or_else(|| {
-                Error::data(
+                Error::unsupported(
                     "the elements are in an external file, which is not read unless that is allowed",
                 )
             })?;
             let (file, range) = open(external, directory, expected as u64)?;
             copy(&file, &range, put)
         }
-        Payload::Texts { .. } => Err(Error::data("the elements are texts")),
+        Payload::Texts { .. } => Err(Error::mismatch("the elements are texts")),
     }
 }
 

@@ -45,7 +45,7 @@ use std::path::Path;
 use super::{AsValue, Losses, Names, Options, TensorFile};
 use crate::as_value::Part;
 use crate::codec::Codec;
-use crate::support::alloc_budget;
+use crate::support::{alloc_budget, over_memory};
 use elements::Directory;
 use model::Found;
 use tenarc::de::Limits;
@@ -142,7 +142,7 @@ impl<S: ReadAt> Onnx<S> {
     fn entry(&self, name: &str) -> Result<&Entry> {
         let number = self.found.by_name.get(name).copied();
         let tensor = number.and_then(|number| self.found.tensors.get(number));
-        tensor.ok_or_else(|| Error::data("there is no tensor of this name").in_field(name))
+        tensor.ok_or_else(|| Error::not_found("there is no tensor of this name").in_field(name))
     }
 
     /// Returns a tensor whose elements are read when it is written. `None` if it is refused or has texts.
@@ -162,7 +162,7 @@ impl<S: ReadAt> Onnx<S> {
         elements::blocks(tensor, &self.source, self.directory.as_ref(), &mut |block| {
             left = left.checked_sub(block.len() as u64).ok_or_else(|| {
                 let most = alloc_budget(self.limits, false);
-                Error::limit(format!("the tensor has more than {most} bytes, which is the limit"))
+                over_memory(format!("the tensor has more than {most} bytes, which is the limit"))
             })?;
             bytes.try_reserve(block.len()).map_err(|_| Error::limit("out of memory"))?;
             bytes.extend_from_slice(block);
@@ -190,7 +190,7 @@ impl<S: ReadAt> TensorFile for Onnx<S> {
 
     fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
         let tensor = self.entry(name)?;
-        self.deferred_of(tensor).ok_or_else(|| Error::data(tensor.why_not()).in_field(name))
+        self.deferred_of(tensor).ok_or_else(|| Error::mismatch(tensor.why_not()).in_field(name))
     }
 
     fn about(&self) -> Result<Value> {

@@ -16,7 +16,7 @@ use crate::texts::Texts;
 /// If the elements of the tensor are not texts.
 pub fn of<'a, S: ReadAt>(tensor: &'a Entry, source: &'a S) -> Result<Texts<'a>> {
     let Payload::Texts { message, field } = &tensor.payload else {
-        return Err(Error::data("the elements of the tensor are not texts"));
+        return Err(Error::mismatch("the elements of the tensor are not texts"));
     };
     Texts::new(&tensor.shape, move || {
         let mut strings = Strings::new(source, message, *field)?;

@@ -3,8 +3,6 @@
 use parquet::errors::ParquetError;
 use tenarc::Error;
 
-use crate::support::unsupported;
-
 /// Converts an error of the library that occurred while it read a file.
 pub fn failed(error: ParquetError) -> Error {
     converted(error, Error::damaged)
@@ -29,12 +27,12 @@ fn converted(error: ParquetError, other: fn(String) -> Error) -> Error {
         ParquetError::EOF(what) => {
             Error::damaged(format!("the Parquet file is cut or damaged: {what}"))
         }
-        ParquetError::NYI(what) => unsupported(format!("not supported: {what}")),
+        ParquetError::NYI(what) => Error::unsupported(format!("not supported: {what}")),
         // Codecs and encryption that this build lacks have no variants of their own.
         ParquetError::General(what)
             if what.starts_with("Disabled feature") || what.contains("encrypt") =>
         {
-            unsupported(format!("not supported: {what}"))
+            Error::unsupported(format!("not supported: {what}"))
         }
         error => other(error.to_string()),
     }

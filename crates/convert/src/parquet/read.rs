@@ -31,7 +31,7 @@ use super::thrift::{self, FILE, Fault};
 use super::{Options, about};
 use crate::Losses;
 use crate::records::{self, Groups};
-use crate::support::{alloc_budget, unsupported};
+use crate::support::{alloc_budget, over_memory};
 
 /// The number of rows that are decoded at once.
 const BATCH: usize = 8192;
@@ -145,7 +145,7 @@ impl<S: ReadAt + Send + Sync + 'static> ParquetFile<S> {
         let groups = self.row_groups();
         if group >= groups {
             let what = format!("there is no row group {group}: the file has {groups}");
-            return Err(Error::data(what));
+            return Err(Error::not_found(what));
         }
         let of_group = |error: Error| error.in_field(format!("row group {group}"));
         let batches = self.batches(group).map_err(of_group)?;
@@ -189,7 +189,7 @@ impl<S: ReadAt + Send + Sync + 'static> ParquetFile<S> {
             let batch = batch?;
             left = left
                 .checked_sub(batch.get_array_memory_size() as u64)
-                .ok_or_else(|| Error::limit("the rows take more memory than is allowed"))?;
+                .ok_or_else(|| over_memory("the rows take more memory than is allowed"))?;
             batches.push(batch);
         }
         Ok(batches)
@@ -244,7 +244,7 @@ fn of_batch(error: ArrowError) -> Error {
         },
         // The library has made a text of its own error.
         ArrowError::ParquetError(what) => failed(ParquetError::General(what)),
-        ArrowError::NotYetImplemented(what) => unsupported(format!("not supported: {what}")),
+        ArrowError::NotYetImplemented(what) => Error::unsupported(format!("not supported: {what}")),
         error => Error::damaged(error.to_string()),
     }
 }

@@ -15,7 +15,7 @@ use tenarc::{Archive, Error, OArchive, Result};
 use tenarc_arrow::{ArrowTable, Import, Rows, TABLE, is_columns};
 
 use crate::honest::Honest;
-use crate::support::unsupported;
+use crate::support::over_memory;
 use crate::{Losses, Options, made};
 
 pub use compare::compare;
@@ -50,7 +50,7 @@ pub fn segments<'a, S: ReadAt>(
     }
     match name {
         Some(name) if segments.is_empty() => {
-            Err(Error::data(format!("expected a table `{}`, found none", name.escape_debug())))
+            Err(Error::not_found(format!("expected a table `{}`, found none", name.escape_debug())))
         }
         _ => Ok(segments),
     }
@@ -65,7 +65,7 @@ pub fn table<S: ReadAt + ?Sized>(
 ) -> Result<(ArrowTable<'_, S>, Losses)> {
     let table = ArrowTable::of_segments(segments)?;
     if !table.are_structs() {
-        return Err(Error::data("expected rows that are structs, found rows of another type"));
+        return Err(Error::mismatch("expected rows that are structs, found rows of another type"));
     }
     let losses = losses(&table);
     Ok((table, losses))
@@ -207,7 +207,7 @@ impl<I: Iterator<Item = Result<Rows>>> Groups<'_, I> {
         if self.columns == 0 {
             let why =
                 if losses.is_empty() { "the file has none".into() } else { losses.to_string() };
-            return Err(unsupported(format!("no column is left: {why}")));
+            return Err(Error::unsupported(format!("no column is left: {why}")));
         }
         let name = options.table.as_deref().or(self.name).unwrap_or(stem);
         let mut rows = 0;
@@ -218,7 +218,7 @@ impl<I: Iterator<Item = Result<Rows>>> Groups<'_, I> {
             losses.check(options.accept_losses, self.columns)?;
             rows += group.len() as u64;
             out.save_as(name, &group).map_err(|error| {
-                if group.exceeds_limit() { Error::limit(error.message()) } else { error }
+                if group.exceeds_limit() { over_memory(error.message()) } else { error }
             })?;
             is_empty = false;
         }

@@ -104,7 +104,7 @@ impl Header {
             .ok()
             .and_then(|at| self.by_name.get(at).copied())
             .ok_or_else(|| {
-                Error::data(format!("there is no tensor named `{}`", name.escape_debug()))
+                Error::not_found(format!("there is no tensor named `{}`", name.escape_debug()))
             })
     }
 

@@ -123,7 +123,9 @@ impl<S: ReadAt> SafeTensors<S> {
     }
 
     fn at(&self, number: usize) -> Result<(&TensorInfo, u64)> {
-        self.header.at(number).ok_or_else(|| Error::data(format!("there is no tensor {number}")))
+        self.header
+            .at(number)
+            .ok_or_else(|| Error::not_found(format!("there is no tensor {number}")))
     }
 
     pub(super) fn deferred_at(&self, number: usize) -> Result<Deferred<'_>> {

@@ -63,13 +63,13 @@ fn item<'a>(
         return Ok(None);
     };
     let len = tensor.byte_len(&meta).ok_or_else(|| {
-        Error::data(format!("a {dtype} tensor of shape {shape:?} does not fill whole bytes"))
+        Error::unsupported(format!("a {dtype} tensor of shape {shape:?} does not fill whole bytes"))
     })?;
     if meta.order == Order::F && shape.len() > 1 {
         if !order::can_reorder(&meta) {
             let what =
                 format!("column-major {dtype} elements cannot be converted to row-major order");
-            return Err(Error::data(what));
+            return Err(Error::unsupported(what));
         }
         losses.add(name, "column-major order becomes row-major");
     }

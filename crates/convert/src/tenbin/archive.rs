@@ -108,12 +108,12 @@ impl<S: ReadAt> TenFile<S> {
 
     fn number(&self, name: &str) -> Result<usize> {
         let number = self.numbers.get(name).copied();
-        number.ok_or_else(|| Error::data("there is no array of this name").in_field(name))
+        number.ok_or_else(|| Error::not_found("there is no array of this name").in_field(name))
     }
 
     fn at(&self, number: usize) -> Result<&(Header, u64)> {
         let found = self.found.get(number);
-        found.ok_or_else(|| Error::data(format!("there is no array {number}")))
+        found.ok_or_else(|| Error::not_found(format!("there is no array {number}")))
     }
 
     fn array(&self, header: &Header, start: u64) -> Deferred<'_> {
@@ -276,7 +276,7 @@ fn plan<'t>(
         }
         _ => {
             let what = "expected a map of tensors, or a sequence of tensors or of pairs of a name and a tensor";
-            return Err(Error::data(what));
+            return Err(Error::unsupported(what));
         }
     }
     Ok(planned)

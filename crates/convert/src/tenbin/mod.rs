@@ -51,7 +51,7 @@ pub use chunk::{read_chunk, write_chunk};
 pub use frames::{decode_frames, encode_frames};
 
 use super::made;
-use crate::support::{alloc_budget, write_slices};
+use crate::support::{alloc_budget, over_memory, write_slices};
 use array::Header;
 use chunk::Input;
 use tenarc::de::Limits;
@@ -140,7 +140,7 @@ impl<R: Read> Reader<R> {
                     "the array has {} bytes, {} are left of the limit",
                     header.len, self.left
                 );
-                return Err(Error::limit(what).at(input.at).in_field(&*header.name));
+                return Err(over_memory(what).at(input.at).in_field(&*header.name));
             }
         }
         input.array(header).map(Some)

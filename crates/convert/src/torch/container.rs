@@ -247,7 +247,7 @@ pub fn stored<'a, S: ReadAt + ?Sized>(
     if member.is_deflated() {
         let what = "the member is compressed, but torch never compresses: zip the file again \
                     without compression";
-        return Err(Error::data(what));
+        return Err(Error::unsupported(what));
     }
     Contents::open(source, member)
 }

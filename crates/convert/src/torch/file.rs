@@ -175,12 +175,12 @@ impl<S: ReadAt> TorchFile<S> {
 
     fn number(&self, name: &str) -> Result<usize> {
         let found = self.by_name.get(name).copied();
-        found.ok_or_else(|| Error::data("the file has no tensor of this name").in_field(name))
+        found.ok_or_else(|| Error::not_found("the file has no tensor of this name").in_field(name))
     }
 
     fn at(&self, number: usize) -> Result<(&TensorInfo, &Place)> {
         let found = self.infos.get(number).zip(self.places.get(number));
-        found.ok_or_else(|| Error::data(format!("there is no tensor {number}")))
+        found.ok_or_else(|| Error::not_found(format!("there is no tensor {number}")))
     }
 
     fn deferred_at(&self, number: usize) -> Result<Deferred<'_>> {

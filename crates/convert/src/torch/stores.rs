@@ -11,7 +11,7 @@ use super::container::{Container, Home, stored};
 use super::gather;
 use super::layout::Place;
 use super::pickle::Object;
-use crate::support::{STEP, alloc_budget};
+use crate::support::{STEP, alloc_budget, over_memory};
 use crate::zip::{Bytes as _, Contents, Member};
 
 /// The storages of a file, and the objects of its pickle, some of which hold elements.
@@ -137,7 +137,7 @@ pub fn check_limits(limits: Limits, info: &TensorInfo, place: &Place) -> Result<
     let found = info.byte_len();
     let most = alloc_budget(limits, found <= place.span);
     if found > most {
-        return Err(Error::limit(format!("the tensor has {found} bytes, {most} are allowed")));
+        return Err(over_memory(format!("the tensor has {found} bytes, {most} are allowed")));
     }
     Ok(())
 }
@@ -149,7 +149,7 @@ pub fn check_sum(limits: Limits, meant: u64, stored: u64) -> Result<()> {
     if meant.saturating_sub(stored) <= most {
         return Ok(());
     }
-    Err(Error::limit(format!(
-        "the tensors have {meant} bytes, the file has {stored}: {most} bytes more than in the file are allowed"
+    Err(over_memory(format!(
+        "the storages have {stored} bytes, and tensors that share them take {meant}: at most {most} more bytes are allowed"
     )))
 }

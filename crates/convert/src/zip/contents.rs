@@ -6,7 +6,6 @@ use tenarc::{Error, Result};
 
 use super::{Bytes, DEFLATED, Fields, LOCAL_LEN, Member, STORED, flag, signature, widened};
 use crate::source;
-use crate::support::unsupported;
 
 /// The number of compressed bytes that are read at once.
 const STEP: usize = 32 << 10;
@@ -212,10 +211,12 @@ impl<S: ReadAt + ?Sized> Bytes for Contents<'_, S> {
 fn supported(member: &Member) -> Result<()> {
     let at = |error: Error| Err(error.at(member.offset));
     if member.flags & (flag::ENCRYPTED | flag::STRONGLY_ENCRYPTED | flag::MASKED) != 0 {
-        return at(unsupported("the member is encrypted"));
+        return at(Error::unsupported("the member is encrypted"));
     }
     if member.flags & flag::PATCHES != 0 {
-        return at(unsupported("the member is a patch of another file, which is not supported"));
+        return at(Error::unsupported(
+            "the member is a patch of another file, which is not supported",
+        ));
     }
     match member.method {
         STORED if member.compressed == member.inflated => Ok(()),
@@ -227,7 +228,7 @@ fn supported(member: &Member) -> Result<()> {
             );
             at(Error::damaged(what))
         }
-        other => at(unsupported(format!(
+        other => at(Error::unsupported(format!(
             "the member is compressed by method {other}; only stored and deflated ones are read"
         ))),
     }

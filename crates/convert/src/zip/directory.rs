@@ -12,7 +12,6 @@ use super::{
     widened,
 };
 use crate::shown::shown;
-use crate::support::unsupported;
 
 /// The greatest length of the comment after the end record.
 const MAX_COMMENT: usize = 0xffff;
@@ -85,7 +84,7 @@ fn end_record<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Found> {
     let at = base + at as u64;
     let short = [u64::from(count), size.into(), start.into()];
     if disks != (0, 0) && disks != (0xffff, 0xffff) || here != count {
-        return Err(unsupported(
+        return Err(Error::unsupported(
             "the zip file is split over several disks, which is not supported",
         )
         .at(at));
@@ -207,7 +206,7 @@ impl<S: ReadAt + ?Sized> Window<'_, S> {
             Error::damaged(what).at(at).in_field(&name)
         })?;
         if disk != 0 && disk != 0xffff {
-            return Err(unsupported(
+            return Err(Error::unsupported(
                 "the zip file is split over several disks, which is not supported",
             )
             .at(at));

@@ -132,7 +132,7 @@ impl Keys {
                     let (found, others) = (class.1, all.1);
                     let what =
                         format!("cannot sort by a column in which {found} is beside {others}");
-                    return Err(Error::data(what).at(column.at));
+                    return Err(Error::unsupported(what).at(column.at));
                 }
             }
             each(key);
@@ -170,7 +170,7 @@ fn not_sorted(found: &str) -> Error {
     let what = format!(
         "expected a column of numbers, texts, byte strings, bools or enums to sort by, found rows such as {found}"
     );
-    Error::data(what)
+    Error::unsupported(what)
 }
 
 #[cfg(test)]

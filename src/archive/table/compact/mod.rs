@@ -241,7 +241,7 @@ impl Compaction {
                 let key = Some(Arc::from(&**name));
                 if others.contains(&key) {
                     let what = "a value under this name is not a sequence, so the name is no table";
-                    return Err(Error::data(what).in_field(name.clone()));
+                    return Err(Error::mismatch(what).in_field(name.clone()));
                 }
                 if !tables.contains_key(&key) {
                     return Err(archive.no_such(name));
@@ -272,7 +272,7 @@ impl Compaction {
                     names.join(", ")
                 ),
             };
-            return Err(Error::data(what));
+            return Err(Error::not_found(what));
         }
         Ok(tables)
     }

@@ -44,7 +44,7 @@ impl Compaction {
                 let part = part?;
                 if let SequenceStorage::Items(_) = part.stored {
                     let what = "cannot sort a table of which a value is stored as an array, not as columns";
-                    return Err(Error::data(what).at(part.segment.offset()));
+                    return Err(Error::unsupported(what).at(part.segment.offset()));
                 }
                 let notes = part.segment.notes();
                 let shared = shared.get_or_insert_with(|| notes.clone());

@@ -23,7 +23,9 @@ impl ColumnBuilder {
 
 #[cold]
 pub fn does_not_fit() -> Error {
-    Error::data("a value does not fit into its column")
+    Error::data(
+        "the values of a field have different types, and one does not fit into the column of those before",
+    )
 }
 
 /// The level of a column, and the options for items.

@@ -11,7 +11,6 @@ use super::files::Span;
 use super::nesting::Step;
 use super::python::Reader;
 use crate::Losses;
-use crate::support::unsupported;
 use crate::torch::pickle::{Machine, Meaning, Object, Value};
 
 /// What the metadata say about a checkpoint.
@@ -172,7 +171,7 @@ fn place(reader: Reader<'_>, info: Value) -> Result<(&str, u64, u64)> {
         (_, Some(Object::List(names))) => {
             if let Some(name) = names.first() {
                 let name = reader.text(*name, "the name of a transform")?.escape_debug();
-                return Err(unsupported(format!(
+                return Err(Error::unsupported(format!(
                     "the part was transformed by `{name}`, which is not read: save the checkpoint again without extensions"
                 )));
             }

@@ -229,12 +229,14 @@ impl Distributed {
 
     fn number(&self, name: &str) -> Result<usize> {
         let found = self.by_name.get(name).copied();
-        found.ok_or_else(|| Error::data("the checkpoint has no tensor of this name").in_field(name))
+        found.ok_or_else(|| {
+            Error::not_found("the checkpoint has no tensor of this name").in_field(name)
+        })
     }
 
     fn at(&self, number: usize) -> Result<(&TensorInfo, &Home)> {
         let found = self.tensors.get(number).zip(self.homes.get(number));
-        found.ok_or_else(|| Error::data(format!("there is no tensor {number}")))
+        found.ok_or_else(|| Error::not_found(format!("there is no tensor {number}")))
     }
 
     fn deferred_at(&self, number: usize) -> Result<Deferred<'_>> {

@@ -91,9 +91,9 @@ impl Machine {
             // PROTO
             0x80 => match input.u8()? {
                 2..=5 => Ok(()),
-                found => {
-                    Err(Error::data(format!("expected pickle protocol 2 to 5, found {found}")))
-                }
+                found => Err(Error::unsupported(format!(
+                    "expected pickle protocol 2 to 5, found {found}"
+                ))),
             },
             // FRAME
             0x95 => input.array::<8>().map(drop),
@@ -258,14 +258,14 @@ impl Machine {
                 let made = build::of_id(&self.heap, id)?;
                 self.made(made)
             }
-            0x82..=0x84 => Err(Error::data(
+            0x82..=0x84 => Err(Error::unsupported(
                 "the pickle uses the extension registry, which it does not contain",
             )),
-            0x97 | 0x98 => {
-                Err(Error::data("the pickle uses out-of-band buffers, which it does not contain"))
-            }
+            0x97 | 0x98 => Err(Error::unsupported(
+                "the pickle uses out-of-band buffers, which it does not contain",
+            )),
             b'P' | b'p' | b'g' | b'i' | b'o' | b'I' | b'L' | b'F' | b'S' | b'V' => {
-                Err(Error::data(format!(
+                Err(Error::unsupported(format!(
                     "expected pickle protocol 2 to 5, found opcode `{}` of protocol 0 or 1",
                     char::from(code)
                 )))
