@@ -425,7 +425,7 @@ impl Error {
         matches!(self.category(), Data | Mismatch | NotFound | Unsupported)
     }
 
-    /// The kind of the I/O error, if the category is [`Category::Io`]. serde_json has the same method.
+    /// The kind of the I/O error, if the category is [`Category::Io`]. `serde_json` has the same method.
     ///
     /// ```
     /// use std::io::ErrorKind;

@@ -780,6 +780,7 @@ impl<S: ReadAt> Archive<S> {
 }
 
 /// The segments of an archive: see [`Archive::segments`].
+#[allow(clippy::into_iter_without_iter)] // `segments` is that method
 impl<'a, S: ReadAt> IntoIterator for &'a Archive<S> {
     type Item = Result<Segment<'a, S>>;
     type IntoIter = Segments<'a, S>;

@@ -520,10 +520,7 @@ impl Checkpoints {
                     let what = "the checkpoint is intact, but does not fit the requested type";
                     return Failure::Other(error.meaning(what));
                 };
-                match fault.is_of_input() {
-                    true => Failure::Damage(fault),
-                    false => Failure::Other(fault),
-                }
+                if fault.is_of_input() { Failure::Damage(fault) } else { Failure::Other(fault) }
             }
         })
     }

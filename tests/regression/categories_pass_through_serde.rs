@@ -12,6 +12,9 @@ struct Layer<T> {
     rate: f32,
 }
 
+type Dtype = Layer<Tensor<Array1<f64>>>;
+type Rank = Layer<Tensor<Array2<f32>>>;
+
 fn category<T>(result: tenarc::Result<T>, path: &str) -> Category {
     let error = result.map(drop).unwrap_err();
     assert_eq!(error.path(), path, "{error}");
@@ -26,8 +29,6 @@ fn of_every_way_to_read_a_value() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("layer.tenarc");
     tenarc::save(&path, &layer).unwrap();
-    type Dtype = Layer<Tensor<Array1<f64>>>;
-    type Rank = Layer<Tensor<Array2<f32>>>;
     for found in [
         category(tenarc::from_slice::<Dtype>(&bytes), "weight"),
         category(tenarc::from_reader::<_, Rank>(&bytes[..]), "weight"),
