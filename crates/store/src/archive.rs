@@ -33,13 +33,21 @@ impl fmt::Debug for RemoteArchive {
 }
 
 impl RemoteArchive {
+    /// `loads` says that all of it will be read: its first bytes are asked for at once.
     pub(crate) async fn open(
         file: ObjectFile,
         requests: Requests,
         runtime: Handle,
+        loads: bool,
     ) -> Result<Self> {
         let key = file.key().to_owned();
-        let open = move || Archive::new(ReadAhead::with(file, requests));
+        let open = move || {
+            let source = ReadAhead::with(file, requests);
+            if loads {
+                source.read_first();
+            }
+            Archive::new(source)
+        };
         let opened = on_thread(&runtime, move || Ok(open()?))
             .await
             .map_err(|error| error.of_object(&key))?;
