@@ -306,7 +306,9 @@ impl State {
                 }
             }
         }
-        dropped.into_iter().for_each(|state| self.free(state));
+        for state in dropped {
+            self.free(state);
+        }
     }
 
     fn request(&mut self, (number, at): RequestId) -> Option<&mut Request> {
@@ -458,13 +460,13 @@ impl<S: ReadAt + Send + 'static> ReadAhead<S> {
         Self { shared, threads: Mutex::default(), len: AtomicU64::new(0) }
     }
 
-    /// Begins to read the first bytes, as many as the longest request has, whatever the length of the source. The end of an
-    /// archive can be read at the same time.
+    /// Begins to read the first `len` bytes, at most as many as the longest request has, whatever the length of the source. The end
+    /// of an archive can be read at the same time.
     ///
     /// Use it before [`Archive::new`](crate::Archive::new) if [`Archive::load`](crate::Archive::load) follows, and if a request takes
     /// longer than reading these bytes.
-    pub fn read_first(&self) {
-        let unused = self.shared.requests.longest as u64;
+    pub fn read_first(&self, len: usize) {
+        let unused = self.shared.requests.longest.min(len) as u64;
         let request = Request { range: 0..unused, unused, state: RequestState::Waiting };
         self.shared.lock().plan(vec![request], true);
         self.wake(1);

@@ -214,7 +214,7 @@ fn the_first_bytes_are_read_before_the_length_is_known() {
     for len in [0, 300, 5000] {
         let slow = Slow::new(len);
         let ahead = slow.ahead();
-        ahead.read_first();
+        ahead.read_first(1 << 20);
         wait_until(|| slow.ranges().last().is_some_and(|range| range.end == len.min(1000) as u64));
         announce(&ahead, 0..len as u64);
         let mut out = vec![0; len];

@@ -344,7 +344,7 @@ fn a_server_gives_the_start_of_an_archive_with_its_end() {
         let server = Server { wait, ..Server::new(bytes) };
         let ahead = ReadAhead::with(server, Requests::server().with_longest(1 << 20));
         let started = Instant::now();
-        ahead.read_first();
+        ahead.read_first(1 << 20);
         let archive = Archive::new(ahead).unwrap();
         let loaded: Vec<Tensor<Vec<f32>>> = archive.load().unwrap();
         assert!(started.elapsed() < (rounds + 1) * wait, "{:?}", started.elapsed());

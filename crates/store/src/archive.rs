@@ -12,6 +12,10 @@ use tokio::runtime::Handle;
 use crate::error::{Error, Kind, Result};
 use crate::file::ObjectFile;
 
+/// How many of the first bytes are asked for with the end: enough for most headers. More would come in the way of the end, which is
+/// needed first.
+const FIRST: usize = 4 << 20;
+
 /// An archive in a store, as the crate `tenarc` sees it.
 pub type ObjectArchive = Archive<ReadAhead<ObjectFile>>;
 
@@ -44,7 +48,7 @@ impl RemoteArchive {
         let open = move || {
             let source = ReadAhead::with(file, requests);
             if loads {
-                source.read_first();
+                source.read_first(FIRST);
             }
             Archive::new(source)
         };

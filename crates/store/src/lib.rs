@@ -165,7 +165,7 @@ impl Store {
         ObjectFile::new(self.objects.clone(), self.key(name), runtime.clone(), self.suffix, None)
     }
 
-    /// Loads the only value of an archive. Its first bytes, up to 16 MiB, are asked for at the same time as its end. So a load takes
+    /// Loads the only value of an archive. Its first bytes, up to 4 MiB, are asked for at the same time as its end. So a load takes
     /// two rounds of requests, or one if the archive is short.
     ///
     /// # Errors
