@@ -16,9 +16,15 @@ use crate::tensor::Slices;
 use crate::wire::tensor::ItemPayload;
 
 impl<S: ReadAt + ?Sized> Segment<'_, S> {
-    /// Announces buffers.
+    /// Announces buffers, and their checksums if they will be read.
     pub(super) fn announce(&self, numbers: impl FnOnce() -> Result<BTreeSet<u64>>) {
-        announce(self.source, || self.places_of(numbers()));
+        announce(self.source, || {
+            let mut places = self.places_of(numbers());
+            if !places.is_empty() {
+                places.extend(self.place_of_checksums());
+            }
+            places
+        });
     }
 
     /// Announces the bytes of a buffer in which a part of it is stored.

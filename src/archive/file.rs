@@ -451,6 +451,16 @@ impl<S: ReadAt> Archive<S> {
         announce(&self.source, || entries.map(|entry| self.header_of(entry)).collect());
     }
 
+    /// Announces the only segment, whose header was not read yet.
+    fn announce_only(&self) {
+        if let SegmentIndex::Tree(directory, mark) = &self.index
+            && let ([entry], None) = (directory.entries(), self.sole.get())
+            && directory.count() == 1
+        {
+            self.source.will_read_most(self.header_of(entry).start..*mark);
+        }
+    }
+
     /// Announces blocks of the directory that were not read when the archive was opened.
     fn announce_blocks(&self, blocks: impl Iterator<Item = BlockAt>) {
         let unread = blocks.filter(|block| block.offset < self.last.start);
@@ -605,6 +615,7 @@ impl<S: ReadAt> Archive<S> {
     /// # Errors
     /// If the archive does not hold exactly one value; also the errors of [`Segment::load`].
     pub fn load<T: DeserializeOwned>(&self) -> Result<T> {
+        self.announce_only();
         self.only()?.load()
     }
 

@@ -60,6 +60,13 @@ pub trait ReadAt: Sync {
     /// side by side.
     fn will_read(&self, _ranges: &mut dyn Iterator<Item = Range<u64>>) {}
 
+    /// Says that nearly all of this range will be read next. An archive calls this for a value that is loaded as a whole, before
+    /// it reads the value's header. So the tensors are on their way while the header is read. Then it calls
+    /// [`will_read`](Self::will_read) with the ranges of the tensors.
+    ///
+    /// By default, this does nothing.
+    fn will_read_most(&self, _range: Range<u64>) {}
+
     /// All bytes of the source, if they are in memory. Then tensors can be borrowed from them.
     fn contents(&self) -> Option<&[u8]> {
         None
@@ -145,6 +152,10 @@ macro_rules! by_deref {
 
             fn will_read(&self, ranges: &mut dyn Iterator<Item = Range<u64>>) {
                 (**self).will_read(ranges);
+            }
+
+            fn will_read_most(&self, range: Range<u64>) {
+                (**self).will_read_most(range);
             }
 
             fn contents(&self) -> Option<&[u8]> {

@@ -226,6 +226,8 @@ struct State {
 struct Plan {
     number: u64,
     requests: Vec<Request>,
+    /// Whether it was made before it was known which bytes are needed.
+    is_guess: bool,
     /// The request that was used last. Those before it are not started any more.
     at: usize,
 }
@@ -266,18 +268,47 @@ impl State {
         })
     }
 
-    /// Whether all these bytes are in requests.
-    fn covers(&self, range: Range<u64>) -> bool {
-        let mut at = range.start;
-        while at < range.end {
-            let Some((number, place)) = self.find(at) else { return false };
-            let plan = self.plans.iter().find(|plan| plan.number == number);
-            let Some(request) = plan.and_then(|plan| plan.requests.get(place)) else {
-                return false;
-            };
-            at = request.range.end;
+    /// What is left of a range behind the bytes that are in requests.
+    fn behind_requests(&mut self, mut range: Range<u64>) -> Range<u64> {
+        while range.start < range.end
+            && let Some(id) = self.find(range.start)
+            && let Some(request) = self.request(id)
+        {
+            range.start = request.range.end;
         }
-        true
+        range
+    }
+
+    /// Adds a plan behind the others.
+    fn plan(&mut self, requests: Vec<Request>, is_guess: bool) {
+        let number = self.next;
+        self.next += 1;
+        self.plans.push(Plan { number, requests, is_guess, at: 0 });
+        if self.plans.len() > PLANS {
+            self.end(0);
+        }
+    }
+
+    /// Corrects the guesses, now that it is known which bytes of them are needed. The ranges are in the order of their offsets.
+    /// Requests that were not started are dropped, because a plan without a guess may read less.
+    fn correct(&mut self, ranges: &[Range<u64>]) {
+        let mut dropped = Vec::new();
+        for plan in self.plans.iter_mut().filter(|plan| plan.is_guess) {
+            plan.is_guess = false;
+            for request in &mut plan.requests {
+                let Range { start, end } = request.range;
+                let first = ranges.partition_point(|range| range.end <= start);
+                let inside = ranges.iter().skip(first).take_while(|range| range.start < end);
+                request.unused =
+                    inside.map(|range| range.end.min(end) - range.start.max(start)).sum();
+                if request.unused == 0 || matches!(request.state, RequestState::Waiting) {
+                    dropped.push(std::mem::replace(&mut request.state, RequestState::Gone));
+                }
+            }
+        }
+        for state in dropped {
+            self.free(state);
+        }
     }
 
     fn request(&mut self, (number, at): RequestId) -> Option<&mut Request> {
@@ -387,7 +418,7 @@ impl<S: ReadAt> Shared<S> {
         let content = RequestState::Read(Arc::new(content));
         let mut state = self.lock();
         match state.request(id) {
-            Some(request) if read.is_some() => request.state = content,
+            Some(request) if read.is_some() && request.unused > 0 => request.state = content,
             Some(request) => {
                 request.state = RequestState::Gone;
                 state.free(content);
@@ -429,18 +460,60 @@ impl<S: ReadAt + Send + 'static> ReadAhead<S> {
         Self { shared, threads: Mutex::default(), len: AtomicU64::new(0) }
     }
 
-    /// Lets threads start so many requests. A single one is read by the caller, when it needs it.
-    fn wake(&self, requests: usize) {
+    /// Begins to read the first `len` bytes, at most as many as the longest request has, whatever the length of the source. The end
+    /// of an archive can be read at the same time.
+    ///
+    /// Use it before [`Archive::new`](crate::Archive::new) if [`Archive::load`](crate::Archive::load) follows, and if a request takes
+    /// longer than reading these bytes.
+    pub fn read_first(&self, len: usize) {
+        let unused = self.shared.requests.longest.min(len) as u64;
+        let request = Request { range: 0..unused, unused, state: RequestState::Waiting };
+        self.shared.lock().plan(vec![request], true);
+        self.wake(1);
+    }
+
+    /// Lets so many threads start requests.
+    fn wake(&self, wanted: usize) {
         let shared = &self.shared;
         shared.wanted.notify_all();
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        while requests > 1 && threads.len() < shared.requests.threads.min(requests) {
+        while threads.len() < shared.requests.threads.min(wanted) {
             let shared = Arc::clone(shared);
             let builder = thread::Builder::new().name("tenarc-read-ahead".into());
             // Without threads, requests are read when they are needed.
             let Ok(thread) = builder.spawn(move || shared.read_requests()) else { return };
             threads.push(thread);
         }
+    }
+}
+
+impl<S: ReadAt + Send + 'static> ReadAhead<S> {
+    /// Makes a plan for these ranges, as far as none has them.
+    fn announced(&self, ranges: &mut dyn Iterator<Item = Range<u64>>, is_guess: bool) {
+        let shared = &*self.shared;
+        // Whoever announces them may have lengths from a damaged file.
+        let size = match self.len.load(Ordering::Relaxed) {
+            0 => shared.source.size().unwrap_or(0),
+            len => len,
+        };
+        let inside = ranges.map(|range| range.start..range.end.min(size));
+        let mut ranges: Vec<_> = inside.filter(|range| range.start < range.end).collect();
+        ranges.sort_unstable_by_key(|range| range.start);
+        let mut state = shared.lock();
+        if !is_guess {
+            state.correct(&ranges);
+        }
+        let behind = ranges.into_iter().map(|range| state.behind_requests(range));
+        let requests =
+            shared.requests.divide(behind.filter(|range| range.start < range.end).collect());
+        let count = requests.len();
+        if count == 0 {
+            return;
+        }
+        state.plan(requests, is_guess);
+        drop(state);
+        // A single one is read by the caller, when it needs it.
+        self.wake(if count > 1 { count } else { 0 });
     }
 }
 
@@ -490,29 +563,11 @@ impl<S: ReadAt + Send + 'static> ReadAt for ReadAhead<S> {
     }
 
     fn will_read(&self, ranges: &mut dyn Iterator<Item = Range<u64>>) {
-        let shared = &*self.shared;
-        // Whoever announces them may have lengths from a damaged file.
-        let size = match self.len.load(Ordering::Relaxed) {
-            0 => shared.source.size().unwrap_or(0),
-            len => len,
-        };
-        let inside = ranges.map(|range| range.start..range.end.min(size));
-        let mut ranges: Vec<_> = inside.filter(|range| range.start < range.end).collect();
-        let mut state = shared.lock();
-        ranges.retain(|range| !state.covers(range.clone()));
-        let requests = shared.requests.divide(ranges);
-        let count = requests.len();
-        if count == 0 {
-            return;
-        }
-        let number = state.next;
-        state.next += 1;
-        state.plans.push(Plan { number, requests, at: 0 });
-        if state.plans.len() > PLANS {
-            state.end(0);
-        }
-        drop(state);
-        self.wake(count);
+        self.announced(ranges, false);
+    }
+
+    fn will_read_most(&self, range: Range<u64>) {
+        self.announced(&mut std::iter::once(range), true);
     }
 
     fn size(&self) -> io::Result<u64> {

@@ -181,6 +181,51 @@ fn only_so_much_is_read_ahead() {
 }
 
 #[test]
+fn a_guess_is_corrected_when_the_ranges_are_known() {
+    let slow = Slow::new(100_000);
+    let ahead = slow.ahead();
+    ahead.will_read_most(100..50_000);
+    // The memory is full.
+    let end = |end| wait_until(|| slow.ranges().last().is_some_and(|range| range.end == end));
+    end(6100);
+    let check = |range: Range<usize>| {
+        let mut out = vec![0; range.len()];
+        read_exact(&ahead, &mut out, range.start).unwrap();
+        assert_eq!(out, slow.bytes[range]);
+    };
+    check(100..200);
+    will_read(&ahead, [1000..3000, 5000..5100, 40_000..41_000]);
+    end(41_000);
+    [1000..3000, 5000..5100, 40_000..41_000].into_iter().for_each(check);
+    // The rest of the guess is not read, and nothing of it is in memory any more.
+    assert_eq!(slow.ranges(), [100..6100, 40_000..41_000]);
+    assert_eq!(slow.reads.lock().unwrap().len(), 7 * 4, "each byte is read once");
+    announce(&ahead, 60_000..90_000);
+    end(66_000);
+    // Without any ranges, nothing is needed.
+    ahead.will_read_most(0..50_000);
+    ahead.will_read(&mut std::iter::empty());
+    check(60_000..90_000);
+    end(90_000);
+}
+
+#[test]
+fn the_first_bytes_are_read_before_the_length_is_known() {
+    for len in [0, 300, 5000] {
+        let slow = Slow::new(len);
+        let ahead = slow.ahead();
+        ahead.read_first(1 << 20);
+        wait_until(|| slow.ranges().last().is_some_and(|range| range.end == len.min(1000) as u64));
+        announce(&ahead, 0..len as u64);
+        let mut out = vec![0; len];
+        read_exact(&ahead, &mut out, 0).unwrap();
+        assert_eq!(out, slow.bytes[..]);
+        assert_eq!(ahead.read_at(&mut [0], len as u64).unwrap(), 0);
+        assert_eq!(slow.ranges().len(), 1);
+    }
+}
+
+#[test]
 fn ranges_become_one_request_if_little_is_between_them() {
     let requests = Requests::server().with_longest(60_000).with_gap(5000);
     for (ranges, read) in [

@@ -107,7 +107,7 @@ impl Format {
     }
 
     /// Returns whether a file starts like this format. Few files of other formats start in the same way.
-    fn starts(self, start: &[u8]) -> bool {
+    pub fn starts(self, start: &[u8]) -> bool {
         match self {
             Self::Archive => start.starts_with(&MAGIC),
             // The length of the header (8 bytes, little-endian, below 100 MB), then the header, which is JSON.

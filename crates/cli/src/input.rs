@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -10,14 +11,19 @@ use tenarc::io::ReadAt;
 use tenarc_convert::torch::distributed_metadata;
 use tenarc_convert::{Opened, Put, Stored};
 
+use crate::address;
 use crate::failure::{Failure, Kind, Of, OfInput, Result};
-use crate::formats::index_in;
+use crate::formats::detect::START;
+use crate::formats::{Format, index_in};
 use crate::progress::Progress;
 use crate::text::escaped;
 
 /// An input that can be read at any position.
 pub struct Input {
+    /// Of an archive in a store, only the first bytes.
     pub file: File,
+    /// An archive in a store.
+    object: Option<Box<dyn ReadAt + Send>>,
     /// The name, as printed.
     pub name: String,
     /// The path, if it is a regular file: some formats read other files in the same directory. For a directory, this is
@@ -36,7 +42,11 @@ impl Input {
         let name = shown(path);
         if path == Path::new("-") {
             let file = spooled(&mut io::stdin().lock()).of(&name)?;
-            return Ok(Self { file, name, path: None });
+            return Ok(Self { file, object: None, name, path: None });
+        }
+        if let Some(address) = address::of(path) {
+            let object = address::opener().and_then(|opener| Ok(opener.open(address)?));
+            return Self::of_object(object.of(&name)?, name);
         }
         let found = std::fs::metadata(path).of(&name).map_err(|failure| {
             let is_pattern = name.contains(['*', '?', '[', '{']);
@@ -48,7 +58,8 @@ impl Input {
                 Some(path) => path,
                 None => index_in(path).of(&name)?,
             };
-            return Ok(Self { file: File::open(&path).of(&name)?, name, path: Some(path) });
+            let file = File::open(&path).of(&name)?;
+            return Ok(Self { file, object: None, name, path: Some(path) });
         }
         if is_device(&found) {
             let what = format!("{name}: is a device, which may never end");
@@ -59,7 +70,41 @@ impl Input {
             file = spooled(&mut file).of(&name)?;
         }
         let path = found.is_file().then(|| path.to_path_buf());
-        Ok(Self { file, name, path })
+        Ok(Self { file, object: None, name, path })
+    }
+
+    /// An archive is read in its store, as far as it is needed. All of any other object is copied to an unnamed temporary file.
+    fn of_object(object: Box<dyn ReadAt + Send>, name: String) -> Result<Self> {
+        let mut start = vec![0; START];
+        let len = read_up_to(&*object, &mut start, 0).of(&name)?;
+        start.truncate(len);
+        if Format::Archive.starts(&start) {
+            let file = spooled(&mut &*start).of(&name)?;
+            return Ok(Self { file, object: Some(object), name, path: None });
+        }
+        let mut all = ReadFrom { object: &*object, position: 0 };
+        let file = spooled(&mut all).of(&name)?;
+        Ok(Self { file, object: None, name, path: None })
+    }
+
+    /// Returns the number of bytes.
+    ///
+    /// # Errors
+    /// If it is not known.
+    pub fn len(&self) -> Result<u64> {
+        match &self.object {
+            Some(object) => object.size(),
+            None => self.file.size(),
+        }
+        .of(&self.name)
+    }
+
+    /// Returns what an archive is read from.
+    pub fn into_source(self) -> Source {
+        match self.object {
+            Some(object) => Source { from: object, progress: OnceLock::new() },
+            None => Source::new(self.file),
+        }
     }
 
     /// Reads the first `len` bytes, or all bytes if there are fewer.
@@ -68,13 +113,7 @@ impl Input {
     /// If they cannot be read.
     pub fn start(&self, len: usize) -> Result<Vec<u8>> {
         let mut start = vec![0; len];
-        let mut done = 0;
-        while let Some(rest) = start.get_mut(done..).filter(|rest| !rest.is_empty()) {
-            match self.file.read_at(rest, done as u64).of(&self.name)? {
-                0 => break,
-                read => done += read,
-            }
-        }
+        let done = read_up_to(&self.file, &mut start, 0).of(&self.name)?;
         start.truncate(done);
         Ok(start)
     }
@@ -119,6 +158,32 @@ fn is_device(_: &std::fs::Metadata) -> bool {
     false
 }
 
+/// Reads from `offset` until `out` is full or the source ends. Returns the number of bytes read.
+fn read_up_to(source: &(impl ReadAt + ?Sized), out: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut done = 0;
+    while let Some(rest) = out.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        match source.read_at(rest, offset + done as u64)? {
+            0 => break,
+            read => done += read,
+        }
+    }
+    Ok(done)
+}
+
+/// Reads an object from its first byte to its last.
+struct ReadFrom<'a> {
+    object: &'a dyn ReadAt,
+    position: u64,
+}
+
+impl Read for ReadFrom<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let read = self.object.read_at(out, self.position)?;
+        self.position += read as u64;
+        Ok(read)
+    }
+}
+
 fn spooled(reader: &mut dyn Read) -> io::Result<File> {
     let mut file = tempfile::tempfile()?;
     io::copy(reader, &mut file)?;
@@ -126,15 +191,15 @@ fn spooled(reader: &mut dyn Read) -> io::Result<File> {
     Ok(file)
 }
 
-/// The file that an archive is read from. It can add the bytes that are read to a progress bar.
+/// The file or object that an archive is read from. It can add the bytes that are read to a progress bar.
 pub struct Source {
-    file: File,
+    from: Box<dyn ReadAt + Send>,
     progress: OnceLock<Progress>,
 }
 
 impl Source {
     pub fn new(file: File) -> Self {
-        Self { file, progress: OnceLock::new() }
+        Self { from: Box::new(file), progress: OnceLock::new() }
     }
 
     /// Adds the bytes that are read from now on to a progress bar.
@@ -147,7 +212,7 @@ impl Source {
 impl ReadAt for Source {
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
         let read = self
-            .file
+            .from
             .read_at(out, offset)
             .map_err(|error| io::Error::new(error.kind(), OfInput(error.to_string())))?;
         if let Some(progress) = self.progress.get() {
@@ -157,7 +222,20 @@ impl ReadAt for Source {
     }
 
     fn size(&self) -> io::Result<u64> {
-        self.file.size()
+        self.from.size()
+    }
+
+    fn read_last(&self, out: &mut Vec<u8>) -> io::Result<u64> {
+        let len = self.from.read_last(out);
+        len.map_err(|error| io::Error::new(error.kind(), OfInput(error.to_string())))
+    }
+
+    fn will_read(&self, ranges: &mut dyn Iterator<Item = Range<u64>>) {
+        self.from.will_read(ranges);
+    }
+
+    fn will_read_most(&self, range: Range<u64>) {
+        self.from.will_read_most(range);
     }
 }
 

@@ -2,18 +2,24 @@
 
 pub mod archive;
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
+use tempfile::TempDir;
 use tenarc::archive::{Compression, SaveOptions};
 use tenarc::io::{AtomicFile, SyncLevel};
 
-use crate::failure::{Failure, Kind, OfOutput, Result};
+use crate::address;
+use crate::failure::{Failure, Kind, Of as _, OfOutput, Result};
 use crate::formats::Format;
 use crate::input::shown;
 use crate::output::STDOUT;
+use crate::temporary::TEMPORARY;
+use crate::text::escaped;
 
 /// How files are written.
 #[derive(Args, Clone, Copy, Debug)]
@@ -31,6 +37,8 @@ pub struct Writing {
 pub struct Target {
     /// The path of the file. `None` means standard output.
     path: Option<PathBuf>,
+    /// The address of the object that the file becomes. Then the file is a temporary one.
+    object: Option<(String, Arc<TempDir>)>,
     pub options: SaveOptions,
     /// Whether the tensors of archives are encoded again, for example to compress them. Otherwise, unchanged values are
     /// copied without decoding them.
@@ -49,10 +57,22 @@ impl Target {
     /// # Errors
     /// If the file exists and `--no-clobber` was given.
     pub fn new(path: &Path, writing: Writing) -> Result<Self> {
-        let path = (path != Path::new("-")).then(|| path.to_path_buf());
+        let mut object = None;
+        let mut path = (path != Path::new("-")).then(|| path.to_path_buf());
+        if let Some(address) = path.as_deref().and_then(address::of) {
+            address::opener().map_err(|failure| failure.of_output(address))?;
+            let dir = tempfile::tempdir().of(format!("cannot create {TEMPORARY}"))?;
+            object = Some((address.to_owned(), Arc::new(dir)));
+        }
+        if let Some((_, dir)) = &object {
+            // Some formats depend on the name.
+            let name = path.as_deref().and_then(Path::file_name).unwrap_or(OsStr::new("object"));
+            path = Some(dir.path().join(name));
+        }
         let options = SaveOptions::default().with_sync(sync(writing));
         let target = Self {
             path,
+            object,
             options,
             recompresses: false,
             finds_equal: false,
@@ -108,8 +128,7 @@ impl Target {
         let of_output = |error: tenarc::Error| Failure::from(error).of_output(&self.name());
         let file = AtomicFile::replacing(path).map_err(of_output)?;
         write(file.file(), path)?;
-        self.check_free()?;
-        file.commit(sync(self.writing)).map_err(of_output)?;
+        self.commit(file)?;
         Ok(true)
     }
 
@@ -143,8 +162,33 @@ impl Target {
         self.path.as_deref()
     }
 
+    /// Whether this is one object in a store, beside which there can be no other file.
+    pub fn is_object(&self) -> bool {
+        self.object.is_some()
+    }
+
     pub fn name(&self) -> String {
-        self.path().map_or_else(|| STDOUT.into(), shown)
+        match &self.object {
+            Some((address, _)) => escaped(address).into_owned(),
+            None => self.path().map_or_else(|| STDOUT.into(), shown),
+        }
+    }
+
+    /// Makes a file that is complete the file of this target, or its object.
+    ///
+    /// # Errors
+    /// If it cannot be written, or is there and `--no-clobber` was given.
+    fn commit(&self, file: AtomicFile) -> Result<()> {
+        let name = self.name();
+        // Another process may have created the file meanwhile.
+        self.check_free()?;
+        file.commit(sync(self.writing)).map_err(|error| Failure::from(error).of_output(&name))?;
+        let (Some((address, _)), Some(path)) = (&self.object, self.path()) else { return Ok(()) };
+        let replace = !self.writing.no_clobber;
+        let opener = address::opener()?;
+        let written =
+            File::open(path).and_then(|mut file| opener.write(address, &mut file, replace));
+        written.map_err(|error| Failure::from(error).of_output(&name))
     }
 
     /// Opens a writer to the target. A file is replaced only when the writer is finished.
@@ -226,11 +270,7 @@ impl TargetWriter {
         self.flush()?;
         if let To::File(file) = self.to {
             let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-            let name = self.name;
-            // Another process may have created the file meanwhile.
-            self.target.check_free()?;
-            file.commit(sync(self.target.writing))
-                .map_err(|error| Failure::from(error).of_output(&name))?;
+            self.target.commit(file)?;
         }
         Ok(())
     }

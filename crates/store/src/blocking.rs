@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tenarc::io::ReadAhead;
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::archive::{ObjectArchive, RemoteArchive};
 use crate::error::{Error, Kind, Result};
+use crate::file::ObjectFile;
 use crate::objects::Put;
 use crate::upload::ObjectWriter;
 use crate::{Store, encode};
@@ -93,8 +95,12 @@ impl BlockingStore {
     /// # Errors
     /// Those of [`Store::archive`], or if it is called by a task of a runtime.
     pub fn archive(&self, name: &str) -> Result<BlockingArchive> {
+        self.opened(name, false)
+    }
+
+    fn opened(&self, name: &str, loads: bool) -> Result<BlockingArchive> {
         check_may_wait()?;
-        let archive = self.runtime.block_on(self.store.archive(name))?;
+        let archive = self.runtime.block_on(self.store.opened(name, loads))?;
         Ok(BlockingArchive { archive, _runtime: self.runtime.clone() })
     }
 
@@ -103,7 +109,7 @@ impl BlockingStore {
     /// # Errors
     /// Those of [`Store::load`], or if it is called by a task of a runtime.
     pub fn load<T: DeserializeOwned>(&self, name: &str) -> Result<T> {
-        Ok(self.archive(name)?.get()?.load()?)
+        Ok(self.opened(name, true)?.get()?.load()?)
     }
 
     /// See [`Store::save`].
@@ -120,8 +126,27 @@ impl BlockingStore {
     /// # Errors
     /// If it is called by a task of a runtime.
     pub fn writer(&self, name: &str) -> Result<ObjectWriter> {
+        self.writer_with(name, Put::Replace)
+    }
+
+    /// Like [`writer`](Self::writer). `put` says whether an object with this name is replaced.
+    ///
+    /// # Errors
+    /// If it is called by a task of a runtime.
+    pub fn writer_with(&self, name: &str, put: Put) -> Result<ObjectWriter> {
         check_may_wait()?;
-        Ok(self.store.object_writer(name, Put::Replace, self.runtime.handle()))
+        Ok(self.store.object_writer(name, put, self.runtime.handle()))
+    }
+
+    /// An object that is read by ranges, whatever is in it. No request is made. It can be read as long as a clone of this store is
+    /// there.
+    ///
+    /// # Errors
+    /// If it is called by a task of a runtime.
+    pub fn source(&self, name: &str) -> Result<ReadAhead<ObjectFile>> {
+        check_may_wait()?;
+        let file = self.store.file(name, self.runtime.handle());
+        Ok(ReadAhead::with(file, self.store.requests))
     }
 
     /// See [`Store::delete`].

@@ -96,7 +96,8 @@ impl ObjectFile {
 
 impl ReadAt for ObjectFile {
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
-        let size = self.stat()?.size;
+        // Before anything was read, the size is not known, and need not be.
+        let size = self.stat.get().map_or(u64::MAX, |stat| stat.size);
         let end = size.min(offset.saturating_add(out.len() as u64));
         if offset >= end {
             return Ok(0);

@@ -35,8 +35,10 @@ pub fn at(url: &str) -> Result<(Arc<dyn ObjectStore>, String)> {
         }
         #[cfg(feature = "http")]
         ObjectStoreScheme::Http => {
+            let options = object_store::ClientOptions::new();
             let builder = object_store::http::HttpBuilder::new()
-                .with_url(parsed.origin().ascii_serialization());
+                .with_url(parsed.origin().ascii_serialization())
+                .with_client_options(options.with_allow_http(parsed.scheme() == "http"));
             Arc::new(builder.build().map_err(failed)?)
         }
         other => {

@@ -5,13 +5,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ndarray::{Array2, s};
 use object_store::ObjectStore;
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
 use tenarc::Tensor;
-use tenarc_store::{Kind, Store};
+use tenarc_store::{Kind, Receipt, Store};
 
 type Model = BTreeMap<String, Tensor<Vec<f32>>>;
 
@@ -79,6 +80,85 @@ async fn works(store: Store) -> tenarc_store::Result<()> {
     assert_eq!(error.kind(), Kind::NotFound, "{error}");
     // Deleting it again is no error.
     store.delete("once.tenarc").await
+}
+
+/// What two ranks write in a step.
+async fn written(store: &Store, step: u64) -> tenarc_store::Result<Vec<Receipt>> {
+    let mut receipts = Vec::new();
+    for rank in 0..2 {
+        let mut shard = store.step(step).shard(rank)?;
+        shard.block("w", &vec![step as f32; 1000], &[2000], &[rank * 1000])?;
+        receipts.push(shard.finish().await?);
+    }
+    Ok(receipts)
+}
+
+/// The number and the step of the latest state, all of which is read.
+async fn latest(store: &Store) -> tenarc_store::Result<(u64, u64)> {
+    let Some(set) = store.latest().await? else { return Ok((0, 0)) };
+    let found: Vec<f32> = set.tensor("w").await?;
+    assert_eq!(found, vec![set.step() as f32; 2000]);
+    Ok((set.number(), set.step()))
+}
+
+async fn commits(store: Store) -> tenarc_store::Result<()> {
+    // Two at the same time.
+    for round in 1..=10 {
+        let (before, _) = latest(&store).await?;
+        let each = [2 * round, 2 * round + 1].map(|step| {
+            let store = store.clone();
+            async move {
+                let receipts = written(&store, step).await?;
+                Ok::<_, tenarc_store::Error>(store.step(step).commit(receipts, 2).await?.number())
+            }
+        });
+        let mut numbers = futures_util::future::try_join_all(each).await?;
+        numbers.sort_unstable();
+        assert_eq!(numbers, [before + 1, before + 2]);
+    }
+    // One that dies after so many milliseconds, whatever the server does with its last request.
+    let mut died = 0;
+    for round in 0..20 {
+        let (before, step) = (latest(&store).await?, 100 + round);
+        let receipts = written(&store, step).await?;
+        let step_of_run = store.step(step);
+        let commit = step_of_run.commit(receipts.clone(), 2);
+        match tokio::time::timeout(Duration::from_millis(2 * round), commit).await {
+            Ok(committed) => assert_eq!(committed?.step(), step),
+            Err(_) => died += 1,
+        }
+        let found = latest(&store).await?;
+        assert!(found == before || found == (before.0 + 1, step), "{found:?} after {before:?}");
+        // Another process finishes what it has begun, once.
+        store.step(step).commit(receipts, 2).await?;
+        assert_eq!(latest(&store).await?, (before.0 + 1, step));
+    }
+    assert!(died > 0, "all commits took less than 2 ms");
+    // Commits and collections at the same time: what was committed stays.
+    for step in 200..210 {
+        let receipts = written(&store, step).await?;
+        let step_of_run = store.step(step);
+        let (committed, collected) =
+            tokio::join!(step_of_run.commit(receipts, 2), store.collect(1, Duration::ZERO));
+        collected?;
+        match committed {
+            Ok(_) => assert_eq!(latest(&store).await?.1, step),
+            Err(error) => assert_eq!(error.kind(), Kind::Incomplete, "{error}"),
+        }
+    }
+    latest(&store).await.map(drop)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a server: tests/store/run"]
+async fn s3_commits_are_whole() {
+    commits(Store::new(s3(), "races")).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a server: tests/store/run"]
+async fn azure_commits_are_whole() {
+    commits(Store::new(azure(), "races")).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

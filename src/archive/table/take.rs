@@ -1,17 +1,20 @@
 //! Rows of a table by their numbers.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 use serde::de::{self, DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, SeqAccess};
 
-use super::{SequenceStorage, Table, TablePart};
+use super::{SequenceStorage, Table, TableEntry, TablePart};
 use crate::budget::Budget;
 use crate::buffer::file::FileBuffers;
 use crate::buffer::unpack::KeptChunks;
 use crate::de::fields_at;
 use crate::error::Result;
-use crate::io::at::ReadAt;
+use crate::io::at::{ReadAt, announce};
+use crate::wire::columns::{Ask, Place, WantedFields};
 
 /// Rows of a group are read together if there are at most this part of the group's rows between them. So a group is read
 /// at most this many times, and few rows are read that nobody wants.
@@ -47,6 +50,10 @@ impl<S: ReadAt + ?Sized> Table<'_, S> {
         if let Some(&(last, _)) = order.last() {
             self.check_row(last)?;
         }
+        if let Some(source) = self.parts.first().and_then(TableEntry::source) {
+            announce(source, || self.headers_of_rows(&order));
+            announce(source, || self.places_of_rows(&order, &fields_at::<T>));
+        }
         let mut taken: Vec<(usize, T)> = Vec::new();
         let budget = Budget::new(self.limits);
         let mut last = None;
@@ -58,17 +65,7 @@ impl<S: ReadAt + ?Sized> Table<'_, S> {
             if last.replace(number) != Some(number) {
                 budget.start(0);
             }
-            let (group, end) = part.around(row);
-            let near = ((end - group) / NEAR).max(1);
-            let mut before = row;
-            let is_near = |&&(row, _): &&(u64, usize)| {
-                // A row that is wanted twice is read twice.
-                let is_near = row > before && row - before <= near && row < end;
-                before = row;
-                is_near
-            };
-            let count = rest.iter().skip(1).take_while(is_near).count();
-            let (now, later) = rest.split_at(1 + count);
+            let (now, later) = rest.split_at(part.count_together(rest));
             let read = part.take(now, &self.chunks, &budget)?;
             budget.reserve(&mut taken, read.len())?;
             budget.refund_vec(&read);
@@ -79,6 +76,29 @@ impl<S: ReadAt + ?Sized> Table<'_, S> {
         taken.sort_unstable_by_key(|(place, _)| *place);
         Ok(taken.into_iter().map(|(_, row)| row).collect())
     }
+
+    /// The headers of the sequences with these rows, which ascend, as far as they were not read yet.
+    fn headers_of_rows(&self, order: &[(u64, usize)]) -> Vec<Range<u64>> {
+        let mut numbers: Vec<usize> = order.iter().map(|(row, _)| self.part_of(*row)).collect();
+        numbers.dedup();
+        let parts = numbers.into_iter().filter_map(|number| self.parts.get(number));
+        let unread = parts.filter(|part| part.part.get().is_none());
+        unread.filter_map(|part| Some(part.unread.as_ref()?.place.clone())).collect()
+    }
+
+    /// The ranges of the archive with these rows, which ascend.
+    fn places_of_rows(&self, mut rest: &[(u64, usize)], fields: &Ask<'_>) -> Vec<Range<u64>> {
+        let mut places = Vec::new();
+        while let Some(&(row, _)) = rest.first() {
+            let part = self.parts.get(self.part_of(row)).and_then(|part| part.part().ok());
+            let Some(part) = part else { break };
+            let (now, later) = rest.split_at(part.count_together(rest));
+            // What cannot be found out is read when it is needed.
+            places.extend(part.places_of_rows(now, fields).unwrap_or_default());
+            rest = later;
+        }
+        places
+    }
 }
 
 impl<S: ReadAt + ?Sized> TablePart<'_, S> {
@@ -86,6 +106,45 @@ impl<S: ReadAt + ?Sized> TablePart<'_, S> {
     fn around(&self, row: u64) -> (u64, u64) {
         let group = self.group(row - self.first);
         (self.first.saturating_add(group.start), self.first.saturating_add(group.end))
+    }
+
+    /// How many of these rows, which ascend, are read together: those of one group that are near each other. At least 1.
+    fn count_together(&self, rows: &[(u64, usize)]) -> usize {
+        let Some(&(mut before, _)) = rows.first() else { return 0 };
+        let (group, end) = self.around(before);
+        let near = ((end - group) / NEAR).max(1);
+        let is_near = |&&(row, _): &&(u64, usize)| {
+            // A row that is wanted twice is read twice.
+            let is_near = row > before && row - before <= near && row < end;
+            before = row;
+            is_near
+        };
+        1 + rows.iter().skip(1).take_while(is_near).count()
+    }
+
+    /// The ranges of the archive with rows of one group, which ascend. In a column of texts or lists, it is not known where a row is:
+    /// only columns whose rows all have the same length are found.
+    fn places_of_rows(&self, wanted: &[(u64, usize)], fields: &Ask<'_>) -> Result<Vec<Range<u64>>> {
+        let (Some((first, _)), Some((last, _))) = (wanted.first(), wanted.last()) else {
+            return Ok(Vec::new());
+        };
+        if let SequenceStorage::Items(items) = &self.stored {
+            let numbers = |(row, _): &(u64, usize)| {
+                self.segment.numbers_of(self.item(items, row - self.first)?)
+            };
+            let numbers: Result<Vec<BTreeSet<u64>>> = wanted.iter().map(numbers).collect();
+            return Ok(self.segment.places_of(Ok(numbers?.into_iter().flatten().collect())));
+        }
+        let (group, end) = self.around(*first);
+        let rows = first - self.first..last - self.first + 1;
+        let numbers = self.numbers(WantedFields::Of(fields, Place::ROW), vec![rows])?;
+        let places = numbers.into_iter().filter_map(|number| {
+            let (start, len) = self.segment.loaded.stored_buffer(number).ok()?.plain().ok()?;
+            let width =
+                len.checked_div(end - group).filter(|width| width * (end - group) == len)?;
+            Some(start + (first - group) * width..start + (last + 1 - group) * width)
+        });
+        Ok(places.collect())
     }
 
     /// Reads these rows of one group, which ascend.

@@ -19,9 +19,10 @@ use crate::written::Written;
 /// # Errors
 /// If the input cannot be read, or is not an archive.
 pub fn read(input: Input, reading: &Reading) -> Result<Document> {
-    let Input { file, name, .. } = input;
+    let name = input.name.clone();
+    let source = input.into_source();
     let archive = if reading.torn {
-        let archive = Archive::new_torn(Source::new(file))?;
+        let archive = Archive::new_torn(source)?;
         if let Some(error) = archive.torn() {
             let error = for_users(error);
             say(&format!(
@@ -30,7 +31,7 @@ pub fn read(input: Input, reading: &Reading) -> Result<Document> {
         }
         archive.with_options(decoding().with_checksums(!reading.no_verify))
     } else {
-        let archive = Archive::new(Source::new(file))?.with_options(decoding());
+        let archive = Archive::new(source)?.with_options(decoding());
         if let Some(unfinished) = unfinished(&archive) {
             say(&format!("{name}: {unfinished}"));
         }

@@ -98,9 +98,9 @@ const SHARD_SIZE: u64 = 5_000_000_000;
 /// Writes a model in several files with an index. If the model fits in one file and the output is not named as an
 /// index, writes only that file.
 fn sharded(value: &dyn Stored, target: &Target, options: &Options) -> Result<()> {
-    let Some(path) = target.path() else {
+    let Some(path) = target.path().filter(|_| !target.is_object()) else {
         return Err(Failure::new(
-            "a model in shards is several files: give a file name instead of -",
+            "a model in shards is several files: give a file name instead of - or an address",
         ));
     };
     let most = target.shard_size.unwrap_or(SHARD_SIZE);

@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use tenarc::io::ReadAt as _;
-
 use super::detect::detect;
 use super::{Format, archive, converted, name, tables};
 use crate::document::{Document, Reading};
@@ -22,7 +20,7 @@ impl Document {
             Some(format) => format,
             None => detect(input.path.as_deref().unwrap_or(path), &input)?,
         };
-        let len = input.file.size().of(&name)?;
+        let len = input.len()?;
         let document = read(format, input, reading).of(&name)?;
         Ok(document.with_file_len(len))
     }

@@ -7,7 +7,7 @@ use tenarc::archive::{Compacted, Compaction, Segment};
 use tenarc::io::AtomicFile;
 use tenarc::{Archive, OArchive};
 
-use super::{Target, not_a_terminal, sync};
+use super::{Target, not_a_terminal};
 use crate::failure::{Failure, Result};
 use crate::input::Source;
 use crate::progress::Progress;
@@ -104,8 +104,7 @@ impl ArchiveTarget {
                 let values = out.segments();
                 let file = out.finish().map_err(of_output)?;
                 read_back(file.file(), values, !self.target.is_part).map_err(of_output)?;
-                self.target.check_free()?;
-                file.commit(sync(self.target.writing)).map_err(of_output)
+                self.target.commit(file)
             }
             ArchiveTo::Stdout(out) => out.finish().map(drop).map_err(of_output),
         }

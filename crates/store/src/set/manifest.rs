@@ -53,6 +53,9 @@ pub struct Block {
     /// The number of the object, and of the segment in it.
     pub object: u64,
     pub segment: u64,
+    /// The SHA-256 of its elements, if later steps may refer to it.
+    #[serde(default)]
+    pub digest: Option<String>,
 }
 
 /// A value that is no block of a tensor.
@@ -75,17 +78,15 @@ pub struct Receipt {
     pub(super) object: StoredObject,
     pub(super) blocks: Vec<Block>,
     pub(super) values: Vec<StoredValue>,
+    /// Objects of earlier steps with blocks that are the same in this one. They have the numbers from 1 on.
+    #[serde(default)]
+    pub(super) earlier: Vec<StoredObject>,
 }
 
 impl Receipt {
-    pub(super) fn new(
-        step: u64,
-        rank: u64,
-        object: StoredObject,
-        blocks: Vec<Block>,
-        values: Vec<StoredValue>,
-    ) -> Self {
-        Self { version: VERSION, step, rank, object, blocks, values }
+    pub(super) fn new(step: u64, rank: u64, object: StoredObject) -> Self {
+        let (blocks, values, earlier) = Default::default();
+        Self { version: VERSION, step, rank, object, blocks, values, earlier }
     }
 
     /// The receipt as bytes, to be sent to the rank that commits.
@@ -109,6 +110,11 @@ impl Receipt {
     /// The rank that has written it.
     pub fn rank(&self) -> u64 {
         self.rank
+    }
+
+    /// The number of bytes that the rank has stored, without those of [earlier](crate::Step::shard_after) steps.
+    pub fn stored_bytes(&self) -> u64 {
+        self.object.size
     }
 }
 
@@ -176,18 +182,35 @@ impl Manifest {
             values: Vec::new(),
             deleted: Vec::new(),
         };
-        for (object, receipt) in (0..).zip(receipts) {
-            manifest.objects.push(receipt.object);
+        for receipt in receipts {
+            let objects = std::iter::once(receipt.object).chain(receipt.earlier);
+            let numbers: Vec<u64> = objects.map(|object| manifest.number_of(object)).collect();
+            // One that is not listed is found below.
+            let number = |object: u64| {
+                let number = usize::try_from(object).ok().and_then(|object| numbers.get(object));
+                number.copied().unwrap_or(u64::MAX)
+            };
+            let blocks = receipt.blocks.into_iter();
             manifest
                 .blocks
-                .extend(receipt.blocks.into_iter().map(|block| Block { object, ..block }));
+                .extend(blocks.map(|block| Block { object: number(block.object), ..block }));
+            let values = receipt.values.into_iter();
             manifest
                 .values
-                .extend(receipt.values.into_iter().map(|value| StoredValue { object, ..value }));
+                .extend(values.map(|value| StoredValue { object: number(value.object), ..value }));
         }
         manifest.check()?;
         manifest.check_whole()?;
         Ok(manifest)
+    }
+
+    /// The number of an object, which is added if it is not listed yet.
+    fn number_of(&mut self, object: StoredObject) -> u64 {
+        let number = self.objects.iter().position(|listed| *listed == object);
+        number.unwrap_or_else(|| {
+            self.objects.push(object);
+            self.objects.len() - 1
+        }) as u64
     }
 
     /// A manifest that says only what is deleted.

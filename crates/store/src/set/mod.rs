@@ -125,7 +125,7 @@ impl Store {
 
     async fn manifest(&self, number: u64) -> Result<Manifest> {
         let name = Self::manifest_name(number);
-        let manifest: Manifest = self.load(&name).await?;
+        let manifest: Manifest = self.archive(&name).await?.load().await?;
         let checked = manifest.check();
         checked.map_err(|error| error.of_object(&self.key(&name)))?;
         if manifest.number != number {
@@ -366,7 +366,7 @@ impl Set {
             self.store.suffix,
             Some(stat),
         );
-        let archive = RemoteArchive::open(file, REQUESTS, runtime).await?;
+        let archive = RemoteArchive::open(file, REQUESTS, runtime, false).await?;
         opened().insert(object, archive.clone());
         Ok(archive)
     }

@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
+use sha2::{Digest as _, Sha256};
 use tenarc::tensor::{DynTensor, Order, ToTensor};
 use tenarc::{OArchive, Tensor};
 use tokio::runtime::Handle;
 
-use super::manifest::{Block, Receipt, StoredObject, StoredValue};
+use super::manifest::{Block, Manifest, Receipt, StoredObject, StoredValue};
 use super::region::{Region, copy, tile_shape};
-use super::{SHARDS, Step};
+use super::{SHARDS, Set, Step};
 use crate::archive::on_thread;
 use crate::error::{Error, Kind, Result};
 use crate::objects::Put;
@@ -35,6 +37,10 @@ pub struct Shard {
     blocks: Vec<Block>,
     values: Vec<StoredValue>,
     segments: u64,
+    /// Whether blocks get digests, and the state whose equal blocks are not written again.
+    digests: bool,
+    before: Option<Arc<Manifest>>,
+    earlier: Vec<StoredObject>,
     runtime: Handle,
 }
 
@@ -80,18 +86,56 @@ impl Step {
         let options = self.store.options.clone().with_chunk_len(CHUNK);
         let out = OArchive::with_options(Counting { writer, size: 0 }, options)?;
         let key = self.store.key(&name);
-        let (blocks, values) = (Vec::new(), Vec::new());
+        let (ranks, blocks, values, earlier) = Default::default();
         Ok(Shard {
             out,
             key,
             step: self.step,
             rank,
-            ranks: Vec::new(),
+            ranks,
             blocks,
             values,
             segments: 0,
+            digests: false,
+            before: None,
+            earlier,
             runtime,
         })
+    }
+
+    /// Like [`shard`](Self::shard), but blocks that have not changed since an earlier state, such as frozen weights, are not written
+    /// again: the new state refers to the earlier objects. [Collections](crate::Store::collect) keep these.
+    ///
+    /// `before` is usually the [latest](crate::Store::latest) state, and `None` for the first one. A block has not changed if it has
+    /// the same path, place and type, and its elements have the same SHA-256. So elements are read twice, once to compute it.
+    /// Blocks of states that were written by [`shard`](Self::shard) have none, and are written again.
+    ///
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> tenarc_store::Result<()> {
+    /// let store = tenarc_store::Store::in_memory();
+    /// for step in 1..=3u64 {
+    ///     let latest = store.latest().await?;
+    ///     let mut shard = store.step(step).shard_after(0, latest.as_ref())?;
+    ///     shard.block("frozen", &vec![0.5f32; 100_000], &[100_000], &[0])?;
+    ///     shard.block("head", &vec![step as f32; 10], &[10], &[0])?;
+    ///     let receipt = shard.finish().await?;
+    ///     // The first step stores all, the others only the head.
+    ///     assert_eq!(receipt.stored_bytes() > 400_000, step == 1);
+    ///     store.step(step).commit([receipt], 1).await?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If the store fails. [`commit`](Self::commit) fails if an earlier object was deleted meanwhile.
+    ///
+    /// # Panics
+    /// If it is not called in a runtime of tokio.
+    pub fn shard_after(&self, rank: u64, before: Option<&Set>) -> Result<Shard> {
+        let before = before.map(|set| set.manifest.clone());
+        Ok(Shard { digests: true, before, ..self.shard(rank)? })
     }
 }
 
@@ -135,6 +179,24 @@ impl Shard {
         })?;
         let tile = tile_shape(&shape, whole, width as u64);
         let dtype = meta.dtype.clone();
+        let mut described = Block {
+            path: path.to_owned(),
+            dtype: dtype.name().to_owned(),
+            whole: whole.to_vec(),
+            offset: offset.to_vec(),
+            shape: shape.clone(),
+            tile: tile.clone(),
+            object: 0,
+            segment: self.segments,
+            digest: None,
+        };
+        if self.digests {
+            described.digest = Some(self.waiting(|_| Ok(digest_of(block, meta.order)?))?);
+            if let Some(earlier) = self.unchanged(&described) {
+                self.blocks.push(earlier);
+                return Ok(());
+            }
+        }
         self.waiting(|shard| {
             if tile == shape && meta.order == Order::C {
                 shard.out.save(&BTreeMap::from([("0", Tensor(Borrowed(block)))]))?;
@@ -162,12 +224,26 @@ impl Shard {
             shard.out.save(&Tiles(tiles.collect()))?;
             Ok(())
         })?;
-        let (object, segment) = (0, self.segments);
-        let (path, dtype) = (path.to_owned(), dtype.name().to_owned());
-        let (whole, offset) = (whole.to_vec(), offset.to_vec());
-        self.blocks.push(Block { path, dtype, whole, offset, shape, tile, object, segment });
+        self.blocks.push(described);
         self.segments += 1;
         Ok(())
+    }
+
+    /// The block of the state before that is the same as this one.
+    fn unchanged(&mut self, block: &Block) -> Option<Block> {
+        let before = self.before.as_ref()?;
+        let same = |found: &&Block| {
+            let Block { object, segment, .. } = **found;
+            **found == Block { object, segment, ..block.clone() }
+        };
+        let found = before.blocks.iter().find(same)?;
+        let object = before.objects.get(usize::try_from(found.object).ok()?)?;
+        let known = self.earlier.iter().position(|earlier| earlier == object);
+        let number = known.unwrap_or_else(|| {
+            self.earlier.push(object.clone());
+            self.earlier.len() - 1
+        });
+        Some(Block { object: 1 + number as u64, ..found.clone() })
     }
 
     /// Writes a whole tensor that all ranks have. Only one of them stores it: the one that has stored the fewest bytes so far. All
@@ -225,14 +301,26 @@ impl Shard {
     /// # Errors
     /// If the store fails. Then nothing is left.
     pub async fn finish(self) -> Result<Receipt> {
-        let Self { out, key, step, rank, blocks, values, runtime, .. } = self;
+        let Self { out, key, step, rank, blocks, values, earlier, runtime, .. } = self;
         let finish = move || {
             let Counting { writer, size } = out.finish()?;
             let version = writer.finish()?;
-            Ok(Receipt::new(step, rank, StoredObject { key, size, version }, blocks, values))
+            let receipt = Receipt::new(step, rank, StoredObject { key, size, version });
+            Ok(Receipt { blocks, values, earlier, ..receipt })
         };
         on_thread(&runtime, finish).await
     }
+}
+
+/// The SHA-256 of the elements of a block, and of their order.
+fn digest_of<T: ToTensor + ?Sized>(block: &T, order: Order) -> tenarc::Result<String> {
+    let mut hasher = Sha256::new();
+    hasher.update([u8::from(order == Order::C)]);
+    block.write_blocks(&mut |piece| {
+        hasher.update(piece);
+        Ok(())
+    })?;
+    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// A tensor by reference.

@@ -36,6 +36,8 @@ pub struct Asked {
     /// The number of requests by their names.
     pub by_name: BTreeMap<&'static str, usize>,
     pub bytes: u64,
+    /// All bytes that were to be written.
+    pub written: usize,
     /// Bytes that are being written, and the most at once.
     pub writing: usize,
     pub most_written: usize,
@@ -145,6 +147,7 @@ impl Trial {
             *asked.by_name.entry(name).or_default() += 1;
             asked.now += 1;
             asked.together = asked.together.max(asked.now);
+            asked.written += written;
             asked.writing += written;
             asked.most_written = asked.most_written.max(asked.writing);
             (number, self.settings().wait)
