@@ -347,7 +347,7 @@ impl SaveOptions {
     ///
     /// // The moments of the optimizer, but not the weights, which are to be mapped.
     /// let options = SaveOptions::default().with_compression_by(|tensor| {
-    ///     tensor.path().starts_with("optimizer.").then(|| Compression::zstd())
+    ///     tensor.path().starts_with("optimizer.").then(Compression::zstd)
     /// });
     /// # drop(options);
     /// ```

@@ -90,7 +90,7 @@ fn steps_are_compressed_by_the_options() {
 
     let (_dir, checkpoints) = fresh();
     let options = SaveOptions::default()
-        .with_compression_by(|tensor| (tensor.path() == "1").then(|| Compression::zstd()));
+        .with_compression_by(|tensor| (tensor.path() == "1").then(Compression::zstd));
     let checkpoints = checkpoints.with_save_options(options).with_keep_last(2);
     let state = |step: f32| (Tensor(vec![step; 50_000]), Tensor(vec![step; 50_000]));
     for (step, value) in [(1, 1.5), (2, 2.5), (3, 3.5)] {

@@ -58,7 +58,7 @@ pub fn save_run<M: ModuleSnapshot, T: Serialize + ?Sized>(
 /// # let step = 1u32;
 /// // Compresses the moments, but not the module, so that this can be mapped.
 /// let options = SaveOptions::default().with_compression_by(|tensor| {
-///     tensor.path().starts_with("optimizer.").then(|| Compression::zstd())
+///     tensor.path().starts_with("optimizer.").then(Compression::zstd)
 /// });
 /// tenarc_burn::save_run_with(&path, &model, &optimizer, &step, options)?;
 /// # std::fs::remove_dir_all(&dir)?;

@@ -74,7 +74,7 @@ pub fn save_run<O: SavedOptimizer, T: Serialize + ?Sized>(
 /// # let step = 1u32;
 /// // Compresses the moments, but not the variables, so that these can be mapped.
 /// let options = SaveOptions::default().with_compression_by(|tensor| {
-///     tensor.path().starts_with("optimizer.").then(|| Compression::zstd())
+///     tensor.path().starts_with("optimizer.").then(Compression::zstd)
 /// });
 /// tenarc_candle::save_run_with(&path, &variables, &optimizer, &step, options)?;
 /// # std::fs::remove_dir_all(&dir)?;

@@ -13,10 +13,12 @@ use tenarc_convert::{Opened, Put, Stored};
 
 use crate::address;
 use crate::failure::{Failure, Kind, Of, OfInput, Result};
-use crate::formats::detect::START;
 use crate::formats::{Format, index_in};
 use crate::progress::Progress;
 use crate::text::escaped;
+
+/// The bytes of an object by which it is known whether it is an archive, and from which other formats are detected.
+const START: usize = 4 << 10;
 
 /// An input that can be read at any position.
 pub struct Input {

@@ -15,7 +15,7 @@ use crate::failure::{Failure, Kind, Of, Result};
 use crate::input::Input;
 
 /// The number of bytes from which the format is detected.
-pub const START: usize = 4 << 10;
+const START: usize = 4 << 10;
 
 /// A kind of files that are not read: their first bytes, what they are, and what the user can do.
 struct Foreign {
