@@ -128,7 +128,7 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
         let (at, len) = (place.start(), place.len());
         let wanted = out.len();
         if start.checked_add(wanted as u64).is_none_or(|end| end > len) {
-            return Err(Error::data(format!(
+            return Err(Error::not_found(format!(
                 "expected {wanted} bytes from byte {start} of buffer {number}, which has {len} bytes"
             ))
             .at(at));

@@ -281,7 +281,13 @@ fn over_values(shared: &Shared<'_>, column: &Column, ranges: u16) -> Result<Opti
         let present = match segment.table("")?.column::<Present>(path) {
             Ok(present) => present,
             // Rows that are not stored as columns may lack the field.
-            Err(error) if !part.is_columns && error.category() == Category::Data => {
+            Err(error)
+                if !part.is_columns
+                    && matches!(
+                        error.category(),
+                        Category::NotFound | Category::Mismatch | Category::Data
+                    ) =>
+            {
                 return Ok(None);
             }
             Err(error) => return Err(error.into()),
