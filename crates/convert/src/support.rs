@@ -4,7 +4,9 @@ use std::io;
 use std::path::Path;
 
 use tenarc::de::Limits;
-use tenarc::error::{Advice, Category};
+use tenarc::error::Advice;
+#[cfg(any(feature = "msgpack", feature = "npy"))]
+use tenarc::error::Category;
 use tenarc::{Error, Result};
 
 /// The number of bytes that are read and hashed at once, so that they are hashed while they are in cache. Also how much
