@@ -1,7 +1,7 @@
 //! Writing a state by many ranks.
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io;
 use std::sync::Arc;
 
@@ -320,7 +320,12 @@ fn digest_of<T: ToTensor + ?Sized>(block: &T, order: Order) -> tenarc::Result<St
         hasher.update(piece);
         Ok(())
     })?;
-    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    let mut text = String::new();
+    for byte in hasher.finalize() {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    Ok(text)
 }
 
 /// A tensor by reference.
