@@ -116,9 +116,11 @@ impl Trial {
         self.take();
     }
 
-    /// What it was asked for since the last call.
+    /// What it was asked for since the last call. What was asked for ahead may still be under way.
     pub fn take(&self) -> Asked {
-        std::mem::take(&mut *self.asked())
+        let mut asked = self.asked();
+        let Asked { now, writing, .. } = *asked;
+        std::mem::replace(&mut *asked, Asked { now, writing, ..Asked::default() })
     }
 
     fn asked(&self) -> MutexGuard<'_, Asked> {
