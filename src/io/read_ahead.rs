@@ -460,18 +460,6 @@ impl<S: ReadAt + Send + 'static> ReadAhead<S> {
         Self { shared, threads: Mutex::default(), len: AtomicU64::new(0) }
     }
 
-    /// Begins to read the first `len` bytes, at most as many as the longest request has, whatever the length of the source. The end
-    /// of an archive can be read at the same time.
-    ///
-    /// Use it before [`Archive::new`](crate::Archive::new) if [`Archive::load`](crate::Archive::load) follows, and if a request takes
-    /// longer than reading these bytes.
-    pub fn read_first(&self, len: usize) {
-        let unused = self.shared.requests.longest.min(len) as u64;
-        let request = Request { range: 0..unused, unused, state: RequestState::Waiting };
-        self.shared.lock().plan(vec![request], true);
-        self.wake(1);
-    }
-
     /// Lets so many threads start requests.
     fn wake(&self, wanted: usize) {
         let shared = &self.shared;

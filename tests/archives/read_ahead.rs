@@ -210,22 +210,6 @@ fn a_guess_is_corrected_when_the_ranges_are_known() {
 }
 
 #[test]
-fn the_first_bytes_are_read_before_the_length_is_known() {
-    for len in [0, 300, 5000] {
-        let slow = Slow::new(len);
-        let ahead = slow.ahead();
-        ahead.read_first(1 << 20);
-        wait_until(|| slow.ranges().last().is_some_and(|range| range.end == len.min(1000) as u64));
-        announce(&ahead, 0..len as u64);
-        let mut out = vec![0; len];
-        read_exact(&ahead, &mut out, 0).unwrap();
-        assert_eq!(out, slow.bytes[..]);
-        assert_eq!(ahead.read_at(&mut [0], len as u64).unwrap(), 0);
-        assert_eq!(slow.ranges().len(), 1);
-    }
-}
-
-#[test]
 fn ranges_become_one_request_if_little_is_between_them() {
     let requests = Requests::server().with_longest(60_000).with_gap(5000);
     for (ranges, read) in [

@@ -12,10 +12,6 @@ use tokio::runtime::Handle;
 use crate::error::{Error, Kind, Result};
 use crate::file::ObjectFile;
 
-/// How many of the first bytes are asked for with the end: enough for most headers. More would come in the way of the end, which is
-/// needed first.
-const FIRST: usize = 4 << 20;
-
 /// An archive in a store, as the crate `tenarc` sees it.
 pub type ObjectArchive = Archive<ReadAhead<ObjectFile>>;
 
@@ -37,21 +33,13 @@ impl fmt::Debug for RemoteArchive {
 }
 
 impl RemoteArchive {
-    /// `loads` says that all of it will be read: its first bytes are asked for at once.
     pub(crate) async fn open(
         file: ObjectFile,
         requests: Requests,
         runtime: Handle,
-        loads: bool,
     ) -> Result<Self> {
         let key = file.key().to_owned();
-        let open = move || {
-            let source = ReadAhead::with(file, requests);
-            if loads {
-                source.read_first(FIRST);
-            }
-            Archive::new(source)
-        };
+        let open = move || Archive::new(ReadAhead::with(file, requests));
         let opened = on_thread(&runtime, move || Ok(open()?))
             .await
             .map_err(|error| error.of_object(&key))?;

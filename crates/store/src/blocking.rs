@@ -95,12 +95,8 @@ impl BlockingStore {
     /// # Errors
     /// Those of [`Store::archive`], or if it is called by a task of a runtime.
     pub fn archive(&self, name: &str) -> Result<BlockingArchive> {
-        self.opened(name, false)
-    }
-
-    fn opened(&self, name: &str, loads: bool) -> Result<BlockingArchive> {
         check_may_wait()?;
-        let archive = self.runtime.block_on(self.store.opened(name, loads))?;
+        let archive = self.runtime.block_on(self.store.archive(name))?;
         Ok(BlockingArchive { archive, _runtime: self.runtime.clone() })
     }
 
@@ -109,7 +105,7 @@ impl BlockingStore {
     /// # Errors
     /// Those of [`Store::load`], or if it is called by a task of a runtime.
     pub fn load<T: DeserializeOwned>(&self, name: &str) -> Result<T> {
-        Ok(self.opened(name, true)?.get()?.load()?)
+        Ok(self.archive(name)?.get()?.load()?)
     }
 
     /// See [`Store::save`].

@@ -152,21 +152,16 @@ impl Store {
     /// # Panics
     /// If it is not called in a runtime of tokio.
     pub async fn archive(&self, name: &str) -> Result<RemoteArchive> {
-        self.opened(name, false).await
-    }
-
-    /// Opens an archive. `loads` says that all of it will be read.
-    async fn opened(&self, name: &str, loads: bool) -> Result<RemoteArchive> {
         let runtime = Handle::current();
-        RemoteArchive::open(self.file(name, &runtime), self.requests, runtime, loads).await
+        RemoteArchive::open(self.file(name, &runtime), self.requests, runtime).await
     }
 
     fn file(&self, name: &str, runtime: &Handle) -> ObjectFile {
         ObjectFile::new(self.objects.clone(), self.key(name), runtime.clone(), self.suffix, None)
     }
 
-    /// Loads the only value of an archive. Its first bytes, up to 4 MiB, are asked for at the same time as its end. So a load takes
-    /// two rounds of requests, or one if the archive is short.
+    /// Loads the only value of an archive. All of it is asked for when its end is there, before its header is decoded. So a load
+    /// takes two rounds of requests, or one if all of the archive comes with its end.
     ///
     /// # Errors
     /// Those of [`archive`](Self::archive) and of [`Archive::load`](tenarc::Archive::load).
@@ -174,7 +169,7 @@ impl Store {
     /// # Panics
     /// If it is not called in a runtime of tokio.
     pub async fn load<T: DeserializeOwned + Send + 'static>(&self, name: &str) -> Result<T> {
-        self.opened(name, true).await?.load().await
+        self.archive(name).await?.load().await
     }
 
     /// Saves a value as an archive, in parts and without seeking. An object with this name is replaced when all is written, and

@@ -55,7 +55,7 @@ fn what_was_saved_is_loaded_in_few_requests() {
         assert_eq!((asked.requests, asked.bytes), (1, 40_000));
         assert_eq!(store.load::<Model>("a/model.tenarc").await?, model);
         let asked = trial.take();
-        // The end and the start.
+        // The end, and then all of the value.
         assert_eq!(asked.requests, 2);
         let name: Tensor<Vec<f32>> = archive.get_at("w003").await?;
         assert_eq!(name, model["w003"]);
@@ -71,9 +71,8 @@ fn stores_without_suffixes_take_one_request_more() {
         store.save("model.tenarc", &model(3, 5000)).await?;
         trial.set(|settings| settings.no_suffixes = true);
         assert_eq!(store.load::<Model>("model.tenarc").await?.len(), 3);
-        // The size comes with the start, if that is there first.
         let asked = trial.take();
-        assert!(asked.requests <= 4 && asked.by_name.get("stat").is_none_or(|&count| count == 1));
+        assert_eq!(asked.by_name["stat"], 1);
         Ok(())
     });
 }
@@ -110,7 +109,7 @@ fn two_hundred_tensors_are_loaded_about_as_fast_as_ranges() {
         let started = Instant::now();
         assert!(store.load::<Model>("model.tenarc").await? == model);
         let asked = trial.take();
-        // 12.5 MiB: the end and the start, and then 12 requests of 1 MiB, side by side.
+        // 12.5 MiB: the end, and then 13 requests of 1 MiB, side by side.
         assert!(asked.requests <= 14 && asked.together > 8, "{asked:?}");
         // One by one, 200 requests take six seconds.
         assert!(started.elapsed() < 60 * wait, "{:?}", started.elapsed());
