@@ -366,7 +366,7 @@ impl Set {
             self.store.suffix,
             Some(stat),
         );
-        let archive = RemoteArchive::open(file, REQUESTS, runtime, false).await?;
+        let archive = RemoteArchive::open(file, REQUESTS, runtime).await?;
         opened().insert(object, archive.clone());
         Ok(archive)
     }
