@@ -120,7 +120,7 @@ impl Trial {
     pub fn take(&self) -> Asked {
         let mut asked = self.asked();
         let Asked { now, writing, .. } = *asked;
-        std::mem::replace(&mut *asked, Asked { now, writing, ..Asked::default() })
+        std::mem::replace(&mut *asked, Asked { writing, now, ..Asked::default() })
     }
 
     fn asked(&self) -> MutexGuard<'_, Asked> {
