@@ -47,7 +47,7 @@ pub fn of(path: &Path) -> Option<&str> {
 /// If this program has nothing that does.
 pub fn opener() -> Result<&'static dyn Addresses> {
     ADDRESSES.get().map(|addresses| &**addresses).ok_or_else(|| {
-        let what = "this tenarc reads only files: the one of the package tenarc-store-cli also reads objects in stores";
+        let what = "this build of tenarc reads and writes files only: install the package tenarc-store-cli for objects in stores";
         Failure::of_kind(Kind::Unsupported, what)
     })
 }

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
+use std::iter;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -77,15 +78,14 @@ impl Input {
 
     /// An archive is read in its store, as far as it is needed. All of any other object is copied to an unnamed temporary file.
     fn of_object(object: Box<dyn ReadAt + Send>, name: String) -> Result<Self> {
-        let mut start = vec![0; START];
-        let len = read_up_to(&*object, &mut start, 0).of(&name)?;
-        start.truncate(len);
+        let start = first_bytes(&*object, START).of(&name)?;
         if Format::Archive.starts(&start) {
             let file = spooled(&mut &*start).of(&name)?;
             return Ok(Self { file, object: Some(object), name, path: None });
         }
-        let mut all = ReadFrom { object: &*object, position: 0 };
-        let file = spooled(&mut all).of(&name)?;
+        // Or each piece that is copied would be a request.
+        object.will_read(&mut iter::once(0..object.size().of(&name)?));
+        let file = spooled(&mut ReadFrom { object: &*object, position: 0 }).of(&name)?;
         Ok(Self { file, object: None, name, path: None })
     }
 
@@ -114,10 +114,7 @@ impl Input {
     /// # Errors
     /// If they cannot be read.
     pub fn start(&self, len: usize) -> Result<Vec<u8>> {
-        let mut start = vec![0; len];
-        let done = read_up_to(&self.file, &mut start, 0).of(&self.name)?;
-        start.truncate(done);
-        Ok(start)
+        first_bytes(&self.file, len).of(&self.name)
     }
 
     /// Returns a reader from the first byte.
@@ -160,16 +157,18 @@ fn is_device(_: &std::fs::Metadata) -> bool {
     false
 }
 
-/// Reads from `offset` until `out` is full or the source ends. Returns the number of bytes read.
-fn read_up_to(source: &(impl ReadAt + ?Sized), out: &mut [u8], offset: u64) -> io::Result<usize> {
+/// Reads the first `len` bytes, or all bytes if there are fewer.
+fn first_bytes(source: &(impl ReadAt + ?Sized), len: usize) -> io::Result<Vec<u8>> {
+    let mut start = vec![0; len];
     let mut done = 0;
-    while let Some(rest) = out.get_mut(done..).filter(|rest| !rest.is_empty()) {
-        match source.read_at(rest, offset + done as u64)? {
+    while let Some(rest) = start.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        match source.read_at(rest, done as u64)? {
             0 => break,
             read => done += read,
         }
     }
-    Ok(done)
+    start.truncate(done);
+    Ok(start)
 }
 
 /// Reads an object from its first byte to its last.

@@ -229,6 +229,16 @@ fn parquet_files_with_zstd_are_read() {
     assert_eq!(a.json(), b.json());
 }
 
+/// This program has no clients of stores, and says which one has.
+#[test]
+fn addresses_of_objects_name_the_package_that_opens_them() {
+    let dir = Dir::new();
+    dir.save("a.tenarc", &model());
+    let package = "tenarc-store-cli";
+    run(&dir, &["ls", "s3://bucket/a.tenarc"]).failed(2, package);
+    run(&dir, &["convert", "a.tenarc", "https://host/a.npz"]).failed(2, package);
+}
+
 /// What holds nothing is converted, but not without a word.
 #[test]
 fn files_without_content_are_told() {

@@ -16,7 +16,7 @@ type Model = BTreeMap<String, Tensor<Vec<f32>>>;
 
 /// 20 tensors of 200 KB.
 fn model() -> Model {
-    (0..20).map(|n| (format!("w{n}"), Tensor(vec![n as f32; 50_000]))).collect()
+    (0u8..20).map(|n| (format!("w{n}"), Tensor(vec![f32::from(n); 50_000]))).collect()
 }
 
 fn serve() -> (String, Arc<Mutex<Served>>) {
@@ -104,6 +104,11 @@ fn an_output_is_uploaded_when_it_is_complete() {
             assert!(loaded == model());
         }
     }
+    taken(&served);
+    printed(&["ls", &format!("{url}/copy.safetensors")]);
+    let (requests, bytes) = taken(&served);
+    // The start, the length, and all of it at once.
+    assert!(requests <= 4 && bytes > 4_000_000, "{requests} requests, {bytes} bytes");
     // A file of another format that cannot be written leaves no object.
     refused(&["convert", &format!("{url}/ada.json"), &format!("{url}/ada.safetensors")]);
     assert!(!served.lock().unwrap().objects.contains_key("/ada.safetensors"));
