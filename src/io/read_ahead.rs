@@ -279,16 +279,6 @@ impl State {
         range
     }
 
-    /// Adds a plan behind the others.
-    fn plan(&mut self, requests: Vec<Request>, is_guess: bool) {
-        let number = self.next;
-        self.next += 1;
-        self.plans.push(Plan { number, requests, is_guess, at: 0 });
-        if self.plans.len() > PLANS {
-            self.end(0);
-        }
-    }
-
     /// Corrects the guesses, now that it is known which bytes of them are needed. The ranges are in the order of their offsets.
     /// Requests that were not started are dropped, because a plan without a guess may read less.
     fn correct(&mut self, ranges: &[Range<u64>]) {
@@ -460,12 +450,12 @@ impl<S: ReadAt + Send + 'static> ReadAhead<S> {
         Self { shared, threads: Mutex::default(), len: AtomicU64::new(0) }
     }
 
-    /// Lets so many threads start requests.
-    fn wake(&self, wanted: usize) {
+    /// Lets threads start so many requests. A single one is read by the caller, when it needs it.
+    fn wake(&self, requests: usize) {
         let shared = &self.shared;
         shared.wanted.notify_all();
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        while threads.len() < shared.requests.threads.min(wanted) {
+        while requests > 1 && threads.len() < shared.requests.threads.min(requests) {
             let shared = Arc::clone(shared);
             let builder = thread::Builder::new().name("tenarc-read-ahead".into());
             // Without threads, requests are read when they are needed.
@@ -498,10 +488,14 @@ impl<S: ReadAt + Send + 'static> ReadAhead<S> {
         if count == 0 {
             return;
         }
-        state.plan(requests, is_guess);
+        let number = state.next;
+        state.next += 1;
+        state.plans.push(Plan { number, requests, is_guess, at: 0 });
+        if state.plans.len() > PLANS {
+            state.end(0);
+        }
         drop(state);
-        // A single one is read by the caller, when it needs it.
-        self.wake(if count > 1 { count } else { 0 });
+        self.wake(count);
     }
 }
 

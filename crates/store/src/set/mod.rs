@@ -125,7 +125,7 @@ impl Store {
 
     async fn manifest(&self, number: u64) -> Result<Manifest> {
         let name = Self::manifest_name(number);
-        let manifest: Manifest = self.archive(&name).await?.load().await?;
+        let manifest: Manifest = self.load(&name).await?;
         let checked = manifest.check();
         checked.map_err(|error| error.of_object(&self.key(&name)))?;
         if manifest.number != number {
