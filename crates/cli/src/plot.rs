@@ -36,26 +36,44 @@ pub enum Graphics {
     Sixel,
 }
 
+/// What pictures are made of.
+enum Canvas {
+    /// Pixels, by kitty's graphics protocol.
+    Kitty,
+    /// Pixels, by sixels.
+    Sixel,
+    /// Two colours in each character.
+    Colours,
+    /// Characters of different shades.
+    Shades,
+}
+
 impl Graphics {
-    /// Chooses by what the environment says of the terminal. If the output is none, characters are chosen.
-    fn chosen(self, out: &Out) -> Self {
-        if self != Self::Auto {
-            return self;
+    fn canvas(self, out: &Out) -> Canvas {
+        let characters = if out.is_coloured() { Canvas::Colours } else { Canvas::Shades };
+        let is_terminal = out.is_coloured() && out.width().is_some();
+        match self {
+            Self::Kitty => Canvas::Kitty,
+            Self::Sixel => Canvas::Sixel,
+            Self::Auto if is_terminal => Canvas::of_terminal().unwrap_or(characters),
+            Self::Auto | Self::Blocks => characters,
         }
-        if out.width().is_none() || !out.is_coloured() {
-            return Self::Blocks;
-        }
+    }
+}
+
+impl Canvas {
+    /// Returns how the terminal draws pixels, by what the environment says of it. `None` if it draws none.
+    fn of_terminal() -> Option<Self> {
         let variable = |name: &str| std::env::var(name).unwrap_or_default().to_ascii_lowercase();
         let (term, program) = (variable("TERM"), variable("TERM_PROGRAM"));
+        let is_of = |names: [&str; 2]| names.iter().any(|name| term.starts_with(name));
         // tmux and screen pass on neither without being told to.
-        if term.starts_with("screen") || term.starts_with("tmux") {
-            Self::Blocks
+        if is_of(["screen", "tmux"]) {
+            None
         } else if term.contains("kitty") || ["ghostty", "wezterm"].contains(&&*program) {
-            Self::Kitty
-        } else if ["foot", "mlterm"].iter().any(|name| term.starts_with(name)) {
-            Self::Sixel
+            Some(Self::Kitty)
         } else {
-            Self::Blocks
+            is_of(["foot", "mlterm"]).then_some(Self::Sixel)
         }
     }
 }
@@ -76,7 +94,6 @@ impl Picture<'_> {
     /// If reading or writing fails.
     pub fn draw(&self, graphics: Graphics, blocks: &mut Blocks<'_>, out: &mut Out) -> Result<()> {
         let width = out.line(WIDTH);
-        let graphics = graphics.chosen(out);
         if self.dims.is_empty() || self.dims.contains(&0) {
             return Ok(());
         }
@@ -85,23 +102,22 @@ impl Picture<'_> {
             self.each(blocks, &mut |number| trace.push(number))?;
             return trace.print(out);
         }
-        let (most, largest) = match graphics {
-            Graphics::Blocks if out.is_coloured() => ((width, 48), 4),
+        let canvas = graphics.canvas(out);
+        let (most, largest) = match canvas {
+            Canvas::Colours => ((width, 48), 4),
             // A pixel is two characters wide, so that it is about a square.
-            Graphics::Blocks | Graphics::Auto => ((width / 2, 24), 2),
-            Graphics::Kitty | Graphics::Sixel => ((640, 480), 16),
+            Canvas::Shades => ((width / 2, 24), 2),
+            Canvas::Kitty | Canvas::Sixel => ((640, 480), 16),
         };
         let may_be_image = *self.dtype == DType::U8;
         let mut grid = Grid::new(self.dims, self.order, may_be_image, most, largest);
         self.each(blocks, &mut |number| grid.push(number))?;
         let drawn = grid.drawn();
-        match graphics {
-            Graphics::Kitty => pixels::kitty(&drawn.pixels, out)?,
-            Graphics::Sixel => pixels::sixel(&drawn.pixels, out)?,
-            Graphics::Blocks | Graphics::Auto if out.is_coloured() => {
-                pixels::blocks(&drawn.pixels, Palette::of_terminal(), out)?;
-            }
-            Graphics::Blocks | Graphics::Auto => pixels::shades(&drawn, out)?,
+        match canvas {
+            Canvas::Kitty => pixels::kitty(&drawn.pixels, out)?,
+            Canvas::Sixel => pixels::sixel(&drawn.pixels, out)?,
+            Canvas::Colours => pixels::blocks(&drawn.pixels, Palette::of_terminal(), out)?,
+            Canvas::Shades => pixels::shades(&drawn, out)?,
         }
         if let Some(legend) = drawn.legend(out) {
             writeln!(out, "{legend}")?;

@@ -9,7 +9,7 @@ from typing import Any
 
 from .column_fields import field_tree
 from .errors import Error, Fault, escaped
-from .paths import component, inside
+from .paths import component, inside, pointer_steps
 from .tags import COLUMNS
 from .values import Tag
 
@@ -34,9 +34,7 @@ def question_of_path(tree: Any, path: str) -> str:
     """The end of an error about a path that leads to nothing. `tree` is the metadata of the value."""
     is_pointer = path.startswith("/")
     separator = "/" if is_pointer else "."
-    steps = path[is_pointer:].split(separator)
-    if is_pointer:
-        steps = [step.replace("~1", "/").replace("~0", "~") for step in steps]
+    steps = pointer_steps(path) if is_pointer else path.split(separator)
     meant: list[str] = []
     for number, step in enumerate(steps):
         try:

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import Error, escaped
+from .paths import pointer_steps
 from .values import Raw
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class _Tree:
         #: Leaves are paths.
         self._root: dict[str, Any] = {}
         for path in segment:
-            *outer, last = _parts(path)
+            *outer, last = pointer_steps(path) if path.startswith("/") else path.split(".")
             node = self._root
             # A key with dots can start as another one does: `a` and `a.b`.
             for part in outer:
@@ -193,12 +194,6 @@ class _Tree:
         with suppress(Error, OSError, ValueError, TypeError):
             return _picture(self._segment.tensor(info.path))
         return ""
-
-
-def _parts(path: str) -> list[str]:
-    if path.startswith("/"):
-        return [part.replace("~1", "/").replace("~0", "~") for part in path[1:].split("/")]
-    return path.split(".")
 
 
 # Pictures

@@ -119,8 +119,7 @@ def find(tree: Any, path: str, rows_of: RowsOf | None = None) -> tuple[Any, list
         raise Mismatch(f"{what}; `segment` chooses a value of an archive by its number")
     found: list[tuple[Any, list[Step]]] = []
     if path.startswith("/"):
-        names = [name.replace("~1", "/").replace("~0", "~") for name in path[1:].split("/")]
-        found += _follow(tree, names, [], rows_of, dotted=False)
+        found += _follow(tree, pointer_steps(path), [], rows_of, dotted=False)
     if not found:
         # The path can also be a dotted one whose first key starts with a slash.
         found += _follow(tree, path.split(".") if path else [], [], rows_of, dotted=True)
@@ -438,6 +437,11 @@ def _children(node: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(node, (list, tuple)):
         return ((str(index), item) for index, item in enumerate(node))
     return iter(())
+
+
+def pointer_steps(pointer: str) -> list[str]:
+    """The steps of a JSON Pointer (RFC 6901), such as `/layers/3/weight`."""
+    return [step.replace("~1", "/").replace("~0", "~") for step in pointer[1:].split("/")]
 
 
 def _pointer(steps: Iterable[str]) -> str:
