@@ -223,9 +223,10 @@ fn decode<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Option<Result<T>> {
     let body = bytes.strip_prefix(START)?.strip_prefix(VERSION);
     let body = body.ok_or_else(|| {
         let version = env!("CARGO_PKG_VERSION");
-        Error::new(Category::Version, format!(
-            "expected a plan of tenarc-datafusion {version}, found another version"
-        ))
+        Error::new(
+            Category::Version,
+            format!("expected a plan of tenarc-datafusion {version}, found another version"),
+        )
     });
     Some(body.and_then(|body| tenarc::from_slice(body)).map_err(external))
 }

@@ -157,7 +157,9 @@ impl Inner {
                         all.check(found, &own)?;
                         all.common = found.common.intersection(&own.common).cloned().collect();
                         if all.common.is_empty() {
-                            return Err(Error::mismatch("the files before have none of the columns"));
+                            return Err(Error::mismatch(
+                                "the files before have none of the columns",
+                            ));
                         }
                         all
                     }
