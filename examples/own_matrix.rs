@@ -1,12 +1,11 @@
-//! A matrix type of your own as a tensor: one that is column-major, as those of nalgebra and faer are.
+//! A matrix type of your own as a tensor: one that is column-major, as those of faer are.
 //!
 //! ```sh
 //! cargo run --release --example own_matrix
 //! ```
 //!
 //! `ToTensor` says the shape and the order of the elements, and lends their bytes, so that saving copies nothing. `FromTensor`
-//! gets the elements in the order in which they were saved. The same two implementations make a newtype around nalgebra's
-//! `DMatrix` a tensor: its `as_slice` are the elements here, and its `DMatrix::from_vec` makes a matrix of them.
+//! gets the elements in the order in which they were saved. For nalgebra's matrices, the feature `nalgebra` has both.
 
 use ndarray::{Array2, array};
 use serde::{Deserialize, Serialize};

@@ -58,6 +58,7 @@
 //! | `Array`, `ArcArray`, `Vec`, `Box<[_]>`, `[_; N]`, [`DynTensor`] | one copy | read in place |
 //! | `ArrayView`, [`DynView`] | no copy; an error if the payload is not aligned | an error |
 //! | `CowArray` | no copy if the payload is aligned, otherwise one | read in place |
+//! | nalgebra's `OMatrix`, such as `DMatrix` and `Vector3` | one copy; a second one if the tensor is row-major | the same |
 //! | [`SharedTensor`] | one copy; none from a [map](crate::Map::load_shared) or [parts](crate::parts::Parts::load_shared) | read in place |
 //!
 //! If the element type is not the stored one, reading is an error that names both types. [`cast`] converts elements.
@@ -68,6 +69,8 @@ mod dyn_tensor;
 mod dyn_view;
 mod fields;
 mod from_tensor;
+#[cfg(feature = "nalgebra")]
+mod nalgebra;
 #[cfg(feature = "ndarray")]
 mod ndarray;
 mod raw_tensor;

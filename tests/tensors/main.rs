@@ -12,6 +12,8 @@ mod dynamic;
 mod foreign;
 mod layouts;
 mod mismatches;
+#[cfg(feature = "nalgebra")]
+mod nalgebra;
 mod ndarray_serde;
 mod packing;
 mod random;
