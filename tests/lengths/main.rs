@@ -87,7 +87,7 @@ fn comes_back<T: Serialize + DeserializeOwned>(value: &T, what: &str) {
     };
     as_value(tenarc::to_value(value), "to_value");
     let turn: usize = what.bytes().map(usize::from).sum();
-    for (number, options) in some_of(encodings().into_iter().enumerate(), 2, turn) {
+    for (number, options) in some_of(encodings().into_iter().enumerate(), 4, turn) {
         let bytes = tenarc::ser::to_vec_with(value, options).unwrap();
         same(tenarc::from_slice(&bytes), &format!("message {number}"));
         same(tenarc::from_reader(&bytes[..]), &format!("message {number} from a reader"));
