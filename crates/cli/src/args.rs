@@ -5,7 +5,7 @@ mod check;
 mod look;
 mod shared;
 
-pub use change::{Cat, Compact, Convert, Edit, Merge, Split};
+pub use change::{Cat, Compact, Convert, Cp, Edit, Merge, Split};
 pub use check::{Diff, Digest, Recover, Verify};
 pub use look::{Diag, Get, GetFormat, Info, Ls, Show, Sort, Stats, View};
 pub use shared::{AsJson, Choose, Compress, Inputs, Output, Patterns, Read};
@@ -96,6 +96,8 @@ pub enum Command {
     Diag(Diag),
     /// Repair a truncated or damaged archive: keep what is complete
     Recover(Recover),
+    /// Copy files as they are, and verify archives
+    Cp(Cp),
     /// Write the values of several files into one file, one after the other
     Cat(Cat),
     /// Spread the values of a file, or the tensors of one value, over several archives

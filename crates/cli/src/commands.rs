@@ -4,6 +4,7 @@ mod cat;
 mod compact;
 mod completions;
 mod convert;
+mod cp;
 mod diag;
 mod diff;
 mod digest;
@@ -82,6 +83,7 @@ fn dispatch(cli: &Cli) -> Result<Status> {
         Command::Digest(args) => digest::run(args, out),
         Command::Diag(args) => diag::run(args, out),
         Command::Recover(args) => recover::run(args, out),
+        Command::Cp(args) => cp::run(args),
         Command::Cat(args) => cat::run(args),
         Command::Split(args) => split::run(args, out),
         Command::Merge(args) => merge::run(args),

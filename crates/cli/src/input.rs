@@ -19,7 +19,7 @@ use crate::progress::Progress;
 use crate::text::escaped;
 
 /// The bytes of an object by which it is known whether it is an archive, and from which other formats are detected.
-const START: usize = 4 << 10;
+pub const START: usize = 4 << 10;
 
 /// An input that can be read at any position.
 pub struct Input {

@@ -22,6 +22,21 @@ pub struct Cat {
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
+Bytes are copied as they are. Of an archive, all checksums are verified before the copy appears; a damaged one is not copied. The \
+package tenarc-store-cli has the same command for addresses, such as s3://bucket/model.tenarc.")]
+pub struct Cp {
+    /// The files to copy, or - for standard input
+    #[arg(required = true, value_name = "INPUT")]
+    pub inputs: Vec<PathBuf>,
+    /// The file to write, or a directory, which has files of the same names then; a file is replaced only once the new one
+    /// is complete
+    pub output: PathBuf,
+    #[command(flatten)]
+    pub writing: Writing,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
 With --max-size, each shard is an archive that holds all of the value's metadata, with undefined in place of \
 the tensors that are in other shards. Each shard can be read alone, and paths stay the same. `merge` joins them. \
 A sequence that is stored as columns is not divided: it counts as one tensor with the size of all its columns. \

@@ -1,4 +1,4 @@
-//! `cat`, `split`, `merge`, `edit`, `convert`: commands that write files.
+//! `cp`, `cat`, `split`, `merge`, `edit`, `convert`: commands that write files.
 
 use std::path::Path;
 
@@ -39,6 +39,37 @@ fn cat_writes_values_one_after_the_other() {
     assert_eq!(piped.bytes, std::fs::read(&a).unwrap());
     run(&dir, &["cat", "a.tenarc", "none", "-o", "a.tenarc"]).failed(2, "none");
     assert_eq!(tenarc::open(&a).unwrap().len(), 2, "what was there stays");
+}
+
+#[test]
+fn cp_copies_bytes_and_verifies_archives() {
+    let dir = Dir::new();
+    let a = dir.save_all("a.tenarc", &[(Some("x"), &ramp(&[600])), (None, &ramp(&[2]))]);
+    let json = dir.write("b.json", b"{\"a\": 1}");
+    std::fs::create_dir(dir.file("copies")).unwrap();
+    assert_eq!(run(&dir, &["cp", "a.tenarc", "b.json", "copies"]).good(), "");
+    for (from, to) in [(&a, "copies/a.tenarc"), (&json, "copies/b.json")] {
+        assert_eq!(std::fs::read(from).unwrap(), std::fs::read(dir.file(to)).unwrap());
+    }
+    run(&dir, &["cp", "b.json", "a.tenarc", "c"]).failed(2, "c: several files are copied");
+    run(&dir, &["cp", "copies", "c"]).failed(2, "copies: is a directory");
+    run(&dir, &["cp", "-", "copies/"]).failed(2, "standard input: has no name");
+    run(&dir, &["cp", "--no-clobber", "b.json", "a.tenarc"]).failed(2, "--no-clobber");
+    run(&dir, &["cp", "none", "c"]).failed(2, "none");
+
+    let mut bytes = std::fs::read(&a).unwrap();
+    let piped = run_with(&dir, &["cp", "-", "-"], &bytes);
+    assert_eq!(piped.bytes, bytes);
+    assert_eq!(run_with(&dir, &["cp", "-", "c.tenarc"], &bytes).good(), "");
+    // A damaged archive replaces nothing.
+    *bytes.iter_mut().rev().find(|byte| **byte == 0x44).unwrap() ^= 1;
+    dir.write("bad.tenarc", &bytes);
+    run(&dir, &["cp", "bad.tenarc", "c.tenarc"]).failed(1, "bad.tenarc: ");
+    assert_eq!(std::fs::read(dir.file("c.tenarc")).unwrap(), std::fs::read(&a).unwrap());
+    bytes.truncate(bytes.len() / 2);
+    dir.write("cut.tenarc", &bytes);
+    run(&dir, &["cp", "cut.tenarc", "d.tenarc"]).failed(1, "cut.tenarc: ");
+    assert!(!dir.file("d.tenarc").exists());
 }
 
 #[test]

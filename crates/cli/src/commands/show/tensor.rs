@@ -33,6 +33,8 @@ impl Detail {
 
 /// The number of elements shown at each end of an abbreviated axis.
 const EDGE: usize = 3;
+/// Tensors of at most this many bytes are read at once: each part of one would read, and verify, a chunk of it.
+const WHOLE: u64 = 1 << 20;
 /// Abbreviated tensors with more dimensions are not shown: even their edges have thousands of elements.
 const MAX_RANK: usize = 6;
 
@@ -191,7 +193,7 @@ impl<'a> View<'a> {
         }
         let mut reader = Reader { view: self, start: 0, bytes: Vec::new() };
         // A column in several groups of rows, or of bools, can only be read as a whole.
-        if !self.elided || self.payload.column.is_some() {
+        if !self.elided || self.payload.column.is_some() || self.payload.byte_len <= WHOLE {
             // The whole tensor is read, so its checksum is verified.
             reader.bytes = self.section.payload_bytes(self.node)?;
         }
