@@ -140,9 +140,7 @@ mod magic;
 mod mem;
 mod meta;
 pub mod named;
-// Public because the command suggests names of its own in the same way. It is no part of the interface.
-#[doc(hidden)]
-pub mod near;
+mod near;
 mod number;
 mod options;
 pub mod parts;

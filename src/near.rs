@@ -1,5 +1,4 @@
-//! Finds the name that is most similar to a requested name, for the suggestion in an error message. The command uses it,
-//! too. It is no part of the public interface.
+//! Finds the name that is most similar to a requested name, for the suggestion in an error message.
 
 /// The number of names that are compared for one error. The limit keeps the suggestion cheap.
 pub const MAX_NAMES: usize = 1000;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use tenarc::near::Nearest;
+use strsim::osa_distance;
 
 /// Makes text safe to print: escapes characters that could move the cursor, change colours or change the direction of
 /// writing.
@@ -122,13 +122,18 @@ pub fn counted(count: u64, what: &str) -> String {
 }
 
 /// Returns the question whether the user meant the most similar name, as the end of a message. It is empty if no name is
-/// similar.
+/// similar: more than a third of the characters would have to be edited, as in the messages of the library.
 pub fn nearest<'n>(wanted: &str, names: impl IntoIterator<Item = &'n str>) -> String {
-    let mut nearest = Nearest::default();
-    for name in names {
-        nearest.look_at(wanted, name);
-    }
-    nearest.question()
+    const MOST_NAMES: usize = 1000;
+    const LONGEST: usize = 256;
+    let len = wanted.chars().count();
+    let most = (len.max(3) / 3).min(len.saturating_sub(1));
+    let names = names.into_iter().take(MOST_NAMES).filter(|name| name.len() <= LONGEST);
+    let edits =
+        names.filter(|_| wanted.len() <= LONGEST).map(|name| (osa_distance(wanted, name), name));
+    let nearest = edits.filter(|(edits, _)| (1..=most).contains(edits)).min_by_key(|found| found.0);
+    nearest
+        .map_or_else(String::new, |(_, name)| format!("; did you mean `{}`?", name.escape_debug()))
 }
 
 #[cfg(test)]
@@ -141,6 +146,14 @@ mod tests {
         assert_eq!(escaped("a\u{1b}[31mb"), "a\\u{1b}[31mb");
         assert_eq!(escaped("a\u{9b}b\u{202e}c\n"), "a\\u{9b}b\\u{202e}c\\n");
         assert_eq!(quoted("a\"\\\u{7}"), "\"a\\\"\\\\\\u{7}\"");
+    }
+
+    #[test]
+    fn the_most_similar_name_is_named() {
+        assert_eq!(nearest("wieght", ["bias", "weights", "weight"]), "; did you mean `weight`?");
+        assert_eq!(nearest("weight", ["weight"]), "");
+        assert_eq!(nearest("b", ["w"]), "");
+        assert_eq!(nearest("head", ["heads.0.weight"]), "");
     }
 
     #[test]
