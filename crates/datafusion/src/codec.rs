@@ -27,7 +27,7 @@ use tenarc::Error;
 use tenarc::error::Category;
 
 use crate::exec::TenarcExec;
-use crate::files::Name;
+use crate::files::{Name, Place};
 use crate::table::{Inner, Part, Partition, TenarcTable};
 
 /// What the bytes of this codec start with. No message of Protobuf starts so, because no field has the number 0.
@@ -104,10 +104,18 @@ struct SentPlan {
 
 impl SentTable {
     fn of(table: &Inner) -> Result<Self> {
-        let absolute = |path: &PathBuf| {
-            absolute(path).map_err(|error| Error::io_at(error, "cannot find", path))
+        let absolute = |place: &Place| match place {
+            Place::File(path) => {
+                absolute(path).map_err(|error| Error::io_at(error, "cannot find", path))
+            }
+            #[cfg(feature = "store")]
+            Place::Object(object) => {
+                let what = "a table in a store cannot be sent to other processes";
+                Err(Error::unsupported(what).in_file(object.shown()))
+            }
         };
-        let files = table.files.iter().map(|file| Ok((absolute(&file.path)?, file.groups.clone())));
+        let files =
+            table.files.iter().map(|file| Ok((absolute(&file.place)?, file.groups.clone())));
         let files = files.collect::<tenarc::Result<_>>().map_err(external)?;
         let name = match &table.name {
             Name::Is(name) => name.clone(),
@@ -121,8 +129,9 @@ impl SentTable {
         let schema = protobuf::Schema::decode(&*self.schema);
         let schema = schema.map_err(|error| external(Error::data(error.to_string())))?;
         let schema = Schema::try_from(&schema)?;
-        let (paths, groups): (_, Vec<_>) = self.files.into_iter().unzip();
-        let mut table = Inner::open(paths, Name::Is(self.name)).map_err(external)?;
+        let (paths, groups): (Vec<_>, Vec<_>) = self.files.into_iter().unzip();
+        let places: Vec<_> = paths.into_iter().map(Place::File).collect();
+        let mut table = Inner::open(&places, Name::Is(self.name)).map_err(external)?;
         let changed = |what: String| {
             Error::data(format!("{what}: the files have changed since the table was opened"))
         };
@@ -153,7 +162,7 @@ impl SentTable {
                     file.rows(),
                     file.groups.len()
                 );
-                return Err(external(changed(what).in_file(&file.path)));
+                return Err(external(changed(what).in_file(file.place.shown())));
             }
             file.groups = groups;
         }

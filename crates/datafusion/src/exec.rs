@@ -1,7 +1,6 @@
 //! The plan that reads files.
 
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, AsArray as _, RecordBatch, UInt64Array};
@@ -32,7 +31,7 @@ use tenarc::Error;
 use tokio::sync::mpsc::Sender;
 
 use crate::bridge;
-use crate::files::Watched;
+use crate::files::Place;
 use crate::table::{Inner, Part, Partition};
 
 /// The number of batches of a partition that are read before they are wanted.
@@ -162,7 +161,7 @@ impl DisplayAs for TenarcExec {
         };
         write!(f, "{start}files={}", files.len())?;
         if let Some(first) = files.first() {
-            write!(f, "{separator}first={}", first.path.display())?;
+            write!(f, "{separator}first={}", first.place.shown().display())?;
         }
         if format != DisplayFormatType::TreeRender {
             let schema = self.schema();
@@ -252,12 +251,14 @@ impl ExecutionPlan for TenarcExec {
         };
         stream.spawn_blocking(move || {
             for part in parts {
-                let path = &scan.table.clone().files[part.0].path;
-                match scan.read(&part) {
+                let place = scan.table.files[part.0].place.clone();
+                match scan.read(&place, &part) {
                     // Nobody reads the error.
                     Err(_) if scan.output.is_closed() => return Ok(()),
                     Err(Failure::Tenarc(error)) => {
-                        return Err(DataFusionError::External(Box::new(error.in_file(path))));
+                        return Err(DataFusionError::External(Box::new(
+                            error.in_file(place.shown()),
+                        )));
                     }
                     Err(Failure::Plan(error)) => return Err(error),
                     Ok(()) => {}
@@ -325,17 +326,16 @@ impl From<ArrowError> for Failure {
 
 impl Scan {
     /// Sends the rows of a part.
-    fn read(&mut self, (file, rows): &Part) -> Result<(), Failure> {
+    fn read(&mut self, place: &Place, (_, rows): &Part) -> Result<(), Failure> {
         if self.left == 0 {
             return Ok(());
         }
-        let path: &Path = &self.table.files[*file].path;
         let (bytes, output) = (self.bytes.clone(), self.output.clone());
-        let archive = Watched::open(path, move |read| {
+        let archive = place.open(move |read| {
             bytes.add(read);
             !output.is_closed()
         })?;
-        let table = self.table.filtered(&archive, &self.filters)?;
+        let table = self.table.filtered(place, &archive, &self.filters)?;
         let columns: Vec<_> =
             self.schema.fields().iter().map(|field| field.name().as_str()).collect();
         let table = table.with_types(&self.table.types)?.with_columns(&columns)?;

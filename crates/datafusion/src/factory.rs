@@ -14,7 +14,8 @@ use crate::table::TenarcTable;
 /// Makes tables for `CREATE EXTERNAL TABLE … STORED AS TENARC LOCATION '…'`.
 ///
 /// A location is what [`TenarcTable::open`] takes. The option `table` is the name of the table in the files:
-/// `OPTIONS (table 'events')`.
+/// `OPTIONS (table 'events')`. With the feature `store`, a location can be a URL:
+/// [`TenarcTable::open_url`](crate::TenarcTable).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TenarcTableFactory;
 
@@ -40,6 +41,11 @@ impl TableProviderFactory for TenarcTableFactory {
                 _ => return plan_err!("unknown option `{key}`, expected `table`"),
             }
         }
+        if let [location] = &command.locations[..]
+            && let Some(("s3" | "gs" | "az" | "http" | "https", _)) = location.split_once("://")
+        {
+            return at_url(location, name).await;
+        }
         let open = || {
             let mut found = Vec::<PathBuf>::new();
             for location in &command.locations {
@@ -51,4 +57,20 @@ impl TableProviderFactory for TenarcTableFactory {
         let table = open().map_err(|error| DataFusionError::External(Box::new(error)))?;
         Ok(Arc::new(table))
     }
+}
+
+#[cfg(feature = "store")]
+async fn at_url(location: &str, name: Option<&str>) -> Result<Arc<dyn TableProvider>> {
+    match TenarcTable::open_url(location, name).await {
+        Ok(table) => Ok(Arc::new(table)),
+        Err(error) => Err(DataFusionError::External(Box::new(error))),
+    }
+}
+
+#[cfg(not(feature = "store"))]
+#[expect(clippy::unused_async, reason = "like the other one")]
+async fn at_url(location: &str, _: Option<&str>) -> Result<Arc<dyn TableProvider>> {
+    plan_err!(
+        "`{location}`: this build cannot open it: it needs the feature `store` of tenarc-datafusion"
+    )
 }

@@ -37,10 +37,15 @@ mod exec;
 mod factory;
 mod files;
 mod filter;
+#[cfg(feature = "store")]
+mod object;
 mod save;
+#[cfg(feature = "store")]
+mod store;
 mod table;
 
-#[cfg(doctest)]
+// It has an example of each feature.
+#[cfg(all(doctest, feature = "store"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
 

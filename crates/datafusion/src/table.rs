@@ -19,7 +19,7 @@ use tenarc_arrow::{ArrowTable, Types};
 
 use crate::bridge;
 use crate::exec::TenarcExec;
-use crate::files::{self, Name, Watched};
+use crate::files::{self, Name, Place};
 use crate::filter::{Columns, Kind};
 
 /// A table of one or more files, for `DataFusion`.
@@ -48,7 +48,7 @@ pub(crate) struct Inner {
 
 #[derive(Debug)]
 pub(crate) struct FileRows {
-    pub path: PathBuf,
+    pub place: Place,
     /// For each group, the number of the row after it.
     pub groups: Vec<u64>,
     pub has_statistics: bool,
@@ -79,7 +79,7 @@ impl TenarcTable {
     /// If there is no such file, it cannot be read, it is damaged, or has several tables. If a column has values of another
     /// kind than in the files before, or no column is in all files.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::of(files::find(path.as_ref())?, Name::Any)
+        Self::of_files(files::find(path.as_ref())?, None)
     }
 
     /// Like [`open`](Self::open), but opens the table of this name. The files can have other tables, too.
@@ -87,7 +87,7 @@ impl TenarcTable {
     /// # Errors
     /// The same errors as [`open`](Self::open), and if a file has no table of this name.
     pub fn open_named(path: impl AsRef<Path>, name: impl Into<String>) -> Result<Self> {
-        Self::of(files::find(path.as_ref())?, Name::Is(Some(name.into())))
+        Self::of_files(files::find(path.as_ref())?, Some(&name.into()))
     }
 
     /// The table of several files, in this order. Without a name, all values in the first file must have one name, or no
@@ -99,8 +99,8 @@ impl TenarcTable {
         files: impl IntoIterator<Item = impl Into<PathBuf>>,
         name: Option<&str>,
     ) -> Result<Self> {
-        let name = name.map_or(Name::Any, |name| Name::Is(Some(name.to_owned())));
-        Self::of(files.into_iter().map(Into::into).collect(), name)
+        let places: Vec<_> = files.into_iter().map(|file| Place::File(file.into())).collect();
+        Ok(Self(Arc::new(Inner::open(&places, Name::of(name))?)))
     }
 
     /// The names of the values in a file, or in the first of the files that [`open`](Self::open) finds: each once, in their
@@ -109,27 +109,15 @@ impl TenarcTable {
     /// # Errors
     /// If there is no such file, it cannot be read, or it is damaged.
     pub fn names(path: impl AsRef<Path>) -> Result<Vec<Option<String>>> {
-        let Some(first) = files::find(path.as_ref())?.into_iter().next() else {
-            return Ok(Vec::new());
-        };
-        let archive = Watched::open(&first, |_| true)?;
-        let (mut names, mut known) = (Vec::new(), HashSet::new());
-        for segment in archive.segments() {
-            let name = segment.map_err(|error| error.in_file(&first))?.name().map(str::to_owned);
-            if known.insert(name.clone()) {
-                names.push(name);
-            }
+        match files::find(path.as_ref())?.into_iter().next() {
+            Some(first) => files::names(&Place::File(first)),
+            None => Ok(Vec::new()),
         }
-        Ok(names)
     }
 
-    fn of(paths: Vec<PathBuf>, name: Name) -> Result<Self> {
-        Ok(Self(Arc::new(Inner::open(paths, name)?)))
-    }
-
-    /// The files, in the order in which they are read.
+    /// The paths of the files, or the keys of the objects, in the order in which they are read.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
-        self.0.files.iter().map(|file| file.path.as_path())
+        self.0.files.iter().map(|file| file.place.shown())
     }
 
     /// The number of rows.
@@ -139,13 +127,14 @@ impl TenarcTable {
 }
 
 impl Inner {
-    pub fn open(paths: Vec<PathBuf>, mut name: Name) -> Result<Self> {
+    pub fn open(places: &[Place], mut name: Name) -> Result<Self> {
         let mut found: Option<Found> = None;
         let mut files = Vec::new();
-        for path in paths {
-            let archive = Watched::open(&path, |_| true)?;
+        let asked = name.clone();
+        for (place, archive) in places.iter().zip(files::open_all(places, &asked)) {
+            let archive = archive?;
             let read = || {
-                let table = files::table(&archive, &name)?;
+                let table = place.table(&archive, &name)?;
                 let groups = (table.groups().to_vec(), table.has_statistics());
                 let named = Name::Is(table.name().map(str::to_owned));
                 let own = Found::of(&table)?;
@@ -166,10 +155,10 @@ impl Inner {
                 };
                 Ok((groups, named, all))
             };
-            let read = read().map_err(|error: Error| error.in_file(&path))?;
+            let read = read().map_err(|error: Error| error.in_file(place.shown()))?;
             let ((groups, has_statistics), named, all) = read;
             (name, found) = (named, Some(all));
-            files.push(FileRows { path, groups, has_statistics });
+            files.push(FileRows { place: place.clone(), groups, has_statistics });
         }
         let Some(Found { schema, common, types, are_structs, .. }) = found else {
             return Err(Error::not_found("expected the files of a table, found none"));
@@ -249,20 +238,30 @@ impl Found {
 }
 
 impl Inner {
-    /// Cuts the rows of all files into at most this many partitions of about equal numbers of candidates. A group is not cut.
+    /// Cuts the rows of all files into at most this many partitions of about equal numbers of candidates. A group is not cut,
+    /// nor is an object in a store: another partition would have to open it again.
     fn partitions(&self, most: usize, candidates: &[Vec<u64>]) -> Vec<Partition> {
-        let groups = candidates.iter().flatten().filter(|rows| **rows > 0).count();
-        let count = most.clamp(1, groups.max(1));
+        let files = || self.files.iter().zip(candidates);
+        let pieces = files().map(|(file, candidates)| {
+            let groups = candidates.iter().filter(|rows| **rows > 0).count();
+            if file.place.is_remote() { groups.min(1) } else { groups }
+        });
+        let count = most.clamp(1, pieces.sum::<usize>().max(1));
         let all: u64 = candidates.iter().flatten().sum();
+        // By the middle of the rows, so that each partition gets its share.
+        let share = |before: u64, rows: u64| {
+            let middle = u128::from(before + rows / 2);
+            let share = middle * count as u128 / u128::from(all.max(1));
+            usize::try_from(share).unwrap_or_default().min(count - 1)
+        };
         let mut partitions = vec![Partition::default(); count];
         let mut before = 0u64;
-        for (number, (file, candidates)) in self.files.iter().zip(candidates).enumerate() {
+        for (number, (file, candidates)) in files().enumerate() {
             let mut start = 0;
+            let whole =
+                file.place.is_remote().then(|| share(before, candidates.iter().sum::<u64>()));
             for (&end, &rows) in file.groups.iter().zip(candidates) {
-                // By the middle of the group, so that each partition gets its share.
-                let middle = u128::from(before + rows / 2);
-                let share = middle * count as u128 / u128::from(all.max(1));
-                let share = usize::try_from(share).unwrap_or_default().min(count - 1);
+                let share = whole.unwrap_or_else(|| share(before, rows));
                 let partition = &mut partitions[share];
                 match partition.parts.last_mut() {
                     Some((last, rows)) if *last == number => rows.end = end,
@@ -283,14 +282,17 @@ impl Inner {
     /// For each group of each file, how many of its rows can meet these filters, as far as statistics say. They are not left
     /// out of the plan: until it runs, the file can get other rows.
     fn candidates(&self, filters: &[Expr]) -> Vec<Vec<u64>> {
+        let is_asked = |file: &&FileRows| file.has_statistics && !filters.is_empty();
+        let asked = self.files.iter().filter(is_asked).map(|file| &file.place);
+        let mut archives = files::open_all(asked, &self.name);
         let of_file = |file: &FileRows| {
-            let found = || {
-                let archive = Watched::open(&file.path, |_| true)?;
-                self.filtered(&archive, filters)?.candidates()
-            };
             // If the file cannot be read, the query fails when it runs.
-            let is_asked = file.has_statistics && !filters.is_empty();
-            let ranges = is_asked.then(found).and_then(Result::ok);
+            let archive = is_asked(&file).then(|| archives.next()).flatten().and_then(Result::ok);
+            let ranges = archive.and_then(|archive| {
+                self.filtered(&file.place, &archive, filters)
+                    .and_then(|table| table.candidates())
+                    .ok()
+            });
             let mut start = 0;
             let rows = file.groups.iter().map(|&end| {
                 let group = std::mem::replace(&mut start, end)..end;
@@ -308,10 +310,11 @@ impl Inner {
     /// The table of a file, with those rows alone that can meet the filters.
     pub fn filtered<'a, S: ReadAt>(
         &self,
+        place: &Place,
         archive: &'a Archive<S>,
         filters: &[Expr],
     ) -> Result<ArrowTable<'a, S>> {
-        let mut table = files::table(archive, &self.name)?;
+        let mut table = place.table(archive, &self.name)?;
         if self.types.clone().merged(table.types()) != self.types {
             let what = "the columns have changed since the table was opened: open it again";
             return Err(Error::data(what));

@@ -12,13 +12,14 @@ mod upload;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use futures_util::TryStreamExt as _;
 use object_store::ObjectStore;
 use object_store::memory::InMemory;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tenarc::OArchive;
 use tenarc::archive::SaveOptions;
-use tenarc::io::Requests;
+use tenarc::io::{ReadAhead, Requests};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 pub use self::archive::{ObjectArchive, RemoteArchive};
@@ -154,6 +155,42 @@ impl Store {
     pub async fn archive(&self, name: &str) -> Result<RemoteArchive> {
         let runtime = Handle::current();
         RemoteArchive::open(self.file(name, &runtime), self.requests, runtime).await
+    }
+
+    /// An object that is read by ranges, whatever is in it. No request is made. Use it on a thread that may wait.
+    ///
+    /// # Panics
+    /// If it is not called in a runtime of tokio.
+    pub fn source(&self, name: &str) -> ReadAhead<ObjectFile> {
+        ReadAhead::with(self.file(name, &Handle::current()), self.requests)
+    }
+
+    /// The names of all objects in a folder, and in the folders in it, in ascending order. `""` is the whole store.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> tenarc_store::Result<()> {
+    /// let store = tenarc_store::Store::in_memory();
+    /// for name in ["log/2.tenarc", "log/1.tenarc", "model.tenarc"] {
+    ///     store.save(name, &0).await?;
+    /// }
+    /// assert_eq!(store.list("log").await?, ["log/1.tenarc", "log/2.tenarc"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If the store fails, or cannot list objects: a server of files can not.
+    pub async fn list(&self, folder: &str) -> Result<Vec<String>> {
+        let folder = self.key(folder);
+        let listed = self.objects.list(folder.trim_end_matches('/'));
+        let name = |listed: Listed| {
+            listed.key.strip_prefix(&self.prefix).map(str::to_owned).unwrap_or(listed.key)
+        };
+        let mut names: Vec<_> = listed.map_ok(name).try_collect().await?;
+        // Not all stores list in order.
+        names.sort_unstable();
+        Ok(names)
     }
 
     fn file(&self, name: &str, runtime: &Handle) -> ObjectFile {

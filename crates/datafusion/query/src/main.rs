@@ -23,6 +23,9 @@ A file whose values have one name, or none, is a table with the name of the file
 several names, each name is a table. A directory, whose files *.tenarc are one table, has the name of the directory. \
 A pattern, such as 'log-*.tenarc', has the name of the values in its files.
 
+A path can also be the URL of an object, or of a folder or pattern of objects, in a store: s3://bucket/log.tenarc, \
+'s3://bucket/logs/day-*.tenarc', gs://…, az://…, https://….
+
 NAME=PATH gives the table another name. If the values have several names, their tables are NAME.events and so on.
 
 Names in a query are compared as they are, so userId is not userid. Names such as log-1 are written in double quotes.
@@ -70,9 +73,11 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().thread_stack_size(RUN_STACK).build()?;
-    let schemas = Schemas::of(&arguments.tables)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_stack_size(RUN_STACK)
+        .build()?;
+    let schemas = runtime.block_on(Schemas::of(&arguments.tables))?;
     let context = context(&schemas, arguments.memory)?;
     let only_reads =
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);

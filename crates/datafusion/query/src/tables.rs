@@ -27,6 +27,7 @@ pub struct Tables(BTreeMap<String, Source>);
 /// Where a table is.
 #[derive(Clone, Debug)]
 struct Source {
+    /// A path, or a URL.
     path: PathBuf,
     /// The name of its values, if there are others.
     values: Option<String>,
@@ -37,21 +38,24 @@ impl Schemas {
     ///
     /// # Errors
     /// If a file cannot be read, or a table has no name, or that of another.
-    pub fn of(arguments: &[OsString]) -> Result<Self, Failure> {
+    pub async fn of(arguments: &[OsString]) -> Result<Self, Failure> {
         let mut schemas = Self(BTreeMap::from([(SCHEMA.to_owned(), Tables::default())]));
         for argument in arguments {
-            schemas.add(argument)?;
+            schemas.add(argument).await?;
         }
         Ok(schemas)
     }
 
-    fn add(&mut self, argument: &OsStr) -> Result<(), Failure> {
+    async fn add(&mut self, argument: &OsStr) -> Result<(), Failure> {
         let (name, path) = split(argument);
         if name.is_some_and(str::is_empty) {
             let shown = path.display();
             return Err(Failure::new(format!("expected a name before `={shown}`, found none")));
         }
-        let mut found = TenarcTable::names(path)?;
+        let mut found = match url(path) {
+            Some(url) => TenarcTable::names_at_url(url).await?,
+            None => TenarcTable::names(path)?,
+        };
         if found.len() <= 1 {
             let name = match (name, own_name(path)) {
                 (Some(name), _) => name.to_owned(),
@@ -102,14 +106,25 @@ impl Schemas {
 fn split(argument: &OsStr) -> (Option<&str>, &Path) {
     let whole = Path::new(argument);
     match argument.to_str().and_then(|argument| argument.split_once('=')) {
-        Some((name, path)) if !whole.exists() => (Some(name), Path::new(path)),
+        Some((name, path)) if !whole.exists() && !name.contains("://") => {
+            (Some(name), Path::new(path))
+        }
         _ => (None, whole),
     }
 }
 
+/// The path, if it is a URL of objects.
+fn url(path: &Path) -> Option<&str> {
+    path.to_str().filter(|path| path.contains("://"))
+}
+
 /// The name of a file without its extension, or that of a directory. `None` for a pattern.
 fn own_name(path: &Path) -> Option<String> {
-    let name = if path.is_dir() {
+    let name = if let Some(url) = url(path) {
+        // Even where it ends with a slash.
+        let is_pattern = url.contains(['*', '?', '[']);
+        (!is_pattern).then(|| path.file_stem())??.to_owned()
+    } else if path.is_dir() {
         // `.` has a name, too.
         path.canonicalize().ok()?.file_name()?.to_owned()
     } else {
@@ -126,9 +141,10 @@ impl SchemaProvider for Tables {
 
     async fn table(&self, name: &str) -> PlanResult<Option<Arc<dyn TableProvider>>> {
         let Some(Source { path, values }) = self.0.get(name) else { return Ok(None) };
-        let table = match values {
-            Some(values) => TenarcTable::open_named(path, values),
-            None => TenarcTable::open(path),
+        let table = match (url(path), values) {
+            (Some(url), values) => TenarcTable::open_url(url, values.as_deref()).await,
+            (None, Some(values)) => TenarcTable::open_named(path, values),
+            (None, None) => TenarcTable::open(path),
         };
         let table = table.map_err(|error| DataFusionError::External(Box::new(error)))?;
         Ok(Some(Arc::new(table)))

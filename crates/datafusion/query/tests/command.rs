@@ -1,5 +1,8 @@
 //! Runs the program on small files.
 
+#[path = "../../../store/tests/support/server.rs"]
+mod server;
+
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -104,6 +107,29 @@ fn files_are_joined_grouped_and_filtered() {
         json,
         "{\"name\":\"ada\",\"n\":3,\"size\":1.5}\n{\"name\":\"bob\",\"n\":2,\"size\":1.0}\n"
     );
+}
+
+#[test]
+fn objects_of_a_server_are_tables() {
+    let dir = files();
+    let objects = ["day-1", "users", "both"].map(|name| {
+        let content = std::fs::read(dir.path().join(format!("{name}.tenarc"))).unwrap();
+        (format!("/logs/{name}.tenarc"), content.into())
+    });
+    let (url, _) = server::start(std::time::Duration::ZERO, objects.into());
+    let at = |name: &str| format!("{url}/logs/{name}.tenarc");
+    let query = "SELECT u.name, count(*) AS n FROM \"day-1\" e JOIN users u ON e.userId = u.id \
+                 GROUP BY u.name ORDER BY u.name LIMIT 2";
+    let csv = printed(&dir, &[query, &at("day-1"), "users.tenarc", "--format", "csv"]);
+    assert_eq!(csv, "name,n\nada,4\nbob,3\n");
+    // Several names, and one of its own.
+    let all = format!("all={}", at("both"));
+    let csv = printed(&dir, &["SELECT max(id) FROM \"all\".events", &all, "--format", "csv"]);
+    assert!(csv.ends_with("\n3\n"), "{csv}");
+    let (status, error) = failed(&dir, &["SELECT 1", &at("none")]);
+    assert!(status == 2 && error.contains("none.tenarc"), "{error}");
+    let (status, error) = failed(&dir, &["SELECT 1", "log=ftp://host/log.tenarc"]);
+    assert!(status == 2 && error.contains("ftp://host"), "{error}");
 }
 
 #[test]

@@ -8,6 +8,8 @@
 
 #[cfg(feature = "proto")]
 mod codec;
+#[cfg(feature = "store")]
+mod store;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

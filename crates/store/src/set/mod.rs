@@ -10,11 +10,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use futures_util::TryStreamExt as _;
 use futures_util::stream::{self, StreamExt as _};
 use serde::de::DeserializeOwned;
 use tenarc::DType;
-use tenarc::io::Requests;
+use tenarc::io::{ReadAhead, Requests};
 use tenarc::tensor::{AxisSlice, DynTensor, FromTensor, Order, Slices};
 use tokio::runtime::Handle;
 
@@ -22,7 +21,7 @@ pub use self::collect::Collected;
 pub use self::manifest::Receipt;
 pub use self::write::Shard;
 
-use self::manifest::{Block, Manifest, StoredObject};
+use self::manifest::{Block, Manifest, StoredObject, StoredValue};
 use self::region::{Region, copy};
 use crate::Store;
 use crate::archive::RemoteArchive;
@@ -104,18 +103,14 @@ impl Store {
 
     /// The numbers of all manifests, in ascending order.
     async fn manifests(&self) -> Result<Vec<u64>> {
-        let prefix = self.key(MANIFESTS);
-        let listed: Vec<_> = self.objects.list(&prefix).try_collect().await?;
-        let number = |key: &str| {
-            let digits = key.strip_prefix(&prefix)?.strip_prefix('/')?.strip_suffix(".tenarc")?;
+        let number = |name: &String| {
+            let digits =
+                name.strip_prefix(MANIFESTS)?.strip_prefix('/')?.strip_suffix(".tenarc")?;
             (digits.len() == 20)
                 .then(|| digits.parse().ok().map(|number: u64| u64::MAX - number))?
         };
-        let mut numbers: Vec<u64> =
-            listed.iter().filter_map(|listed| number(&listed.key)).collect();
-        // Not all stores list in order.
-        numbers.sort_unstable();
-        Ok(numbers)
+        // The newest one is the first in the list.
+        Ok(self.list(MANIFESTS).await?.iter().rev().filter_map(number).collect())
     }
 
     /// The name of a manifest. The newest one is the first in a list.
@@ -325,15 +320,15 @@ impl Set {
     /// # Errors
     /// If there is no such value, it does not fit the type, or its shard is missing, was replaced, or is damaged.
     pub async fn value<T: DeserializeOwned + Send + 'static>(&self, path: &str) -> Result<T> {
-        let value =
-            self.manifest.values.iter().find(|value| value.path == path).ok_or_else(|| {
-                Error::new(
-                    Kind::NotFound,
-                    format!("`{}`: there is no such value", path.escape_debug()),
-                )
-            })?;
+        let value = self.value_at(path)?;
         let (archive, segment) = (self.open(value.object).await?, value.segment);
         archive.with(move |archive| archive.segment(segment)?.load()).await
+    }
+
+    fn value_at(&self, path: &str) -> Result<&StoredValue> {
+        self.manifest.values.iter().find(|value| value.path == path).ok_or_else(|| {
+            Error::new(Kind::NotFound, format!("`{}`: there is no such value", path.escape_debug()))
+        })
     }
 
     fn blocks_of(&self, path: &str) -> Result<Vec<&Block>> {
@@ -348,27 +343,41 @@ impl Set {
         Ok(blocks)
     }
 
+    /// The object with a value, to be read by ranges, and the number of the value in it. No request is made. So programs
+    /// read a value in other ways than whole, such as a query engine. Use it on a thread that may wait.
+    ///
+    /// # Errors
+    /// If there is no such value.
+    ///
+    /// # Panics
+    /// If it is not called in a runtime of tokio.
+    pub fn value_source(&self, path: &str) -> Result<(ReadAhead<ObjectFile>, u64)> {
+        let value = self.value_at(path)?;
+        let file = self.file(value.object, &Handle::current())?;
+        Ok((ReadAhead::with(file, self.store.requests), value.segment))
+    }
+
     async fn open(&self, object: u64) -> Result<RemoteArchive> {
         let opened = || self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(archive) = opened().get(&object) {
             return Ok(archive.clone());
         }
+        let runtime = Handle::current();
+        let file = self.file(object, &runtime)?;
+        let archive = RemoteArchive::open(file, REQUESTS, runtime).await?;
+        opened().insert(object, archive.clone());
+        Ok(archive)
+    }
+
+    fn file(&self, object: u64, runtime: &Handle) -> Result<ObjectFile> {
         let place =
             usize::try_from(object).ok().and_then(|object| self.manifest.objects.get(object));
         let StoredObject { key, size, version } = place.ok_or_else(|| {
             Error::new(Kind::Archive, format!("the manifest lists no object {object}"))
         })?;
-        let (runtime, stat) = (Handle::current(), Stat { size: *size, version: version.clone() });
-        let file = ObjectFile::new(
-            self.store.objects.clone(),
-            key.clone(),
-            runtime.clone(),
-            self.store.suffix,
-            Some(stat),
-        );
-        let archive = RemoteArchive::open(file, REQUESTS, runtime).await?;
-        opened().insert(object, archive.clone());
-        Ok(archive)
+        let (objects, runtime) = (self.store.objects.clone(), runtime.clone());
+        let stat = Stat { size: *size, version: version.clone() };
+        Ok(ObjectFile::new(objects, key.clone(), runtime, self.store.suffix, Some(stat)))
     }
 }
 
