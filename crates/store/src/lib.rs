@@ -180,7 +180,7 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// If the store fails, or cannot list objects: a server of files can not.
+    /// If the store fails, or cannot list objects, as most web servers.
     pub async fn list(&self, folder: &str) -> Result<Vec<String>> {
         let folder = self.key(folder);
         let listed = self.objects.list(folder.trim_end_matches('/'));

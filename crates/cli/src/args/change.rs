@@ -22,8 +22,8 @@ pub struct Cat {
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Bytes are copied as they are. Of an archive, all checksums are verified before the copy appears; a damaged one is not copied. The \
-package tenarc-store-cli has the same command for addresses, such as s3://bucket/model.tenarc.")]
+Bytes are copied as they are. Of an archive that becomes a file or an object, all checksums are verified before the copy appears. A damaged \
+one is not copied. The package tenarc-store-cli has the same command for addresses, such as s3://bucket/model.tenarc.")]
 pub struct Cp {
     /// The files to copy, or - for standard input
     #[arg(required = true, value_name = "INPUT")]
