@@ -127,7 +127,7 @@ def test_only_what_is_needed_is_read(kind: str, tmp_path: Path) -> None:
 @KINDS
 def test_what_is_read_from_front_to_end_is_requested_before(kind: str, tmp_path: Path) -> None:
     value = {f"w{number:03}": np.full(1 << 18, number, "f4") for number in range(100)}
-    store = made(kind, value, tmp_path, wait=0.02)
+    store = made(kind, value, tmp_path, wait=0.1)
     found = tenarc.load("model.tenarc", store=store)
     assert all((found[name] == array).all() for name, array in value.items())
     assert store.together > 3
@@ -138,7 +138,7 @@ def test_what_is_read_from_front_to_end_is_requested_before(kind: str, tmp_path:
 @KINDS
 def test_one_long_array_is_read_by_several_requests(kind: str, tmp_path: Path) -> None:
     array = np.arange(12 << 20, dtype="f4")
-    store = made(kind, array, tmp_path, wait=0.02)
+    store = made(kind, array, tmp_path, wait=0.1)
     np.testing.assert_array_equal(tenarc.load("model.tenarc", store=store), array)
     assert store.together > 3
     requests, read = store.take()

@@ -3,7 +3,7 @@
 //! `docs/threats.md`: groups I, J and L to O.
 //!
 //! Tests that look at system calls need `strace` and Linux; without, they say so and pass, but fail
-//! in CI. By default a sample of each kind of fault runs; the full sweeps are `#[ignore]`d, and `.ci/run`
+//! in CI. By default a sample of each kind of fault runs; the full sweeps are `#[ignore]`d, and `.ci/full`
 //! runs them.
 
 #![cfg(unix)]
