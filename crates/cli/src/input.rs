@@ -47,9 +47,8 @@ impl Input {
             let file = spooled(&mut io::stdin().lock()).of(&name)?;
             return Ok(Self { file, object: None, name, path: None });
         }
-        if let Some(address) = address::of(path) {
-            let object = address::opener().and_then(|opener| Ok(opener.open(address)?));
-            return Self::of_object(object.of(&name)?, name);
+        if let Some(object) = object_at(path, &name)? {
+            return Self::of_object(object, name);
         }
         let found = std::fs::metadata(path).of(&name).map_err(|failure| {
             let is_pattern = name.contains(['*', '?', '[', '{']);
@@ -74,6 +73,17 @@ impl Input {
         }
         let path = found.is_file().then(|| path.to_path_buf());
         Ok(Self { file, object: None, name, path })
+    }
+
+    /// Opens what is copied as it is. An object is read in its store, whatever is in it.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open).
+    pub fn open_source(path: &Path) -> Result<Source> {
+        match object_at(path, &shown(path))? {
+            Some(object) => Ok(Source::of(object)),
+            None => Ok(Self::open(path)?.into_source()),
+        }
     }
 
     /// An archive is read in its store, as far as it is needed. All of any other object is copied to an unnamed temporary file.
@@ -103,10 +113,7 @@ impl Input {
 
     /// Returns what an archive is read from.
     pub fn into_source(self) -> Source {
-        match self.object {
-            Some(object) => Source { from: object, progress: OnceLock::new() },
-            None => Source::new(self.file),
-        }
+        self.object.map_or_else(|| Source::new(self.file), Source::of)
     }
 
     /// Reads the first `len` bytes, or all bytes if there are fewer.
@@ -137,6 +144,13 @@ impl Input {
     }
 }
 
+/// Opens the object, if the path is an address.
+fn object_at(path: &Path, name: &str) -> Result<Option<Box<dyn ReadAt + Send>>> {
+    let Some(address) = address::of(path) else { return Ok(None) };
+    let object = address::opener().and_then(|opener| Ok(opener.open(address)?));
+    object.map(Some).of(name)
+}
+
 /// Returns a path for printing.
 pub fn shown(path: &Path) -> String {
     if path == Path::new("-") {
@@ -158,7 +172,7 @@ fn is_device(_: &std::fs::Metadata) -> bool {
 }
 
 /// Reads the first `len` bytes, or all bytes if there are fewer.
-fn first_bytes(source: &(impl ReadAt + ?Sized), len: usize) -> io::Result<Vec<u8>> {
+pub fn first_bytes(source: &(impl ReadAt + ?Sized), len: usize) -> io::Result<Vec<u8>> {
     let mut start = vec![0; len];
     let mut done = 0;
     while let Some(rest) = start.get_mut(done..).filter(|rest| !rest.is_empty()) {
@@ -200,7 +214,11 @@ pub struct Source {
 
 impl Source {
     pub fn new(file: File) -> Self {
-        Self { from: Box::new(file), progress: OnceLock::new() }
+        Self::of(Box::new(file))
+    }
+
+    fn of(from: Box<dyn ReadAt + Send>) -> Self {
+        Self { from, progress: OnceLock::new() }
     }
 
     /// Adds the bytes that are read from now on to a progress bar.

@@ -126,11 +126,13 @@ pub fn counted(count: u64, what: &str) -> String {
 pub fn nearest<'n>(wanted: &str, names: impl IntoIterator<Item = &'n str>) -> String {
     const MOST_NAMES: usize = 1000;
     const LONGEST: usize = 256;
+    if wanted.len() > LONGEST {
+        return String::new();
+    }
     let len = wanted.chars().count();
     let most = (len.max(3) / 3).min(len.saturating_sub(1));
     let names = names.into_iter().take(MOST_NAMES).filter(|name| name.len() <= LONGEST);
-    let edits =
-        names.filter(|_| wanted.len() <= LONGEST).map(|name| (osa_distance(wanted, name), name));
+    let edits = names.map(|name| (osa_distance(wanted, name), name));
     let nearest = edits.filter(|(edits, _)| (1..=most).contains(edits)).min_by_key(|found| found.0);
     nearest
         .map_or_else(String::new, |(_, name)| format!("; did you mean `{}`?", name.escape_debug()))

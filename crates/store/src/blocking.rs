@@ -141,8 +141,8 @@ impl BlockingStore {
     /// If it is called by a task of a runtime.
     pub fn source(&self, name: &str) -> Result<ReadAhead<ObjectFile>> {
         check_may_wait()?;
-        let file = self.store.file(name, self.runtime.handle());
-        Ok(ReadAhead::with(file, self.store.requests))
+        let _entered = self.runtime.enter();
+        Ok(self.store.source(name))
     }
 
     /// See [`Store::delete`].

@@ -28,8 +28,7 @@ pub struct Cp {
     /// The files to copy, or - for standard input
     #[arg(required = true, value_name = "INPUT")]
     pub inputs: Vec<PathBuf>,
-    /// The file to write, or a directory, which has files of the same names then; a file is replaced only once the new one
-    /// is complete
+    /// The file to write, or a directory for copies with the same names; a file is replaced only once the new one is complete
     pub output: PathBuf,
     #[command(flatten)]
     pub writing: Writing,

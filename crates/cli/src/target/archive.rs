@@ -111,11 +111,20 @@ impl ArchiveTarget {
     }
 }
 
-/// Checks that a file is an archive of this number of values, and verifies all bytes of it.
-fn read_back(file: &File, values: u64, shows_progress: bool) -> tenarc::Result<()> {
+/// Opens an archive that was written, and verifies all bytes of it.
+///
+/// # Errors
+/// If it is no archive, or is damaged.
+pub fn verified(file: &File, shows_progress: bool) -> tenarc::Result<Archive<&File>> {
     let archive = Archive::new(file)?;
     let progress = shows_progress.then(|| Progress::new(archive.byte_len(), "verifying"));
     archive.verify_with(|done, _| progress.iter().for_each(|bar| bar.set(done)))?;
+    Ok(archive)
+}
+
+/// Checks that a file is an archive of this number of values, and verifies all bytes of it.
+fn read_back(file: &File, values: u64, shows_progress: bool) -> tenarc::Result<()> {
+    let archive = verified(file, shows_progress)?;
     if archive.len() == values {
         return Ok(());
     }

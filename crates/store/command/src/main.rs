@@ -2,19 +2,23 @@
 
 use std::fs::File;
 use std::io;
-use std::ops::Range;
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 
-use tenarc::io::{ReadAhead, ReadAt};
+use tenarc::io::ReadAt;
 use tenarc_cli::Addresses;
-use tenarc_store::{BlockingStore, Kind, ObjectFile, Put, Store};
+use tenarc_store::{BlockingStore, Kind, Put, Store};
 
 fn main() -> ExitCode {
-    tenarc_cli::run_with(Stores)
+    tenarc_cli::run_with(Stores::default())
 }
 
 /// Opens objects by the clients of the crate `object_store`.
-struct Stores;
+#[derive(Default)]
+struct Stores {
+    /// Their threads read the objects, until the program ends.
+    opened: Mutex<Vec<BlockingStore>>,
+}
 
 /// The store of an object, and the name of the object in it.
 fn place(address: &str) -> io::Result<(BlockingStore, &str)> {
@@ -29,7 +33,9 @@ fn place(address: &str) -> io::Result<(BlockingStore, &str)> {
 impl Addresses for Stores {
     fn open(&self, address: &str) -> io::Result<Box<dyn ReadAt + Send>> {
         let (store, name) = place(address)?;
-        Ok(Box::new(Opened { source: store.source(name)?, _store: store }))
+        let source = store.source(name)?;
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).push(store);
+        Ok(Box::new(source))
     }
 
     fn write(&self, address: &str, content: &mut File, replace: bool) -> io::Result<()> {
@@ -44,33 +50,5 @@ impl Addresses for Stores {
             ),
             _ => error.into(),
         })
-    }
-}
-
-/// An object, and the store whose threads read it.
-struct Opened {
-    source: ReadAhead<ObjectFile>,
-    _store: BlockingStore,
-}
-
-impl ReadAt for Opened {
-    fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.source.read_at(out, offset)
-    }
-
-    fn size(&self) -> io::Result<u64> {
-        self.source.size()
-    }
-
-    fn read_last(&self, out: &mut Vec<u8>) -> io::Result<u64> {
-        self.source.read_last(out)
-    }
-
-    fn will_read(&self, ranges: &mut dyn Iterator<Item = Range<u64>>) {
-        self.source.will_read(ranges);
-    }
-
-    fn will_read_most(&self, range: Range<u64>) {
-        self.source.will_read_most(range);
     }
 }
