@@ -1,6 +1,5 @@
 //! [`TenarcTableFactory`].
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -8,14 +7,17 @@ use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
 use datafusion::common::{DataFusionError, Result, plan_err};
 use datafusion::logical_expr::CreateExternalTable;
 
-use crate::files;
+use tenarc::Error;
+
+use crate::files::{self, Name, Place};
+#[cfg(feature = "store")]
+use crate::store::at_url;
 use crate::table::TenarcTable;
 
 /// Makes tables for `CREATE EXTERNAL TABLE … STORED AS TENARC LOCATION '…'`.
 ///
 /// A location is what [`TenarcTable::open`] takes. The option `table` is the name of the table in the files:
-/// `OPTIONS (table 'events')`. With the feature `store`, a location can be a URL:
-/// [`TenarcTable::open_url`](crate::TenarcTable).
+/// `OPTIONS (table 'events')`. With the feature `store`, it can also be what `TenarcTable::open_url` takes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TenarcTableFactory;
 
@@ -41,36 +43,30 @@ impl TableProviderFactory for TenarcTableFactory {
                 _ => return plan_err!("unknown option `{key}`, expected `table`"),
             }
         }
-        if let [location] = &command.locations[..]
-            && let Some(("s3" | "gs" | "az" | "http" | "https", _)) = location.split_once("://")
-        {
-            return at_url(location, name).await;
+        let mut places = Vec::new();
+        for location in &command.locations {
+            places.extend(find(location).await.map_err(external)?);
         }
-        let open = || {
-            let mut found = Vec::<PathBuf>::new();
-            for location in &command.locations {
-                let path = location.strip_prefix("file://").unwrap_or(location);
-                found.extend(files::find(path.as_ref())?);
-            }
-            TenarcTable::of_files(found, name)
-        };
-        let table = open().map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let table = TenarcTable::of_places(places, Name::of(name)).await.map_err(external)?;
         Ok(Arc::new(table))
     }
 }
 
-#[cfg(feature = "store")]
-async fn at_url(location: &str, name: Option<&str>) -> Result<Arc<dyn TableProvider>> {
-    match TenarcTable::open_url(location, name).await {
-        Ok(table) => Ok(Arc::new(table)),
-        Err(error) => Err(DataFusionError::External(Box::new(error))),
-    }
+fn external(error: Error) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
+async fn find(location: &str) -> tenarc::Result<Vec<Place>> {
+    let path = match location.strip_prefix("file://") {
+        None if location.contains("://") => return at_url(location).await,
+        path => path.unwrap_or(location),
+    };
+    Ok(files::find(path.as_ref())?.into_iter().map(Place::File).collect())
 }
 
 #[cfg(not(feature = "store"))]
 #[expect(clippy::unused_async, reason = "like the other one")]
-async fn at_url(location: &str, _: Option<&str>) -> Result<Arc<dyn TableProvider>> {
-    plan_err!(
-        "`{location}`: this build cannot open it: it needs the feature `store` of tenarc-datafusion"
-    )
+async fn at_url(url: &str) -> tenarc::Result<Vec<Place>> {
+    let what = "this build opens files only: it needs the feature `store` of tenarc-datafusion";
+    Err(Error::unsupported(what).in_file(url.as_ref()))
 }

@@ -18,6 +18,9 @@ use crate::object::Object;
 /// The extension of the files of a directory that are read.
 const EXTENSION: &str = "tenarc";
 
+/// A path with one of these is a pattern.
+pub const WILDCARDS: [char; 3] = ['*', '?', '['];
+
 /// The files that a path stands for: a file, the files `*.tenarc` in a directory, or those that match a pattern, in the
 /// order of their names.
 pub fn find(path: &Path) -> Result<Vec<PathBuf>> {
@@ -34,7 +37,7 @@ pub fn find(path: &Path) -> Result<Vec<PathBuf>> {
         return some(files, path, "there are no files `*.tenarc` in the directory");
     }
     // A name can have brackets.
-    let is_pattern = path.to_str().is_some_and(|path| path.contains(['*', '?', '[']));
+    let is_pattern = path.to_str().is_some_and(|path| path.contains(WILDCARDS));
     if !is_pattern || path.exists() {
         return Ok(vec![path.to_owned()]);
     }

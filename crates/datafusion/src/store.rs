@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use datafusion::common::runtime::SpawnedTask;
 use glob::{MatchOptions, Pattern};
 use tenarc::{Error, Result};
 use tenarc_store::{Set, Store};
 
-use crate::files::{self, Name, Place};
+use crate::files::{self, Name, Place, WILDCARDS};
 use crate::object::{Object, failed};
-use crate::table::{Inner, TenarcTable};
+use crate::table::{TenarcTable, on_thread};
 
 /// What a folder stands for.
 const EVERY: &str = "*.tenarc";
@@ -22,7 +21,7 @@ async fn find(store: &Store, pattern: &str) -> Result<Vec<Place>> {
         folder if folder.ends_with('/') => format!("{folder}{EVERY}"),
         pattern => pattern.to_owned(),
     };
-    let Some(wild) = pattern.find(['*', '?', '[']) else { return Ok(vec![place(pattern)]) };
+    let Some(wild) = pattern.find(WILDCARDS) else { return Ok(vec![place(pattern)]) };
     let matches = matching(&pattern)?;
     let folder = pattern[..wild].rsplit_once('/').map_or("", |(folder, _)| folder);
     let names = store.list(folder).await.map_err(failed)?;
@@ -45,10 +44,16 @@ fn matching(pattern: &str) -> Result<impl Fn(&str) -> bool> {
 /// The store at a URL of objects, and the pattern of their names in it: what follows the last slash in front of a wildcard.
 fn split(url: &str) -> Result<(Store, &str)> {
     let start = url.find("://").map_or(0, |end| end + 3);
-    let fixed = url[start..].find(['*', '?', '[']).map_or(url.len(), |wild| start + wild);
+    let fixed = url[start..].find(WILDCARDS).map_or(url.len(), |wild| start + wild);
     // Without a slash behind the name of a bucket, all of it is meant.
     let name = url[start..fixed].rfind('/').map_or(url.len(), |slash| start + slash + 1);
     Ok((Store::open(&url[..name]).map_err(failed)?, &url[name..]))
+}
+
+/// The objects at a URL.
+pub async fn at_url(url: &str) -> Result<Vec<Place>> {
+    let (store, pattern) = split(url)?;
+    find(&store, pattern).await
 }
 
 impl TenarcTable {
@@ -99,8 +104,7 @@ impl TenarcTable {
     /// # Panics
     /// If it is not called in a runtime of tokio.
     pub async fn open_url(url: &str, name: Option<&str>) -> Result<Self> {
-        let (store, pattern) = split(url)?;
-        Self::open_in(&store, pattern, name).await
+        Self::of_places(at_url(url).await?, Name::of(name)).await
     }
 
     /// The names of the values in an object, or in the first of the objects that [`open_url`](Self::open_url) finds:
@@ -112,8 +116,7 @@ impl TenarcTable {
     /// # Panics
     /// If it is not called in a runtime of tokio.
     pub async fn names_at_url(url: &str) -> Result<Vec<Option<String>>> {
-        let (store, pattern) = split(url)?;
-        match find(&store, pattern).await?.into_iter().next() {
+        match at_url(url).await?.into_iter().next() {
             Some(first) => on_thread(move || files::names(&first)).await,
             None => Ok(Vec::new()),
         }
@@ -139,16 +142,4 @@ impl TenarcTable {
         }
         Self::of_places(places, Name::Any).await
     }
-
-    async fn of_places(places: Vec<Place>, name: Name) -> Result<Self> {
-        Ok(Self(Arc::new(on_thread(move || Inner::open(&places, name)).await?)))
-    }
-}
-
-/// Calls a function on a thread that may wait for the store.
-async fn on_thread<R: Send + 'static>(
-    work: impl FnOnce() -> Result<R> + Send + 'static,
-) -> Result<R> {
-    let result = SpawnedTask::spawn_blocking(work).join_unwind().await;
-    result.map_err(|error| Error::io(std::io::Error::other(error)))?
 }

@@ -115,6 +115,10 @@ impl TenarcTable {
         }
     }
 
+    pub(crate) async fn of_places(places: Vec<Place>, name: Name) -> Result<Self> {
+        Ok(Self(Arc::new(on_thread(move || Inner::open(&places, name)).await?)))
+    }
+
     /// The paths of the files, or the keys of the objects, in the order in which they are read.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.0.files.iter().map(|file| file.place.shown())
@@ -124,6 +128,14 @@ impl TenarcTable {
     pub fn rows(&self) -> u64 {
         self.0.files.iter().map(FileRows::rows).fold(0, u64::saturating_add)
     }
+}
+
+/// Calls a function on a thread that may wait.
+pub(crate) async fn on_thread<R: Send + 'static>(
+    work: impl FnOnce() -> Result<R> + Send + 'static,
+) -> Result<R> {
+    let result = SpawnedTask::spawn_blocking(work).join_unwind().await;
+    result.map_err(|error| Error::io(std::io::Error::other(error)))?
 }
 
 impl Inner {
