@@ -110,7 +110,7 @@ def verdict(error: Exception | None, *, opening: bool, archive: bool) -> dict[st
     if error is None:
         return {"verdict": "ok"}
     what = str(error)
-    if isinstance(error, tenarc.Version):
+    if isinstance(error, (tenarc.Unsupported, tenarc.Version)):
         return {"verdict": "unsupported", "what": what}
     if not archive:
         return {"verdict": "refused", "what": what}

@@ -3,6 +3,7 @@
 import itertools
 import multiprocessing
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -159,7 +160,7 @@ def test_what_is_not_whole_is_not_committed(tmp_path):
         with pytest.raises(tenarc.Damaged, match=what):
             commit(tmp_path, 1, found)
     (one,) = shards((10, 0))
-    path = tmp_path / "shards" / Path(one.object.key).name
+    path = tmp_path / "shards" / Path(one.object.name).name
     content = path.read_bytes()
     path.write_bytes(content + b"0")
     with pytest.raises(
@@ -222,11 +223,25 @@ def test_manifests_are_checked(tmp_path):
             ({"blocks": lambda rows: rows[0].update(dtype="i32")}, tenarc.Damaged, r"found one of f32 \[10, 1\]"),
             ({"blocks": lambda rows: rows[0].update(dtype="x9")}, tenarc.Unsupported, "of unknown size at `w`"),
             (
-                {"objects": lambda rows: rows[0].update(key="../a")},
+                {"objects": lambda rows: rows[0].update(name="shards/../a")},
+                tenarc.Damaged,
+                r"expected a file in 'shards', found the name 'shards/\.\./a'",
+            ),
+            (
+                {"objects": lambda rows: rows[0].update(name="shards/a")},
                 tenarc.NotFound,
                 "is missing, which has part of it",
             ),
-            ({"objects": lambda rows: rows[0].update(size=1)}, tenarc.Damaged, "bytes, expected 1 at `w`"),
+            (
+                {"objects": lambda rows: rows[0].update(size=1)},
+                tenarc.Damaged,
+                "expected a shard of 1 bytes, found",
+            ),
+            (
+                {"objects": lambda rows: rows[0].update(end="0" * 64)},
+                tenarc.Damaged,
+                "the shard was replaced since it was written",
+            ),
         ]
     ):
         for file in (tmp_path / "manifests").glob("*") if number else ():
@@ -248,9 +263,12 @@ def example() -> Path:
     return binary
 
 
-def test_rust_joins_what_python_has_written(example, tmp_path):
+@pytest.mark.parametrize("moved", [False, True])
+def test_rust_joins_what_python_has_written(example, tmp_path, moved):
     root, tensors = tmp_path / "a run", samples()
     commit(root, 5, written(root, tensors, 3))
+    if moved:
+        root = shutil.copytree(root, tmp_path / "copies" / "of a run")
     subprocess.run([example, "join", root, tmp_path / "joined"], check=True)
     with tenarc.open(tmp_path / "joined") as archive:
         assert archive["step"] == 5 and archive["values"]["rank.1"] == {"rank": 1, "rows": [1, 1, 1]}

@@ -225,7 +225,7 @@ def load_small(path, **options):
 def shard_with(path: Path, name: str) -> Path:
     state = State(path)
     (block,) = state.tensors[name]
-    return path / "shards" / Path(state.manifest.objects[block.object].key).name
+    return path / "shards" / Path(state.manifest.objects[block.object].name).name
 
 
 def test_missing_and_damaged_shards_are_named(tmp_path):

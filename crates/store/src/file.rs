@@ -10,6 +10,7 @@ use tokio::runtime::Handle;
 
 use crate::error::{Error, Kind, Result};
 use crate::objects::{Object, Objects, Part, Stat};
+use crate::set::StoredObject;
 
 /// An object that is read by ranges.
 ///
@@ -23,6 +24,9 @@ pub struct ObjectFile {
     runtime: Handle,
     /// How many of the last bytes are read when an archive is opened.
     suffix: u64,
+    /// What was written, if a manifest says so.
+    written: Option<StoredObject>,
+    /// The version that is read.
     stat: OnceLock<Stat>,
 }
 
@@ -36,15 +40,14 @@ impl fmt::Debug for ObjectFile {
 }
 
 impl ObjectFile {
-    /// `stat` is what is known about the object.
     pub(crate) fn new(
         objects: Arc<dyn Objects>,
         key: String,
         runtime: Handle,
         suffix: u64,
-        stat: Option<Stat>,
+        written: Option<StoredObject>,
     ) -> Self {
-        Self { objects, key, runtime, suffix, stat: stat.map(OnceLock::from).unwrap_or_default() }
+        Self { objects, key, runtime, suffix, written, stat: OnceLock::new() }
     }
 
     /// The key of the object.
@@ -60,16 +63,44 @@ impl ObjectFile {
         if let Some(stat) = self.stat.get() {
             return Ok(stat);
         }
-        let stat = self.runtime.block_on(self.objects.stat(&self.key))?;
+        let stat = self.runtime.block_on(async {
+            match &self.written {
+                Some(written) => written.find(&*self.objects, &self.key).await,
+                None => self.objects.stat(&self.key).await,
+            }
+        })?;
         Ok(self.stat.get_or_init(|| stat))
     }
 
+    /// The size, if it is known.
+    fn known_size(&self) -> Option<u64> {
+        let written = || self.written.as_ref().map(|written| written.size);
+        self.stat.get().map(|stat| stat.size).or_else(written)
+    }
+
     fn get(&self, part: Part) -> Result<Object> {
-        let version = self.stat.get().and_then(|stat| stat.version.as_deref());
-        let object = self.runtime.block_on(self.objects.get(&self.key, part, version))?;
-        let stat = self.stat.get_or_init(|| object.stat.clone());
+        self.runtime.block_on(async {
+            let Some(written) = self.written.as_ref().filter(|_| self.stat.get().is_none()) else {
+                return self.get_of(part, self.stat.get()).await;
+            };
+            let stat = Stat { size: written.size, version: written.version.clone() };
+            match self.get_of(part.clone(), Some(&stat)).await {
+                Err(error) if error.kind() == Kind::Changed => {}
+                result => return result,
+            }
+            // Perhaps it was only copied to another store.
+            let stat = written.find(&*self.objects, &self.key).await?;
+            self.get_of(part, Some(self.stat.get_or_init(|| stat))).await
+        })
+    }
+
+    /// Reads part of this version, or of the present one if none is given, which all later reads are of.
+    async fn get_of(&self, part: Part, expected: Option<&Stat>) -> Result<Object> {
+        let version = expected.and_then(|stat| stat.version.as_deref());
+        let object = self.objects.get(&self.key, part, version).await?;
+        let found = &object.stat;
         // Stores that ignore the condition say what they have sent.
-        if *stat != object.stat {
+        if expected.unwrap_or(found) != found || self.stat.get_or_init(|| found.clone()) != found {
             return Err(Error::new(Kind::Changed, "the object was replaced since it was opened")
                 .of_object(&self.key));
         }
@@ -97,7 +128,7 @@ impl ObjectFile {
 impl ReadAt for ObjectFile {
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
         // Before anything was read, the size is not known, and need not be.
-        let size = self.stat.get().map_or(u64::MAX, |stat| stat.size);
+        let size = self.known_size().unwrap_or(u64::MAX);
         let end = size.min(offset.saturating_add(out.len() as u64));
         if offset >= end {
             return Ok(0);
@@ -106,20 +137,23 @@ impl ReadAt for ObjectFile {
     }
 
     fn size(&self) -> io::Result<u64> {
-        Ok(self.stat()?.size)
+        match self.known_size() {
+            Some(size) => Ok(size),
+            None => Ok(self.stat()?.size),
+        }
     }
 
     fn read_last(&self, out: &mut Vec<u8>) -> io::Result<u64> {
         out.clear();
         let len = self.suffix;
-        let object = match self.stat.get() {
+        let object = match self.known_size() {
             None => self.get(Part::Last(len)),
             Some(_) => Err(Error::new(Kind::Unsupported, "the size is known")),
         };
         let object = match object {
             // Some stores give no suffixes: the size is asked for first.
             Err(error) if error.kind() == Kind::Unsupported => {
-                let size = self.stat()?.size;
+                let size = self.size()?;
                 if size == 0 {
                     return Ok(0);
                 }

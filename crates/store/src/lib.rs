@@ -29,6 +29,7 @@ pub use self::file::ObjectFile;
 pub use self::objects::{
     Later, Listed, Object, ObjectStoreObjects, Objects, Part, Put, Stat, Upload,
 };
+use self::set::StoredObject;
 pub use self::set::{Collected, Receipt, Set, SetTensor, Shard, Step};
 pub use self::upload::ObjectWriter;
 use self::upload::PartLen;
@@ -144,6 +145,11 @@ impl Store {
         format!("{}{}", self.prefix, name.trim_start_matches('/'))
     }
 
+    /// The name of the object with this key.
+    fn name<'a>(&self, key: &'a str) -> &'a str {
+        key.strip_prefix(&self.prefix).unwrap_or(key)
+    }
+
     /// Opens an archive, by one request. Stores that give no suffixes of objects, such as Azure's, take two.
     ///
     /// # Errors
@@ -154,7 +160,7 @@ impl Store {
     /// If it is not called in a runtime of tokio.
     pub async fn archive(&self, name: &str) -> Result<RemoteArchive> {
         let runtime = Handle::current();
-        RemoteArchive::open(self.file(name, &runtime), self.requests, runtime).await
+        RemoteArchive::open(self.file(name, &runtime, None), self.requests, runtime).await
     }
 
     /// An object that is read by ranges, whatever is in it. No request is made. Use it on a thread that may wait.
@@ -162,7 +168,7 @@ impl Store {
     /// # Panics
     /// If it is not called in a runtime of tokio.
     pub fn source(&self, name: &str) -> ReadAhead<ObjectFile> {
-        ReadAhead::with(self.file(name, &Handle::current()), self.requests)
+        ReadAhead::with(self.file(name, &Handle::current(), None), self.requests)
     }
 
     /// The names of all objects in a folder, and in the folders in it, in ascending order. `""` is the whole store.
@@ -184,17 +190,17 @@ impl Store {
     pub async fn list(&self, folder: &str) -> Result<Vec<String>> {
         let folder = self.key(folder);
         let listed = self.objects.list(folder.trim_end_matches('/'));
-        let name = |listed: Listed| {
-            listed.key.strip_prefix(&self.prefix).map(str::to_owned).unwrap_or(listed.key)
-        };
-        let mut names: Vec<_> = listed.map_ok(name).try_collect().await?;
+        let mut names: Vec<_> =
+            listed.map_ok(|listed| self.name(&listed.key).to_owned()).try_collect().await?;
         // Not all stores list in order.
         names.sort_unstable();
         Ok(names)
     }
 
-    fn file(&self, name: &str, runtime: &Handle) -> ObjectFile {
-        ObjectFile::new(self.objects.clone(), self.key(name), runtime.clone(), self.suffix, None)
+    /// `written` is what a manifest says about the object.
+    fn file(&self, name: &str, runtime: &Handle, written: Option<StoredObject>) -> ObjectFile {
+        let (objects, runtime) = (self.objects.clone(), runtime.clone());
+        ObjectFile::new(objects, self.key(name), runtime, self.suffix, written)
     }
 
     /// Loads the only value of an archive. All of it is asked for when its end is there, before its header is decoded. So a load

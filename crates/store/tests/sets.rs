@@ -5,12 +5,14 @@
 mod support;
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use ndarray::{Array1, Array2, ArrayD, Axis, IxDyn, Slice, s};
+use object_store::memory::InMemory;
 use tenarc::tensor::{AxisSlice, Slices};
-use tenarc_store::{Kind, Receipt, Result, Store};
+use tenarc_store::{Kind, Part, Put, Receipt, Result, Store};
 
 use self::support::{Fault, Trial};
 
@@ -502,5 +504,88 @@ async fn sets_are_kept_in_directories_too() -> Result<()> {
     assert!(found == tensor);
     assert_eq!(store.collect(2, Duration::ZERO).await?.objects, 20);
     std::fs::remove_dir_all(&dir).unwrap();
+    Ok(())
+}
+
+/// Copies a set to another place, where objects have other keys and versions.
+async fn copied(from: &Store, to: &Store) -> Result<()> {
+    for name in from.list("").await? {
+        let object = from.objects().get(&from.key(&name), Part::Range(0..u64::MAX), None).await?;
+        let content = object.pieces.concat().into();
+        to.objects().put(&to.key(&name), content, Put::Replace).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_set_that_was_copied_elsewhere_is_read_and_continued() -> Result<()> {
+    let original = Store::new(Arc::new(InMemory::new()), "runs/7");
+    let tensor = whole(&[64, 32]);
+    let shape = [64, 32];
+    let mut shard = original.step(1).shard_after(0, None)?;
+    shard.block("w", &tensor, &shape, &[0, 0])?;
+    original.step(1).commit([shard.finish().await?], 1).await?;
+    saved(&original, 2, &tensor, &[4, 2]).await?;
+    original.collect(1, Duration::ZERO).await?;
+    let mut shard = original.step(3).shard_after(0, None)?;
+    shard.block("w", &tensor, &shape, &[0, 0])?;
+    let unused = shard.finish().await?;
+    original.step(3).commit([unused], 1).await?;
+
+    let dir = std::env::temp_dir().join(format!("tenarc-copied-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let in_memory = Store::new(Arc::new(InMemory::new()), "");
+    // Objects have other versions because others were written first.
+    in_memory.save("other.tenarc", &1).await?;
+    for copy in [in_memory, Store::open(url::Url::from_file_path(&dir).unwrap().as_str())?] {
+        copied(&original, &copy).await?;
+        let set = copy.latest().await?.unwrap();
+        let found: ArrayD<f32> = set.tensor("w").await?;
+        assert!(found == tensor);
+        // What has not changed is not written again.
+        let mut shard = copy.step(4).shard_after(0, Some(&set))?;
+        shard.block("w", &tensor, &shape, &[0, 0])?;
+        let receipt = shard.finish().await?;
+        assert!(receipt.stored_bytes() < 1000);
+        copy.step(4).commit([receipt], 1).await?;
+        // The shards of step 2, and those of step 3 stay.
+        assert_eq!(copy.collect(1, Duration::ZERO).await?.objects, 8);
+        let found: ArrayD<f32> = copy.latest().await?.unwrap().tensor("w").await?;
+        assert!(found == tensor);
+    }
+    std::fs::remove_dir_all(&dir).unwrap();
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shard_with_another_content_is_not_taken_for_a_copy() -> Result<()> {
+    let store = Trial::new().store();
+    saved(&store, 1, &whole(&[64, 32]), &[2, 1]).await?;
+    saved(&store, 2, &(whole(&[64, 32]) + 1.0), &[2, 1]).await?;
+    let set = store.latest().await?.unwrap();
+    let names = store.list("shards").await?;
+    let all = |name: &str| (store.key(name), Part::Range(0..u64::MAX));
+    let (key, part) = all(&names[0]);
+    let other = store.objects().get(&key, part, None).await?.pieces.concat();
+    for name in &names[1..] {
+        // As many bytes, for the values differ only in numbers.
+        store.objects().put(&store.key(name), other.clone().into(), Put::Replace).await?;
+    }
+    let error = set.tensor::<ArrayD<f32>>("w").await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Changed, "{error}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_manifest_names_nothing_outside_its_set() -> Result<()> {
+    let store = Store::new(Arc::new(InMemory::new()), "set");
+    saved(&store, 1, &whole(&[4, 4]), &[1, 1]).await?;
+    let manifest = &store.list("manifests").await?[0];
+    let mut value: tenarc::Value = store.load(manifest).await?;
+    let name = value.pointer_mut("/objects/0/name").unwrap();
+    *name = "shards/../../secret.tenarc".into();
+    store.save(manifest, &value).await?;
+    let error = store.latest().await.unwrap_err();
+    assert!(error.to_string().contains("expected an object in `shards`"), "{error}");
     Ok(())
 }

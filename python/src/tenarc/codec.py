@@ -70,13 +70,13 @@ def _advice(codec: str) -> str:
 def decompressor(codec: str, what: str, offset: int | None = None) -> Decompress:
     """What decompresses the planes of a codec.
 
-    `Version` if the codec is unknown or its library is missing. The message starts with `what`.
+    `Version` if the codec is unknown, `Unsupported` if its library is missing. The message starts with `what`.
     """
     if not is_known(codec):
         raise Version(f"{what}: this version of tenarc does not know the codec {codec!r}", offset=offset)
     library = _library(codec)
     if library is None:
-        raise Version(f"{what}: reading the codec {codec} needs a library: {_advice(codec)}", offset=offset)
+        raise Unsupported(f"{what}: reading the codec {codec} needs a library: {_advice(codec)}", offset=offset)
     return library.decompress
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from . import items
-from .errors import Version
+from .errors import Unsupported
 from .items import BYTES, UNSIGNED, Items
 
 _MAX_LENGTH = (1 << 63) - 1
@@ -41,7 +41,7 @@ class Elsewhere:
         digest = items.byte_string(self.digest)
         return items.array([items.head(UNSIGNED, length), items.text(self.hash_name), digest])
 
-    def error(self, number: int) -> Version:
+    def error(self, number: int) -> Unsupported:
         """The error if the bytes of the buffer with this number are asked for."""
         what = f"buffer {number} is not in the archive: it is the bytes with the {self.hash_name} digest"
-        return Version(f"{what} {self.digest.hex()}")
+        return Unsupported(f"{what} {self.digest.hex()}")

@@ -65,10 +65,10 @@ class Limit(Error):
 
 
 class Version(Error):
-    """The input is of an unknown version of the format, or has something that cannot be read here.
+    """The input is of an unknown version of the format, or has something that a later version has added.
 
-    This can be a codec, checksums of an unknown algorithm that should be verified, an extension that must be
-    known, or a buffer whose bytes are not in the archive.
+    This can be a codec, checksums of an unknown algorithm that should be verified, or an extension that must be
+    known.
     """
 
 
@@ -77,7 +77,10 @@ class Mismatch(Error, TypeError):
 
 
 class Unsupported(Error, TypeError):
-    """A value, dtype or option that the format does not support."""
+    """A value, dtype or option that is not supported here.
+
+    When reading, this is a codec whose library is not installed, or a buffer whose bytes are not in the archive.
+    """
 
 
 class NotFound(Error, KeyError):

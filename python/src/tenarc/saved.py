@@ -699,7 +699,7 @@ class Segment:
         except Fault as fault:
             fault.steps += [(step.child(), None) for step in reversed(trail)]
             raise located(fault, self._header.metadata, self._metadata_at, prefix) from None
-        except (Damaged, Torn, Version) as error:
+        except (Damaged, Torn, Unsupported, Version) as error:
             # A buffer is wrong, missing or of an unknown codec.
             error.path = error.path or prefix or None
             raise
@@ -730,7 +730,7 @@ class Segment:
                 content = found.data[index * chunk - base : (index + 1) * chunk - base]
                 stored.check_chunk(number, index, hashes_of(content, chunk), at)
             return found[start - base : end - base]
-        except (Damaged, Version) as error:
+        except (Damaged, Unsupported, Version) as error:
             error.path = self._path_to(number)
             raise
 
@@ -768,7 +768,7 @@ class Segment:
             try:
                 unpacker = self._unpacker(number)
                 payload = unpacker.read(0, unpacker.length)
-            except (Damaged, Version) as error:
+            except (Damaged, Unsupported, Version) as error:
                 error.path = self._path_to(number)
                 raise
             payload.flags.writeable = owned

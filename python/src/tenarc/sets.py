@@ -10,6 +10,7 @@ a list.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import secrets
@@ -42,6 +43,8 @@ _SUFFIX = ".tenarc"
 _MOST = (1 << 64) - 1
 #: The length of chunks of shards. A reader of some rows reads whole chunks, so they are short.
 _CHUNK = 64 << 10
+#: How many of the last bytes of a shard have a digest in the manifest.
+_END = 4096
 #: How often a commit is tried while others commit.
 _TRIES = 50
 #: How many names an error has.
@@ -52,10 +55,13 @@ _SHOWN = 5
 class StoredObject:
     """A shard."""
 
-    #: Its path from the root of the file system on, which is its key for `Store::open("file:///...")`.
-    key: str
+    #: Its path in the directory of the set, which may be copied to another place.
+    name: str
     size: int
+    #: What the crate `object_store` takes as the entity tag of a file. A copy has another one.
     version: str | None
+    #: The SHA-256 of the last bytes. They have the digests of what was written last, and lead to all else.
+    end: str
 
 
 @dataclass(frozen=True)
@@ -84,7 +90,7 @@ class Manifest:
     objects: list[StoredObject]
     blocks: list[Block]
     values: list[StoredValue]
-    #: The keys of objects that the last collection deletes. Later manifests repeat them until the next collection.
+    #: The names of objects that the last collection deletes. Later manifests repeat them until the next one.
     deleted: list[str] = field(default_factory=list)
 
 
@@ -167,10 +173,13 @@ def _bytes(bits: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
 
 
 def _object(path: Path) -> StoredObject:
-    """A shard as it is now. Its version is what the crate `object_store` takes as the entity tag of a file."""
-    found = path.stat()
+    """A shard as it is now."""
+    with path.open("rb") as file:
+        found = os.fstat(file.fileno())
+        file.seek(max(found.st_size - _END, 0))
+        end = hashlib.sha256(file.read(_END)).hexdigest()
     version = f'"{found.st_ino:x}-{found.st_mtime_ns // 1000:x}-{found.st_size:x}"'
-    return StoredObject(path.as_posix().lstrip("/"), found.st_size, version)
+    return StoredObject(f"{_SHARDS}/{path.name}", found.st_size, version, end)
 
 
 def commit(root: str | os.PathLike[str], step: int, written: Iterable[Written]) -> Manifest:
@@ -187,7 +196,7 @@ def commit(root: str | os.PathLike[str], step: int, written: Iterable[Written]) 
         values += [replace(value, object=number) for value in one.values]
     manifest = Manifest(_VERSION, "", 0, 0, None, step, objects, blocks, values)
     _check_whole(manifest)
-    manifest = replace(manifest, write=xxhash.xxh3_128(dumps([step, [one.key for one in objects]])).hexdigest())
+    manifest = replace(manifest, write=xxhash.xxh3_128(dumps([step, [one.name for one in objects]])).hexdigest())
     (directory / _MANIFESTS).mkdir(parents=True, exist_ok=True)
     # The directories may be new, too.
     sync_directory(directory)
@@ -199,7 +208,7 @@ def commit(root: str | os.PathLike[str], step: int, written: Iterable[Written]) 
             # The file system has created it, but its answer was lost.
             return newest
         deleted = [] if newest is None else newest.deleted
-        found = [_still(_path_of(directory, one.key), one, deleted) for one in objects]
+        found = [_still(directory / one.name, one, deleted) for one in objects]
         number = 1 if newest is None else newest.number + 1
         parent = None if newest is None else newest.write
         names = dict(number=number, commit=number, parent=parent, deleted=deleted)
@@ -216,12 +225,18 @@ def _still(path: Path, written: StoredObject, deleted: list[str]) -> StoredObjec
             found = _object(path)
         except FileNotFoundError:
             raise Damaged("the shard is not there any more: nothing is committed") from None
-        if found.key in deleted:
+        if found.name in deleted:
             raise Damaged("a collection is deleting the shard: nothing is committed")
-        if found.size != written.size:
-            what = f"expected a shard of {written.size} bytes, found {found.size}: nothing is committed"
-            raise Damaged(what)
+        _check_same(found, written)
         return found
+
+
+def _check_same(found: StoredObject, written: StoredObject) -> None:
+    """Checks that a shard is what was written, or a copy of it."""
+    if found.size != written.size:
+        raise Damaged(f"expected a shard of {written.size} bytes, found {found.size}")
+    if found.end != written.end:
+        raise Damaged("the shard was replaced since it was written")
 
 
 def _create(root: Path, manifest: Manifest) -> bool:
@@ -305,16 +320,15 @@ def _manifest(root: Path, number: int) -> Manifest:
             if len(lengths) > 1 or not fits or (0 in block.tile and 0 not in block.shape):
                 what = f"the block {block.shape} at {block.offset} is not in a tensor of {block.whole}"
                 raise Damaged(what, path=block.path)
+        for shard in found.objects:
+            folder, _, name = shard.name.partition("/")
+            if folder != _SHARDS or name != Path(name).name:
+                raise Damaged(f"expected a file in {_SHARDS!r}, found the name {shard.name!r}")
         parts: list[Block | StoredValue] = [*found.blocks, *found.values]
         for part in parts:
             if not 0 <= part.object < len(found.objects) or part.segment < 0:
                 raise Damaged("it is in a shard that the manifest does not list", path=part.path)
     return found
-
-
-def _path_of(root: Path, key: str) -> Path:
-    """Where a shard is. The directory may have been moved since it was written, but its name has not changed."""
-    return root / _SHARDS / key.rpartition("/")[2]
 
 
 class State:
@@ -387,7 +401,7 @@ class State:
                 if info is None or (info.dtype, info.shape) != (block.dtype, wanted):
                     there = "nothing" if info is None else f"one of {info.dtype} {list(info.shape)}"
                     what = f"expected a tile of {block.dtype} {list(wanted)}, found {there}"
-                    raise Damaged(f"{what}, in shard {self.manifest.objects[block.object].key}", path=block.path)
+                    raise Damaged(f"{what}, in shard {self.manifest.objects[block.object].name}", path=block.path)
                 if info.buffer is None:
                     found = segment.tensor(info.path)
                     payload = found.data if isinstance(found, Raw) else _bytes(found)
@@ -402,14 +416,12 @@ class State:
         if archive is not None:
             return archive
         stored = self.manifest.objects[number]
-        place = _path_of(self._root, stored.key)
+        place = self._root / stored.name
         try:
+            with in_file(place):
+                _check_same(_object(place), stored)
             archive = open_archive(place)
-            size = place.stat().st_size
         except FileNotFoundError:
             raise NotFound(f"the shard {str(place)!r} is missing, which has part of it", path=path) from None
-        if size != stored.size:
-            archive.close()
-            raise Damaged(f"the shard {str(place)!r} has {size} bytes, expected {stored.size}", path=path)
         self._opened[number] = archive
         return archive

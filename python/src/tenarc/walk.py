@@ -14,7 +14,7 @@ from . import ext, paths
 from .decode import value_of
 from .directory import MAGIC, Directory, Entry, tail
 from .dtypes import Payload
-from .errors import Damaged, Error, Limit, Torn, Version, bounded_recursion
+from .errors import Damaged, Error, Limit, Torn, Unsupported, Version, bounded_recursion
 from .items import BYTES, Items
 from .options import DEFAULT_READING, Limits, Reading
 from .rows import rows_of
@@ -373,7 +373,7 @@ class Body:
                 self.header, number, at, lambda start, end: stored.data[start - at : end - at], None
             )
             return unpacker.read(0, unpacker.length)
-        except (Damaged, Version) as error:
+        except (Damaged, Unsupported, Version) as error:
             error.path = _path_to(self.header, number, self.limits)
             raise
 

@@ -66,21 +66,21 @@ impl Store {
                 surplus.push(number);
             }
         }
-        let used: BTreeSet<&str> =
-            kept.iter().flat_map(|manifest| &manifest.objects).map(|object| &*object.key).collect();
+        let kept = kept.iter().flat_map(|manifest| &manifest.objects);
+        let used: BTreeSet<&str> = kept.map(|object| &*object.name).collect();
         let shards: Vec<_> = self.objects.list(&self.key(SHARDS)).try_collect().await?;
         let now = SystemTime::now();
         let is_old =
             |modified: SystemTime| now.duration_since(modified).is_ok_and(|found| found >= age);
         let old: Vec<_> = shards
             .into_iter()
-            .filter(|listed| !used.contains(&*listed.key) && is_old(listed.modified))
+            .filter(|listed| !used.contains(self.name(&listed.key)) && is_old(listed.modified))
             .collect();
 
         let mut collected = Collected::default();
         if !old.is_empty() {
-            let keys = old.iter().map(|listed| listed.key.clone()).collect();
-            if !self.create_manifest(&Manifest::deleting(&newest, keys)?).await? {
+            let names = old.iter().map(|listed| self.name(&listed.key).to_owned()).collect();
+            if !self.create_manifest(&Manifest::deleting(&newest, names)?).await? {
                 // Whoever was faster may use what was found.
                 return Err(Error::new(Kind::Conflict, "another process has committed meanwhile"));
             }

@@ -91,7 +91,7 @@ impl Store {
             {
                 return Ok(found);
             }
-            self.check_objects(&manifest, newest.as_ref()).await?;
+            self.check_objects(&mut manifest, newest.as_ref()).await?;
             manifest.number = newest.as_ref().map_or(1, |newest| newest.number + 1);
             manifest.commit = manifest.number;
             if let Some(newest) = newest {
@@ -150,34 +150,44 @@ impl Store {
         Ok(None)
     }
 
-    /// Checks that all objects are there, as the ranks have written them, and are not being deleted.
-    async fn check_objects(&self, manifest: &Manifest, newest: Option<&Manifest>) -> Result<()> {
+    /// Checks that all objects are there, as the ranks have written them, and are not being deleted. Notes their versions.
+    async fn check_objects(
+        &self,
+        manifest: &mut Manifest,
+        newest: Option<&Manifest>,
+    ) -> Result<()> {
         let deleted = newest.map(|newest| &*newest.deleted).unwrap_or_default();
         let check = |object: &StoredObject| {
-            let object = object.clone();
+            let (object, key) = (object.clone(), self.key(&object.name));
             async move {
                 let incomplete =
-                    |what: &str| Err(Error::new(Kind::Incomplete, what).of_object(&object.key));
-                if deleted.contains(&object.key) {
+                    |what: &str| Err(Error::new(Kind::Incomplete, what).of_object(&key));
+                if deleted.contains(&object.name) {
                     return incomplete(
                         "the object is being deleted, because a collection found it old and unused",
                     );
                 }
-                match self.objects.stat(&object.key).await {
-                    Ok(found) if found.size == object.size && found.version == object.version => {
-                        Ok(())
+                let found = match self.objects.stat(&key).await {
+                    Ok(found) if found.size == object.size && found.version != object.version => {
+                        object.find(&*self.objects, &key).await
                     }
-                    Ok(_) => incomplete("the object was replaced after its rank had written it"),
+                    found => found,
+                };
+                match found {
+                    Ok(found) if found.size == object.size => {
+                        Ok(StoredObject { version: found.version, ..object })
+                    }
                     Err(error) if error.kind() == Kind::NotFound => {
                         incomplete("there is no such object")
                     }
-                    Err(error) => Err(error),
+                    Err(error) if error.kind() != Kind::Changed => Err(error),
+                    _ => incomplete("the object was replaced after its rank had written it"),
                 }
             }
         };
-        stream::iter(manifest.objects.iter().map(check))
+        manifest.objects = stream::iter(manifest.objects.iter().map(check))
             .buffered(TOGETHER)
-            .try_collect::<Vec<()>>()
+            .try_collect()
             .await?;
         Ok(())
     }

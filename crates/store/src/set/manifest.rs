@@ -1,12 +1,16 @@
 //! What is committed: which objects hold which blocks of which tensors.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 use tenarc::DType;
 
+use super::SHARDS;
 use super::region::Region;
 use crate::error::{Error, Kind, Result};
+use crate::objects::{Object, Objects, Part, Stat};
 
 /// The version of manifests and receipts.
 const VERSION: u32 = 1;
@@ -27,16 +31,57 @@ pub struct Manifest {
     pub objects: Vec<StoredObject>,
     pub blocks: Vec<Block>,
     pub values: Vec<StoredValue>,
-    /// Keys of the objects that the last collection deletes. Later manifests repeat them until the next collection.
+    /// Names of the objects that the last collection deletes. Later manifests repeat them until the next collection.
     pub deleted: Vec<String>,
 }
 
 /// An object with blocks and values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredObject {
-    pub key: String,
+    /// Its name in the store of the set, so that a set can be copied to another place.
+    pub name: String,
     pub size: u64,
+    /// A copy has another one.
     pub version: Option<String>,
+    /// The SHA-256 of the last bytes, 4,096 at most. They have the digests of what was written last, and lead to all else.
+    pub end: String,
+}
+
+impl StoredObject {
+    /// How many of the last bytes have a digest.
+    pub const END: usize = 4096;
+
+    /// The version of the object, which may be a copy of what was written.
+    ///
+    /// # Errors
+    /// If it has another size or end.
+    pub async fn find(&self, objects: &dyn Objects, key: &str) -> Result<Stat> {
+        let end = Part::Range(self.size.saturating_sub(Self::END as u64)..self.size);
+        let Object { pieces, stat } = objects.get(key, end, None).await?;
+        let written = (self.size, &self.version) == (stat.size, &stat.version);
+        if written || stat.size == self.size && sha256(pieces) == self.end {
+            return Ok(stat);
+        }
+        let what = "the object was replaced after its rank had written it";
+        Err(Error::new(Kind::Changed, what).of_object(key))
+    }
+}
+
+/// The SHA-256 of these bytes.
+pub fn sha256(pieces: impl IntoIterator<Item: AsRef<[u8]>>) -> String {
+    let mut hasher = Sha256::new();
+    pieces.into_iter().for_each(|piece| hasher.update(piece));
+    digits(hasher)
+}
+
+/// The result as 64 hexadecimal digits.
+pub fn digits(hasher: Sha256) -> String {
+    let mut text = String::new();
+    for byte in hasher.finalize() {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
 }
 
 /// A block of a tensor.
@@ -233,6 +278,14 @@ impl Manifest {
     /// If it is of a later version, or damaged.
     pub fn check(&self) -> Result<()> {
         check_version(self.version, "manifest")?;
+        for object in &self.objects {
+            let file = object.name.strip_prefix(SHARDS).and_then(|name| name.strip_prefix('/'));
+            if file.is_none_or(|file| file.contains('/')) {
+                let name = object.name.escape_debug();
+                let what = format!("expected an object in `{SHARDS}`, found the name `{name}`");
+                return Err(Error::new(Kind::Archive, what));
+            }
+        }
         let objects = self.objects.len() as u64;
         for block in &self.blocks {
             let tiles_fit = block.tile.len() == block.shape.len() && !block.tile.contains(&0)

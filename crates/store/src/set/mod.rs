@@ -21,13 +21,13 @@ pub use self::collect::Collected;
 pub use self::manifest::Receipt;
 pub use self::write::Shard;
 
-use self::manifest::{Block, Manifest, StoredObject, StoredValue};
+pub(crate) use self::manifest::StoredObject;
+use self::manifest::{Block, Manifest, StoredValue};
 use self::region::{Region, copy};
 use crate::Store;
 use crate::archive::RemoteArchive;
 use crate::error::{Error, Kind, Result};
 use crate::file::ObjectFile;
-use crate::objects::Stat;
 
 /// Where shards and manifests are.
 const SHARDS: &str = "shards";
@@ -372,12 +372,10 @@ impl Set {
     fn file(&self, object: u64, runtime: &Handle) -> Result<ObjectFile> {
         let place =
             usize::try_from(object).ok().and_then(|object| self.manifest.objects.get(object));
-        let StoredObject { key, size, version } = place.ok_or_else(|| {
+        let written = place.ok_or_else(|| {
             Error::new(Kind::Archive, format!("the manifest lists no object {object}"))
         })?;
-        let (objects, runtime) = (self.store.objects.clone(), runtime.clone());
-        let stat = Stat { size: *size, version: version.clone() };
-        Ok(ObjectFile::new(objects, key.clone(), runtime, self.store.suffix, Some(stat)))
+        Ok(self.store.file(&written.name, runtime, Some(written.clone())))
     }
 }
 

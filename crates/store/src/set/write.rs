@@ -1,7 +1,7 @@
 //! Writing a state by many ranks.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tenarc::tensor::{DynTensor, Order, ToTensor};
 use tenarc::{OArchive, Tensor};
 use tokio::runtime::Handle;
 
-use super::manifest::{Block, Manifest, Receipt, StoredObject, StoredValue};
+use super::manifest::{Block, Manifest, Receipt, StoredObject, StoredValue, digits, sha256};
 use super::region::{Region, copy, tile_shape};
 use super::{SHARDS, Set, Step};
 use crate::archive::on_thread;
@@ -30,7 +30,7 @@ const CHUNK: u64 = 64 << 10;
 /// Its methods wait for the store: use it on a thread that may wait, or in a runtime with several threads.
 pub struct Shard {
     out: OArchive<Counting>,
-    key: String,
+    name: String,
     step: u64,
     rank: u64,
     ranks: Vec<u64>,
@@ -47,22 +47,29 @@ pub struct Shard {
 impl fmt::Debug for Shard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shard")
-            .field("key", &self.key)
+            .field("name", &self.name)
             .field("rank", &self.rank)
             .finish_non_exhaustive()
     }
 }
 
-/// A writer of an object that counts.
+/// A writer of an object that counts, and keeps the last bytes.
 struct Counting {
     writer: ObjectWriter,
     size: u64,
+    end: Vec<u8>,
 }
 
 impl io::Write for Counting {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.writer.write(bytes)?;
         self.size += written as u64;
+        let kept = StoredObject::END;
+        self.end.extend_from_slice(&bytes[written.saturating_sub(kept)..written]);
+        // Not each time, or short writes would take long.
+        if self.end.len() > 16 * kept {
+            self.end.drain(..self.end.len() - kept);
+        }
         Ok(written)
     }
 
@@ -84,12 +91,11 @@ impl Step {
         let name = format!("{SHARDS}/{}.tenarc", random_name());
         let writer = self.store.object_writer(&name, Put::Replace, &runtime);
         let options = self.store.options.clone().with_chunk_len(CHUNK);
-        let out = OArchive::with_options(Counting { writer, size: 0 }, options)?;
-        let key = self.store.key(&name);
+        let out = OArchive::with_options(Counting { writer, size: 0, end: Vec::new() }, options)?;
         let (ranks, blocks, values, earlier) = Default::default();
         Ok(Shard {
             out,
-            key,
+            name,
             step: self.step,
             rank,
             ranks,
@@ -301,11 +307,13 @@ impl Shard {
     /// # Errors
     /// If the store fails. Then nothing is left.
     pub async fn finish(self) -> Result<Receipt> {
-        let Self { out, key, step, rank, blocks, values, earlier, runtime, .. } = self;
+        let Self { out, name, step, rank, blocks, values, earlier, runtime, .. } = self;
         let finish = move || {
-            let Counting { writer, size } = out.finish()?;
+            let Counting { writer, size, end } = out.finish()?;
             let version = writer.finish()?;
-            let receipt = Receipt::new(step, rank, StoredObject { key, size, version });
+            let end = &end[end.len().saturating_sub(StoredObject::END)..];
+            let object = StoredObject { name, size, version, end: sha256([end]) };
+            let receipt = Receipt::new(step, rank, object);
             Ok(Receipt { blocks, values, earlier, ..receipt })
         };
         on_thread(&runtime, finish).await
@@ -320,12 +328,7 @@ fn digest_of<T: ToTensor + ?Sized>(block: &T, order: Order) -> tenarc::Result<St
         hasher.update(piece);
         Ok(())
     })?;
-    let mut text = String::new();
-    for byte in hasher.finalize() {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    Ok(text)
+    Ok(digits(hasher))
 }
 
 /// A tensor by reference.
