@@ -169,7 +169,7 @@ fuzz_target!(|bytes: &[u8]| {
 fn tagged(value: &Other) -> bool {
     match value {
         Other::Tag(tag, inner) => {
-            matches!(tag, 2 | 3 | 29 | 40 | 1040 | 43001 | 64..=87)
+            matches!(tag, 2 | 3 | 25 | 29 | 40 | 1040 | 43001 | 64..=87)
                 || matches!(*tag, 0x5445_4e53 | 0x5442_5546 | 0x5443_4f4c | 0x5454_5950)
                 || tagged(inner)
         }

@@ -50,7 +50,7 @@ pub use series::Series;
 pub use snapshot::{Background, Snapshot};
 pub use stored::Stored;
 pub use stream::{IArchive, NamedRows, Records};
-pub use table::{Column, Compacted, CompactedTable, Compaction, Filtered, Rows, Table, Views};
+pub use table::{Column, Compacted, CompactedTable, Compaction, Filtered, Table, TableRows, Views};
 
 pub use write::{ArchiveFile, OArchive};
 

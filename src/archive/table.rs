@@ -347,8 +347,8 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
 
     /// Iterates over all rows. At most the rows of one group are in memory, which has at most 65,536 rows, or those of
     /// one value that is not stored as columns.
-    pub fn iter<T: DeserializeOwned>(&self) -> Rows<'_, 'a, S, T> {
-        Rows { table: self, part: 0, next: 0, ready: Vec::new().into_iter() }
+    pub fn iter<T: DeserializeOwned>(&self) -> TableRows<'_, 'a, S, T> {
+        TableRows { table: self, part: 0, next: 0, ready: Vec::new().into_iter() }
     }
 
     /// Loads a column: for each row, the value of a field. The path can go on into fields of the field: `request.size`.
@@ -757,7 +757,7 @@ impl<S: ReadAt + ?Sized> TablePart<'_, S> {
 }
 
 /// Iterates over the rows of a [`Table`]: [`Table::iter`].
-pub struct Rows<'t, 'a, S: ?Sized, T> {
+pub struct TableRows<'t, 'a, S: ?Sized, T> {
     table: &'t Table<'a, S>,
     part: usize,
     /// The next row of the part.
@@ -766,13 +766,13 @@ pub struct Rows<'t, 'a, S: ?Sized, T> {
     ready: vec::IntoIter<T>,
 }
 
-impl<S: ?Sized, T> fmt::Debug for Rows<'_, '_, S, T> {
+impl<S: ?Sized, T> fmt::Debug for TableRows<'_, '_, S, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rows").field("part", &self.part).field("next", &self.next).finish()
+        f.debug_struct("TableRows").field("part", &self.part).field("next", &self.next).finish()
     }
 }
 
-impl<S: ReadAt + ?Sized, T: DeserializeOwned> Iterator for Rows<'_, '_, S, T> {
+impl<S: ReadAt + ?Sized, T: DeserializeOwned> Iterator for TableRows<'_, '_, S, T> {
     type Item = Result<T>;
 
     fn next(&mut self) -> Option<Result<T>> {

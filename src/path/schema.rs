@@ -361,12 +361,13 @@ impl<'m> Schema<'m> {
     fn no_column(&self) -> Error {
         let fields = self.columns.iter().filter(|column| column.parent.is_none());
         let names: Vec<_> = fields.map(|column| column.name.escape_debug()).collect();
-        let mut what = "there is no such column".to_owned();
+        let mut what = String::new();
         for (at, name) in names.into_iter().take(SHOWN).enumerate() {
-            what += if at == 0 { ": the rows have the fields `" } else { "`, `" };
+            what += if at == 0 { "expected one of the columns `" } else { "`, `" };
             what.extend(name.take(SHOWN_LEN));
         }
-        Error::not_found(what + if self.columns.is_empty() { "" } else { "`" })
+        what += if what.is_empty() { "there is no column" } else { "`; there is none" };
+        Error::not_found(what)
     }
 
     /// Finds the columns that steps lead to. A row ends the search. A position in a JSON Pointer is a field, if there

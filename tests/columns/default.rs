@@ -325,7 +325,7 @@ fn paths_lead_into_columns_of_parts() {
     let view: Tensor<ndarray::ArrayView2<f32>> = parts.view_at("log.content").unwrap();
     assert_eq!(view[[8, 3]], 8.0);
     let error = parts.get::<u32>("log.300.id").unwrap_err().to_string();
-    assert!(error.contains("there is no row 300: there are 300 rows"), "{error}");
+    assert!(error.contains("expected a row below 300, found row 300"), "{error}");
     let error = parts.get::<u32>("log.size").unwrap_err().to_string();
-    assert!(error.contains("the rows have the fields `id`, `content`"), "{error}");
+    assert!(error.contains("expected one of the columns `id`, `content`"), "{error}");
 }

@@ -381,7 +381,7 @@ fn check(table: &Table<'_, impl ReadAt>, all: &[Value], condition: &Condition) {
     if !condition.paths().iter().all(|path| table.column::<Vec<Value>>(path).is_ok()) {
         // No row of any columns has a value there.
         let error = found.count().unwrap_err().to_string();
-        assert!(error.contains("there is no such column"), "{error}");
+        assert!(error.contains("there is none at"), "{error}");
         return;
     }
     let numbers: Vec<u64> = (0..).zip(all).filter(|(_, row)| is_met(row)).map(|it| it.0).collect();
@@ -514,7 +514,7 @@ fn what_is_in_variants_has_paths() {
     let expected = all.iter().filter(|row| x(row).is_some_and(|x| x >= 50));
     assert!(found.iter().eq(expected));
     let error = table.column::<Vec<Value>>("event.Quit").unwrap_err();
-    assert!(error.to_string().contains("there is no such column"), "{error}");
+    assert!(error.to_string().contains("there is none at"), "{error}");
 }
 
 #[test]
@@ -524,7 +524,7 @@ fn errors_say_what_was_found_and_expected() {
     let table = archive.table("events").unwrap();
     let refused = |filter: Filter| table.filter(filter).count().unwrap_err();
     for (filter, path, what) in [
-        (col("nothing").gt(1), "nothing", "there is no such column: the rows have the fields `id`"),
+        (col("nothing").gt(1), "nothing", "expected one of the columns `id`"),
         (col("id.3").gt(1), "id.3", "the path leads to a row of a column"),
         (
             col("day").gt(20),

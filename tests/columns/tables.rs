@@ -314,7 +314,7 @@ fn columns_are_viewed_group_by_group() {
     drop(map);
 
     let table = slice.table("events").unwrap();
-    assert!(table.views::<Vec<u64>>("nope").unwrap_err().to_string().contains("no such column"));
+    assert!(table.views::<Vec<u64>>("nope").unwrap_err().to_string().contains("there is none at"));
     // Each error has the number of its row, in a later group too.
     let error = table.views::<Vec<f32>>("score").unwrap().last().unwrap().unwrap_err();
     assert_eq!(error.path(), "score.99990");

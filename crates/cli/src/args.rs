@@ -30,6 +30,10 @@ index in it. For a distributed checkpoint of torch, name its directory. Some con
 not read, such as arrays of Python objects. It is reported on standard error, and commands that write a \
 file stop, except `convert --lossy`.
 
+If the command was installed by the package tenarc-store-cli, a file can also be an object in a store: \
+s3://bucket/model.tenarc, gs://bucket/model.tenarc, az://container/model.tenarc, or an https address. Keys come from \
+the environment, such as AWS_ACCESS_KEY_ID. AWS_SKIP_SIGNATURE=true reads public buckets without keys.
+
 The file name - means standard input or standard output. Pipes work like files. Colours are used if the \
 output is a terminal and NO_COLOR is not set.";
 

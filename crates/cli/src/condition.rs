@@ -1,7 +1,7 @@
 //! Conditions that rows are filtered by: `score > 99 and day = "2026-11-20"`.
 
 use tenarc::Value;
-use tenarc::archive::{Col, Filter, col};
+use tenarc::archive::{Filter, col};
 
 use crate::failure::{Failure, Result};
 use crate::text::quoted;
@@ -9,15 +9,15 @@ use crate::text::quoted;
 /// Conditions may be nested this deep.
 const DEPTH: usize = 64;
 
-/// Parses a condition.
+/// Parses a condition. Returns the columns in it, too.
 ///
 /// # Errors
 /// If the text is no condition. The error says at which character.
-pub fn parse(text: &str) -> Result<Filter> {
-    let mut parser = Parser { text, start: 0, end: 0, depth: 0 };
+pub fn parse(text: &str) -> Result<(Filter, Vec<&str>)> {
+    let mut parser = Parser { text, start: 0, end: 0, depth: 0, columns: Vec::new() };
     let filter = parser.any_of()?;
     match parser.next()? {
-        Token::End => Ok(filter),
+        Token::End => Ok((filter, parser.columns)),
         _ => Err(parser.expected("and, or, or the end")),
     }
 }
@@ -52,6 +52,7 @@ struct Parser<'t> {
     start: usize,
     end: usize,
     depth: usize,
+    columns: Vec<&'t str>,
 }
 
 impl<'t> Parser<'t> {
@@ -84,9 +85,9 @@ impl<'t> Parser<'t> {
                 Ok(filter)
             }
             token if token.is("not") => self.one().map(|filter| !filter),
-            Token::Name(name) => self.test(col(name)),
+            Token::Name(name) => self.test(name),
             Token::Word(word) if !KEYWORDS.iter().any(|keyword| Token::Word(word).is(keyword)) => {
-                self.test(col(word))
+                self.test(word)
             }
             _ => Err(self.expected("a column, not, or (")),
         };
@@ -95,7 +96,9 @@ impl<'t> Parser<'t> {
     }
 
     /// What follows a column.
-    fn test(&mut self, col: Col) -> Result<Filter> {
+    fn test(&mut self, column: &'t str) -> Result<Filter> {
+        self.columns.push(column);
+        let col = col(column);
         Ok(match self.next()? {
             Token::Symbol("=" | "==") => col.eq(self.value()?),
             Token::Symbol("!=" | "<>") => col.ne(self.value()?),
@@ -285,7 +288,7 @@ mod tests {
             ("not not x is null", col("x").is_null()),
             ("x = 170141183460469231731687303715884105727", col("x").eq(i128::MAX)),
         ] {
-            assert_eq!(parse(text).unwrap(), filter, "{text}");
+            assert_eq!(parse(text).unwrap().0, filter, "{text}");
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use tenarc::archive::Table;
+use tenarc::archive::{Segment, Table};
 use tenarc::inspect::TYPE;
 use tenarc::types::{Parameter, TypeName};
 use tenarc::{DynTensor, Tensor, Value};
@@ -138,9 +138,34 @@ impl Section<'_> {
                 Ok(value) => return self.decoded(&value),
                 Err(error) => failure = error.into(),
             }
+            if let Some(value) = self.field_of_rows(path)? {
+                return self.decoded(&value);
+            }
         }
         self.root = paths::group(&self.root, path)?.ok_or(failure)?;
         Ok(self)
+    }
+
+    /// Returns a field of all rows that are stored as an array, or else `None`.
+    fn field_of_rows(&self, path: &str) -> Result<Option<Value>> {
+        let ends = path.match_indices('.').map(|(at, dot)| (at, at + dot.len()));
+        for (end, start) in [(0, 0)].into_iter().chain(ends) {
+            let (rows, field) = (&path[..end], &path[start..]);
+            let found = if rows.is_empty() { Some(&self.root) } else { self.find(rows).ok() };
+            let is_array = |node: &&Node| matches!(node.untagged().kind, Kind::Array(_));
+            let Some(segment) = self.segment().filter(|_| found.as_ref().is_some_and(is_array))
+            else {
+                continue;
+            };
+            if let Value::Array(rows) = segment.get::<Value>(rows)? {
+                let fields: Vec<_> = rows.iter().map(|row| at(row, field)).collect();
+                if fields.iter().any(Option::is_some) {
+                    let fields = fields.into_iter().map(|field| field.cloned().unwrap_or_default());
+                    return Ok(Some(Value::Array(fields.collect())));
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// Returns the column at a path, if it is a tensor.
@@ -196,9 +221,9 @@ impl<'a> Rows<'a> {
             Meant::Value(section) => match &section.root.untagged().kind {
                 Kind::Columns(columns) => section.table(columns).map(Self::Table),
                 Kind::Array(_) => Ok(Self::Array(section)),
-                Kind::Payload(_) => {
-                    Err(Failure::new("not a table: use `tenarc get` for a slice of a tensor"))
-                }
+                Kind::Payload(_) => Err(Failure::new(
+                    "a tensor is no table: `tenarc get` shows slices, such as 'w[0:3]'",
+                )),
                 _ => Err(Failure::new("not a sequence, so it has no rows")),
             },
         }
@@ -216,16 +241,41 @@ impl<'a> Rows<'a> {
             Some(table) => table,
             None => match document.meant(&args.path, chosen).and_then(Self::of)? {
                 Self::Table(table) => table,
-                _ => return Err(Failure::new("the rows are no table of an archive")),
+                Self::Array(section) => {
+                    let segment = section.segment();
+                    let name = segment.and_then(Segment::name).unwrap_or_default();
+                    // The path may start with the name of the value.
+                    let inside =
+                        args.path.strip_prefix(name).map(|path| path.trim_start_matches('.'));
+                    let mut paths = [Some(&*args.path), inside].into_iter().flatten();
+                    let table = paths.find_map(|path| segment?.table(path).ok());
+                    table.ok_or_else(|| Failure::new("the rows are no table of an archive"))?
+                }
+                Self::Picked { table, .. } => table,
             },
         };
         let known = table.columns()?;
-        let is_known = |path: &String| known.iter().any(|column| column.path() == path);
-        if let Some(path) = args.columns.iter().find(|path| !known.is_empty() && !is_known(path)) {
+        let is_known = |path: &&str| known.iter().any(|column| column.path() == *path);
+        let mut missing: Vec<&str> =
+            args.columns.iter().map(String::as_str).filter(|path| !is_known(path)).collect();
+        if known.is_empty() {
+            missing.extend(condition.iter().flat_map(|(_, columns)| columns));
+        }
+        if known.is_empty() && !missing.is_empty() {
+            // The rows are not stored as columns, and need not have the same fields.
+            for row in table.iter::<Value>() {
+                let row = row?;
+                missing.retain(|path| !may_have(&row, path));
+                if missing.is_empty() {
+                    break;
+                }
+            }
+        }
+        if let Some(path) = missing.first().filter(|_| !table.is_empty()) {
             return Err(Failure::new("there is no such column")).of(quoted(path));
         }
         let mut numbers = match condition {
-            Some(filter) => table.filter(filter).row_numbers()?,
+            Some((filter, _)) => table.filter(filter).row_numbers()?,
             None => (0..table.len()).take(args.head.unwrap_or(usize::MAX)).collect(),
         };
         numbers.truncate(args.head.unwrap_or(usize::MAX));
@@ -318,11 +368,19 @@ impl<'a> Rows<'a> {
 
 /// A row with only these columns.
 fn only(row: &Value, columns: &[String]) -> Value {
-    let value = |path: &String| {
-        let found = if path.starts_with('/') { row.pointer(path) } else { at_path(row, path) };
-        found.cloned().unwrap_or_default()
-    };
+    let value = |path: &String| at(row, path).cloned().unwrap_or_default();
     columns.iter().map(|path| (path.as_str(), value(path))).collect()
+}
+
+/// Whether a path leads to a value of a row, or to a null on the way.
+fn may_have(row: &Value, path: &str) -> bool {
+    let mut ends = path.match_indices(['.', '/']).map(|(at, _)| at).filter(|at| *at > 0);
+    at(row, path).is_some() || ends.any(|end| at(row, &path[..end]) == Some(&Value::Null))
+}
+
+/// The value that a dotted path or a JSON Pointer leads to.
+fn at<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
+    if path.starts_with('/') { value.pointer(path) } else { at_path(value, path) }
 }
 
 /// The value that a dotted path leads to. Names can have dots.

@@ -50,7 +50,7 @@ impl Slice {
                 row if (0..len).contains(&row) => (row, row + 1),
                 _ => {
                     return Err(Failure::new(format!(
-                        "there is no row {index}: the table has {len} rows"
+                        "expected a row of a table of {len} rows, found row {index}"
                     )));
                 }
             },

@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 
 use crate::error::{Error, Kind, Result};
 use crate::objects::{Object, Objects, Part, Stat};
-use crate::set::StoredObject;
+use crate::stored::StoredObject;
 
 /// An object that is read by ranges.
 ///

@@ -7,6 +7,7 @@ mod file;
 mod objects;
 mod open;
 mod set;
+mod stored;
 mod upload;
 
 use std::fmt;
@@ -29,8 +30,8 @@ pub use self::file::ObjectFile;
 pub use self::objects::{
     Later, Listed, Object, ObjectStoreObjects, Objects, Part, Put, Stat, Upload,
 };
-use self::set::StoredObject;
 pub use self::set::{Collected, Receipt, Set, SetTensor, Shard, Step};
+use self::stored::StoredObject;
 pub use self::upload::ObjectWriter;
 use self::upload::PartLen;
 
@@ -73,13 +74,13 @@ impl Store {
     /// # Errors
     /// If the URL or the environment is not valid, or this build lacks a feature.
     pub fn open(url: &str) -> Result<Self> {
-        let (store, prefix) = open::at(url)?;
-        Ok(Self::new(store, &prefix))
+        let (objects, prefix) = open::at(url)?;
+        Ok(Self::of_objects(Arc::new(objects), &prefix))
     }
 
     /// The objects of a store whose keys start with this prefix and a slash. The empty prefix means all of them.
     pub fn new(store: Arc<dyn ObjectStore>, prefix: &str) -> Self {
-        Self::of_objects(Arc::new(ObjectStoreObjects(store)), prefix)
+        Self::of_objects(Arc::new(ObjectStoreObjects::new(store)), prefix)
     }
 
     /// Like [`new`](Self::new), for a store that implements [`Objects`].

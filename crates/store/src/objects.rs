@@ -41,9 +41,14 @@ pub trait Objects: fmt::Debug + Send + Sync {
     /// Starts to write an object in parts. It appears when the upload is finished.
     fn upload<'a>(&'a self, key: &'a str) -> Later<'a, Box<dyn Upload>>;
 
-    /// The objects whose keys start with these directories, in the order of their keys. Pages are requested when they are
-    /// needed.
+    /// The objects whose keys start with these directories. Pages are requested when they are needed.
     fn list(&self, directory: &str) -> BoxStream<'static, Result<Listed>>;
+
+    /// Whether [`list`](Self::list) gives objects in ascending order of their keys. Then the newest state of a set is found by the
+    /// first page of its list.
+    fn lists_in_order(&self) -> bool {
+        false
+    }
 
     /// Deletes an object. It is no error if there is none.
     fn delete<'a>(&'a self, key: &'a str) -> Later<'a, ()>;
@@ -122,7 +127,24 @@ pub trait Upload: fmt::Debug + Send {
 
 /// A store of the crate `object_store` 0.14.
 #[derive(Clone, Debug)]
-pub struct ObjectStoreObjects(pub Arc<dyn ObjectStore>);
+pub struct ObjectStoreObjects {
+    store: Arc<dyn ObjectStore>,
+    in_order: bool,
+}
+
+impl ObjectStoreObjects {
+    /// The objects of a store.
+    pub fn new(store: Arc<dyn ObjectStore>) -> Self {
+        Self { store, in_order: false }
+    }
+
+    /// Says that the store lists objects in ascending order of their keys, as most do; directories, and the directory buckets of
+    /// S3, do not.
+    #[must_use]
+    pub fn with_lists_in_order(self, in_order: bool) -> Self {
+        Self { in_order, ..self }
+    }
+}
 
 fn path(key: &str) -> Result<Path> {
     Path::parse(key).map_err(|error| {
@@ -141,7 +163,16 @@ fn failed(key: &str, error: object_store::Error) -> Error {
         E::NotSupported { .. } | E::NotImplemented { .. } => {
             (Kind::Unsupported, format!("the store cannot do this: {error}"))
         }
-        _ => (Kind::Store, error.to_string()),
+        _ => {
+            let mut what = error.to_string();
+            // Without keys, the client asks the service that gives them to machines of Amazon.
+            if what.contains("169.254.169.254/latest/") {
+                what = format!(
+                    "there are no keys: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_SKIP_SIGNATURE=true for a public bucket ({what})"
+                );
+            }
+            (Kind::Store, what)
+        }
     };
     Error::new(kind, what).with_source(error).of_object(key)
 }
@@ -159,8 +190,11 @@ impl Objects for ObjectStoreObjects {
                 if_match: version.map(Into::into),
                 ..Default::default()
             };
-            let result =
-                self.0.get_opts(&location, options).await.map_err(|error| failed(key, error))?;
+            let result = self
+                .store
+                .get_opts(&location, options)
+                .await
+                .map_err(|error| failed(key, error))?;
             let stat = Stat { size: result.meta.size, version: result.meta.e_tag.clone() };
             let pieces = result.into_stream().try_collect().await;
             Ok(Object { pieces: pieces.map_err(|error| failed(key, error))?, stat })
@@ -169,7 +203,7 @@ impl Objects for ObjectStoreObjects {
 
     fn stat<'a>(&'a self, key: &'a str) -> Later<'a, Stat> {
         Box::pin(async move {
-            let meta = self.0.head(&path(key)?).await.map_err(|error| failed(key, error))?;
+            let meta = self.store.head(&path(key)?).await.map_err(|error| failed(key, error))?;
             Ok(Stat { size: meta.size, version: meta.e_tag })
         })
     }
@@ -182,7 +216,7 @@ impl Objects for ObjectStoreObjects {
             };
             let options = PutOptions { mode, ..Default::default() };
             let payload = PutPayload::from_bytes(content);
-            let result = self.0.put_opts(&path(key)?, payload, options).await;
+            let result = self.store.put_opts(&path(key)?, payload, options).await;
             Ok(result.map_err(|error| failed(key, error))?.e_tag)
         })
     }
@@ -190,7 +224,7 @@ impl Objects for ObjectStoreObjects {
     fn upload<'a>(&'a self, key: &'a str) -> Later<'a, Box<dyn Upload>> {
         Box::pin(async move {
             let upload =
-                self.0.put_multipart(&path(key)?).await.map_err(|error| failed(key, error))?;
+                self.store.put_multipart(&path(key)?).await.map_err(|error| failed(key, error))?;
             Ok(Box::new(OverUpload { key: key.to_owned(), upload }) as Box<dyn Upload>)
         })
     }
@@ -198,7 +232,7 @@ impl Objects for ObjectStoreObjects {
     fn list(&self, directory: &str) -> BoxStream<'static, Result<Listed>> {
         let key = directory.to_owned();
         let found = match path(directory) {
-            Ok(prefix) => self.0.list(Some(&prefix)),
+            Ok(prefix) => self.store.list(Some(&prefix)),
             Err(error) => return futures_util::stream::once(async { Err(error) }).boxed(),
         };
         found
@@ -211,9 +245,13 @@ impl Objects for ObjectStoreObjects {
             .boxed()
     }
 
+    fn lists_in_order(&self) -> bool {
+        self.in_order
+    }
+
     fn delete<'a>(&'a self, key: &'a str) -> Later<'a, ()> {
         Box::pin(async move {
-            match self.0.delete(&path(key)?).await {
+            match self.store.delete(&path(key)?).await {
                 Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
                 Err(error) => Err(failed(key, error)),
             }

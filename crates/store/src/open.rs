@@ -6,15 +6,24 @@ use object_store::{ObjectStore, ObjectStoreScheme};
 use url::Url;
 
 use crate::error::{Error, Kind, Result};
+use crate::objects::ObjectStoreObjects;
 
 /// The store at a URL, and the prefix in it.
-pub fn at(url: &str) -> Result<(Arc<dyn ObjectStore>, String)> {
+pub fn at(url: &str) -> Result<(ObjectStoreObjects, String)> {
     let invalid =
         |what: String| Error::new(Kind::Store, format!("`{}`: {what}", url.escape_debug()));
     let parsed = Url::parse(url).map_err(|error| invalid(format!("this is no URL: {error}")))?;
     let (scheme, prefix) =
         ObjectStoreScheme::parse(&parsed).map_err(|error| invalid(error.to_string()))?;
     let failed = |error: object_store::Error| invalid(error.to_string()).with_source(error);
+    // "Directory buckets do not list in lexicographical order" (Amazon's reference of ListObjectsV2), and have this suffix.
+    let in_order = match scheme {
+        ObjectStoreScheme::AmazonS3 => {
+            !parsed.host_str().is_some_and(|host| host.contains("--x-s3"))
+        }
+        ObjectStoreScheme::GoogleCloudStorage | ObjectStoreScheme::MicrosoftAzure => true,
+        _ => false,
+    };
     let store: Arc<dyn ObjectStore> = match scheme {
         ObjectStoreScheme::Local => Arc::new(object_store::local::LocalFileSystem::new()),
         ObjectStoreScheme::Memory => Arc::new(object_store::memory::InMemory::new()),
@@ -55,5 +64,6 @@ pub fn at(url: &str) -> Result<(Arc<dyn ObjectStore>, String)> {
             return Err(Error::new(Kind::Unsupported, format!("`{}`: {what}", url.escape_debug())));
         }
     };
-    Ok((store, prefix.to_string()))
+    let objects = ObjectStoreObjects::new(store).with_lists_in_order(in_order);
+    Ok((objects, prefix.to_string()))
 }

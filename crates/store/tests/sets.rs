@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 use ndarray::{Array1, Array2, ArrayD, Axis, IxDyn, Slice, s};
 use object_store::memory::InMemory;
 use tenarc::tensor::{AxisSlice, Slices};
-use tenarc_store::{Kind, Part, Put, Receipt, Result, Store};
+use tenarc_store::{Collected, Kind, Part, Put, Receipt, Result, Store};
 
 use self::support::{Fault, Trial};
 
@@ -422,9 +422,72 @@ async fn what_nobody_refers_to_is_collected() -> Result<()> {
     assert!(found == tensor);
     let error = old.tensor::<ArrayD<f32>>("w").await.unwrap_err();
     assert_eq!(error.kind(), Kind::NotFound, "{error}");
-    assert_eq!(store.collect(1, Duration::ZERO).await?, tenarc_store::Collected::default());
+    assert_eq!(store.collect(1, Duration::ZERO).await?, Collected::default());
     saved(&store, 8, &tensor, &[4, 1]).await?;
     assert_eq!(latest_step(&store).await?, Some(8));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_ranks_have_written_before_the_first_commit_is_collected() -> Result<()> {
+    let store = Trial::new().store();
+    assert_eq!(store.collect(1, Duration::ZERO).await?, Collected::default());
+    let tensor = whole(&[8, 4]);
+    let receipts = written(&store, 1, &tensor, &[2, 1]).await?;
+    assert_eq!(store.collect(1, Duration::from_secs(3600)).await?.objects, 0);
+    assert_eq!(store.collect(1, Duration::ZERO).await?.objects, 2);
+    assert_eq!(latest_step(&store).await?, None);
+    let error = store.step(1).commit(receipts, 2).await.unwrap_err();
+    assert!(error.to_string().contains("is being deleted"), "{error}");
+    saved(&store, 2, &tensor, &[2, 1]).await?;
+    assert_eq!(latest_step(&store).await?, Some(2));
+    Ok(())
+}
+
+#[test]
+fn readers_find_the_latest_state_while_others_are_collected() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    for seed in 1..=50 {
+        runtime.block_on(async {
+            let trial = Trial::new();
+            let store = trial.store();
+            let tensor = whole(&[4, 4]);
+            saved(&store, 1, &tensor, &[1, 1]).await.unwrap();
+            trial.set(|settings| {
+                settings.seed = seed;
+                settings.in_order = seed % 2 == 0;
+            });
+            let reader = {
+                let store = store.clone();
+                tokio::spawn(async move {
+                    let mut last = 0;
+                    while last < 5 {
+                        let step = latest_step(&store).await.unwrap().unwrap();
+                        assert!(step >= last);
+                        last = step;
+                    }
+                })
+            };
+            for step in 2..=5 {
+                saved(&store, step, &tensor, &[1, 1]).await.unwrap();
+                store.collect(1, Duration::ZERO).await.unwrap();
+            }
+            reader.await.unwrap();
+        });
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_newest_manifest_is_the_first_of_a_list_in_order() -> Result<()> {
+    let trial = Trial::new();
+    trial.set(|settings| settings.in_order = true);
+    let store = trial.store();
+    for step in 1..=30 {
+        saved(&store, step, &whole(&[2, 2]), &[1, 1]).await?;
+        trial.take();
+        assert_eq!(latest_step(&store).await?, Some(step));
+        assert_eq!(trial.take().listed, 1);
+    }
     Ok(())
 }
 

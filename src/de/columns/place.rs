@@ -49,7 +49,7 @@ impl<'de> ValueDecoder<'de, '_> {
         self.with_groups(wanted, |groups| {
             let Some((column, rows)) = groups.next_group()? else {
                 let rows = groups.passed;
-                let what = format!("there is no row {row}: there are {rows} rows");
+                let what = format!("expected a row below {rows}, found row {row}");
                 return Ok(Err(Error::not_found(what)));
             };
             let allowance = groups.allowance;

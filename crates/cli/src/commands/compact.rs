@@ -24,7 +24,7 @@ pub fn run(args: &Compact, out: &mut Out) -> Result<Status> {
         compaction = compaction.named(name);
     }
     if let Some(condition) = &args.delete {
-        compaction = compaction.without(condition::parse(condition)?);
+        compaction = compaction.without(condition::parse(condition)?.0);
     }
     if let Some(column) = &args.sort {
         compaction = compaction.sorted_by(column);

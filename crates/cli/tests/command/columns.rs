@@ -208,18 +208,18 @@ fn shows_rows_and_columns() {
     assert!(show("events.meta.size").good().starts_with("u64 [300]\n"));
     assert!(show("events.note").good().starts_with("[null, 0.25, 0.25, null, "));
     assert!(show("events.text").good().ends_with("\"t99\", … 200 more]\n"));
-    show("events.nope").failed(2, "there is no such column: the rows have the fields `id`");
+    show("events.nope").failed(2, "expected one of the columns `id`");
     show("events.300").failed(2, "300");
-    show("events[300]").failed(2, "there is no row 300: the table has 300 rows");
-    show("events[-301]").failed(2, "there is no row -301");
+    show("events[300]").failed(2, "expected a row of a table of 300 rows, found row 300");
+    show("events[-301]").failed(2, "found row -301");
     show("events[::2]").failed(2, "a range of rows has no step");
     show("events[0, 1]").failed(2, "rows have one axis");
     show("events[a:b]").failed(2, "neither an index nor a range");
     let show = |path: &str| run(&dir, &["show", "c-run", path]);
-    show("weight[0:2]").failed(2, "not a table: use `tenarc get` for a slice of a tensor");
+    show("weight[0:2]").failed(2, "a tensor is no table: `tenarc get` shows slices");
     show("name[0:2]").failed(2, "not a sequence");
     let show = |path: &str| run(&dir, &["show", "c-days", path]);
-    show("events.nope").failed(2, "there is no such column");
+    show("events.nope").failed(2, "expected one of the columns `id`");
     show("events.40").failed(2, "there is no row 40: the table has 40 rows");
     show("other").failed(2, "holds 2 values: choose one with --segment");
 }

@@ -198,8 +198,8 @@ fn one_of_several_values_is_chosen_by_its_number() {
     assert_eq!(get(&["id[1]", "-s", "events"]), get(&["events.id[1]"]));
     for args in [&["nix", "-s", "events"][..], &["events.nix"]] {
         let ran = run(&dir, &[&["show", "days.tenarc"], args].concat());
-        ran.failed(2, "tenarc: days.tenarc: there is no such column");
-        ran.failed(2, "at `nix`");
+        ran.failed(2, "tenarc: days.tenarc: expected one of the columns `id`");
+        ran.failed(2, "there is none at `nix`");
     }
     run(&dir, &["ls", "days.tenarc", "-s", "event"])
         .failed(2, "no value \"event\": the file holds 6 values of the names \"events\"");

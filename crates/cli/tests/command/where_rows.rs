@@ -86,14 +86,33 @@ fn rows_that_meet_a_condition() {
     assert!(ran.out().contains("… 199 more"), "{ran:?}");
 }
 
+#[derive(serde::Serialize)]
+struct Row {
+    id: u32,
+    parent: Option<()>,
+}
+
+#[test]
+fn rows_that_are_no_columns_have_the_fields_that_they_have() {
+    let dir = Dir::new();
+    dir.save("rows.tenarc", &[Row { id: 1, parent: None }, Row { id: 2, parent: None }]);
+    let show = |args: &[&str]| run(&dir, &[&["show", "rows.tenarc"], args].concat());
+    assert_eq!(show(&["id"]).good(), "[1, 2]\n");
+    assert!(show(&["--where", "id > 1", "--columns", "parent.id"]).good().contains("null"));
+    show(&["ids"]).failed(2, "at `ids`");
+}
+
 #[test]
 fn errors_of_conditions() {
     let dir = Dir::new();
     dir.save("log.tenarc", &events(0));
     dir.save("number.tenarc", &7);
+    dir.save("rows.tenarc", &[Row { id: 1, parent: None }, Row { id: 2, parent: None }]);
     for (file, options, what) in [
         ("log.tenarc", &["--where", "id >"][..], "at character 5: expected a number"),
-        ("log.tenarc", &["--where", "ids > 5"], "there is no such column"),
+        ("log.tenarc", &["--where", "ids > 5"], "expected one of the columns `id`"),
+        ("rows.tenarc", &["--where", "ids > 5"], "\"ids\": there is no such column"),
+        ("rows.tenarc", &["--columns", "id,x"], "\"x\": there is no such column"),
         ("log.tenarc", &["--where", "day > 5"], "found a value such as text string"),
         ("log.tenarc", &["--columns", "id,x"], "there is no such column"),
         ("number.tenarc", &["--head", "5"], "not a sequence, so it has no rows"),
@@ -139,7 +158,7 @@ fn compact_merges_deletes_and_sorts() {
     let before = save();
     for (args, why) in [
         (&["--delete", "id"][..], "expected"),
-        (&["--delete", "idd = 1"], "no such column"),
+        (&["--delete", "idd = 1"], "there is none at"),
         (&["-n", "event"], "did you mean"),
         (&["--sort", "request"], "to sort by"),
     ] {

@@ -47,8 +47,16 @@ impl Store {
 
     async fn try_collect(&self, keep: usize, age: Duration) -> Result<Collected> {
         let numbers = self.manifests().await?;
-        let Some(&newest) = numbers.last() else { return Ok(Collected::default()) };
-        let newest = self.manifest(newest).await?;
+        let newest = match numbers.last() {
+            Some(&number) => match self.manifest(number).await {
+                Err(error) if error.kind() == Kind::NotFound => {
+                    return Err(Error::new(Kind::Conflict, "another process collects, too"));
+                }
+                newest => newest?,
+            },
+            // Nothing was committed, but ranks may have died.
+            None => Manifest::none(),
+        };
         let (mut kept, mut surplus): (Vec<Manifest>, Vec<u64>) = (Vec::new(), Vec::new());
         for &number in numbers.iter().rev() {
             if kept.len() >= keep {

@@ -4,10 +4,11 @@ use bytes::Bytes;
 use futures_util::TryStreamExt as _;
 use futures_util::stream::{self, StreamExt as _};
 
-use super::manifest::{Manifest, Receipt, StoredObject};
+use super::manifest::{Manifest, Receipt};
 use super::{Set, Step, TOGETHER};
 use crate::error::{Error, Kind, Result};
 use crate::objects::Put;
+use crate::stored::StoredObject;
 use crate::{Store, encode};
 
 /// How often a commit is tried while others commit, or while answers are lost.
@@ -82,10 +83,7 @@ impl Store {
     /// Writes a state behind all others, unless the same receipts have made one before.
     async fn append(&self, mut manifest: Manifest) -> Result<Manifest> {
         for _ in 0..TRIES {
-            let newest = match self.manifests().await?.last() {
-                Some(number) => Some(self.manifest(*number).await?),
-                None => None,
-            };
+            let newest = self.newest().await?;
             if let Some(newest) = &newest
                 && let Some(found) = self.find(&manifest, newest).await?
             {

@@ -1,16 +1,14 @@
 //! What is committed: which objects hold which blocks of which tensors.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 use tenarc::DType;
 
 use super::SHARDS;
 use super::region::Region;
 use crate::error::{Error, Kind, Result};
-use crate::objects::{Object, Objects, Part, Stat};
+use crate::stored::StoredObject;
 
 /// The version of manifests and receipts.
 const VERSION: u32 = 1;
@@ -23,7 +21,8 @@ pub struct Manifest {
     pub write: String,
     /// The numbers of manifests ascend.
     pub number: u64,
-    /// The number of the manifest with the tensors: this one, or an earlier one if this one says only what is deleted.
+    /// The number of the manifest with the tensors: this one, or an earlier one if this one says only what is deleted. 0 if
+    /// there is none.
     pub commit: u64,
     /// What wrote the manifest before.
     pub parent: Option<String>,
@@ -33,55 +32,6 @@ pub struct Manifest {
     pub values: Vec<StoredValue>,
     /// Names of the objects that the last collection deletes. Later manifests repeat them until the next collection.
     pub deleted: Vec<String>,
-}
-
-/// An object with blocks and values.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoredObject {
-    /// Its name in the store of the set, so that a set can be copied to another place.
-    pub name: String,
-    pub size: u64,
-    /// A copy has another one.
-    pub version: Option<String>,
-    /// The SHA-256 of the last bytes, 4,096 at most. They have the digests of what was written last, and lead to all else.
-    pub end: String,
-}
-
-impl StoredObject {
-    /// How many of the last bytes have a digest.
-    pub const END: usize = 4096;
-
-    /// The version of the object, which may be a copy of what was written.
-    ///
-    /// # Errors
-    /// If it has another size or end.
-    pub async fn find(&self, objects: &dyn Objects, key: &str) -> Result<Stat> {
-        let end = Part::Range(self.size.saturating_sub(Self::END as u64)..self.size);
-        let Object { pieces, stat } = objects.get(key, end, None).await?;
-        let written = (self.size, &self.version) == (stat.size, &stat.version);
-        if written || stat.size == self.size && sha256(pieces) == self.end {
-            return Ok(stat);
-        }
-        let what = "the object was replaced after its rank had written it";
-        Err(Error::new(Kind::Changed, what).of_object(key))
-    }
-}
-
-/// The SHA-256 of these bytes.
-pub fn sha256(pieces: impl IntoIterator<Item: AsRef<[u8]>>) -> String {
-    let mut hasher = Sha256::new();
-    pieces.into_iter().for_each(|piece| hasher.update(piece));
-    digits(hasher)
-}
-
-/// The result as 64 hexadecimal digits.
-pub fn digits(hasher: Sha256) -> String {
-    let mut text = String::new();
-    for byte in hasher.finalize() {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }
 
 /// A block of a tensor.
@@ -187,6 +137,22 @@ impl Block {
 }
 
 impl Manifest {
+    /// What is before the first manifest.
+    pub fn none() -> Self {
+        Self {
+            version: VERSION,
+            write: String::new(),
+            number: 0,
+            commit: 0,
+            parent: None,
+            step: 0,
+            objects: Vec::new(),
+            blocks: Vec::new(),
+            values: Vec::new(),
+            deleted: Vec::new(),
+        }
+    }
+
     /// The state of a step that these ranks have written.
     ///
     /// # Errors
@@ -214,19 +180,8 @@ impl Manifest {
                 other.step, other.rank
             ));
         }
-        let write = tenarc::to_vec(&receipts)?;
-        let mut manifest = Self {
-            version: VERSION,
-            write: digest_of(&write)?,
-            number: 0,
-            commit: 0,
-            parent: None,
-            step,
-            objects: Vec::new(),
-            blocks: Vec::new(),
-            values: Vec::new(),
-            deleted: Vec::new(),
-        };
+        let write = digest_of(&tenarc::to_vec(&receipts)?)?;
+        let mut manifest = Self { write, step, ..Self::none() };
         for receipt in receipts {
             let objects = std::iter::once(receipt.object).chain(receipt.earlier);
             let numbers: Vec<u64> = objects.map(|object| manifest.number_of(object)).collect();

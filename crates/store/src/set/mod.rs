@@ -21,7 +21,6 @@ pub use self::collect::Collected;
 pub use self::manifest::Receipt;
 pub use self::write::Shard;
 
-pub(crate) use self::manifest::StoredObject;
 use self::manifest::{Block, Manifest, StoredValue};
 use self::region::{Region, copy};
 use crate::Store;
@@ -32,6 +31,8 @@ use crate::file::ObjectFile;
 /// Where shards and manifests are.
 const SHARDS: &str = "shards";
 const MANIFESTS: &str = "manifests";
+/// How often the newest manifest is looked for while collections delete it.
+const TRIES: usize = 10;
 /// Shards that are read at the same time.
 const TOGETHER: usize = 8;
 /// How each of them is read. The rows of tiles of a part lie near each other: what is between them is not read. All shards
@@ -90,27 +91,58 @@ impl Store {
     /// # Panics
     /// If it is not called in a runtime of tokio.
     pub async fn latest(&self) -> Result<Option<Set>> {
-        let numbers = self.manifests().await?;
-        let Some(newest) = numbers.last() else { return Ok(None) };
-        let newest = self.manifest(*newest).await?;
-        let manifest = if newest.commit == newest.number {
-            newest
-        } else {
-            self.manifest(newest.commit).await?
-        };
-        Ok(Some(Set::new(self.clone(), manifest)))
+        let mut tried = 0;
+        loop {
+            let Some(newest) = self.newest().await? else { return Ok(None) };
+            let committed = match newest.commit {
+                // There was only a collection so far.
+                0 => return Ok(None),
+                number if number == newest.number => Ok(newest),
+                number => self.manifest(number).await,
+            };
+            match committed {
+                Err(error) if error.kind() == Kind::NotFound && tried < TRIES => tried += 1,
+                committed => return Ok(Some(Set::new(self.clone(), committed?))),
+            }
+        }
+    }
+
+    /// The newest manifest.
+    async fn newest(&self) -> Result<Option<Manifest>> {
+        let mut tried = 0;
+        loop {
+            let Some(number) = self.newest_number().await? else { return Ok(None) };
+            match self.manifest(number).await {
+                // A collection has deleted it since, so there is a newer one.
+                Err(error) if error.kind() == Kind::NotFound && tried < TRIES => tried += 1,
+                manifest => return manifest.map(Some),
+            }
+        }
+    }
+
+    async fn newest_number(&self) -> Result<Option<u64>> {
+        if !self.objects.lists_in_order() {
+            return Ok(self.manifests().await?.last().copied());
+        }
+        // It is the first one, so more than one page of the list is never asked for.
+        let mut listed = self.objects.list(&self.key(MANIFESTS));
+        while let Some(listed) = listed.next().await {
+            if let Some(number) = Self::manifest_number(self.name(&listed?.key)) {
+                return Ok(Some(number));
+            }
+        }
+        Ok(None)
     }
 
     /// The numbers of all manifests, in ascending order.
     async fn manifests(&self) -> Result<Vec<u64>> {
-        let number = |name: &String| {
-            let digits =
-                name.strip_prefix(MANIFESTS)?.strip_prefix('/')?.strip_suffix(".tenarc")?;
-            (digits.len() == 20)
-                .then(|| digits.parse().ok().map(|number: u64| u64::MAX - number))?
-        };
-        // The newest one is the first in the list.
-        Ok(self.list(MANIFESTS).await?.iter().rev().filter_map(number).collect())
+        let names = self.list(MANIFESTS).await?;
+        Ok(names.iter().rev().filter_map(|name| Self::manifest_number(name)).collect())
+    }
+
+    fn manifest_number(name: &str) -> Option<u64> {
+        let digits = name.strip_prefix(MANIFESTS)?.strip_prefix('/')?.strip_suffix(".tenarc")?;
+        (digits.len() == 20).then(|| digits.parse().ok().map(|number: u64| u64::MAX - number))?
     }
 
     /// The name of a manifest. The newest one is the first in a list.

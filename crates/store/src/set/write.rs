@@ -11,12 +11,13 @@ use tenarc::tensor::{DynTensor, Order, ToTensor};
 use tenarc::{OArchive, Tensor};
 use tokio::runtime::Handle;
 
-use super::manifest::{Block, Manifest, Receipt, StoredObject, StoredValue, digits, sha256};
+use super::manifest::{Block, Manifest, Receipt, StoredValue};
 use super::region::{Region, copy, tile_shape};
 use super::{SHARDS, Set, Step};
 use crate::archive::on_thread;
 use crate::error::{Error, Kind, Result};
 use crate::objects::Put;
+use crate::stored::{StoredObject, digits, sha256};
 use crate::upload::ObjectWriter;
 
 /// The length of chunks. A reader of some rows reads whole chunks, so they are short.

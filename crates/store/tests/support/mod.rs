@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::stream::BoxStream;
+use futures_util::stream::{self, BoxStream};
+use futures_util::{StreamExt as _, TryFutureExt as _, TryStreamExt as _};
 use object_store::memory::InMemory;
 use tenarc::io::Requests;
 use tenarc_store::{
@@ -45,9 +46,12 @@ pub struct Asked {
     pub now: usize,
     pub together: usize,
     pub aborted: usize,
+    /// Objects of lists that were looked at.
+    pub listed: usize,
 }
 
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools)]
 pub struct Settings {
     pub wait: Duration,
     /// The number of the request that fails, counted from the last call of [`Trial::set`].
@@ -58,6 +62,8 @@ pub struct Settings {
     pub no_suffixes: bool,
     /// Objects are replaced although they must not be.
     pub replaces: bool,
+    /// Lists are in order, which is said.
+    pub in_order: bool,
     /// The state of a random generator, which lets other tasks go first. 0 for none.
     pub seed: u64,
 }
@@ -95,10 +101,11 @@ impl Trial {
             ignores_versions: false,
             no_suffixes: false,
             replaces: false,
+            in_order: false,
             seed: 0,
         };
         Self(Arc::new(Shared {
-            inner: ObjectStoreObjects(Arc::new(InMemory::new())),
+            inner: ObjectStoreObjects::new(Arc::new(InMemory::new())),
             asked: Mutex::default(),
             settings: Mutex::new(settings),
         }))
@@ -227,10 +234,17 @@ impl Objects for Trial {
     }
 
     fn list(&self, directory: &str) -> BoxStream<'static, Result<Listed>> {
-        let mut asked = self.asked();
-        asked.requests += 1;
-        *asked.by_name.entry("list").or_default() += 1;
-        self.inner().list(directory)
+        let (trial, directory) = (self.clone(), directory.to_owned());
+        let answer = async move {
+            let all = trial.inner().list(&directory).try_collect::<Vec<_>>();
+            let found = trial.ask("list", 0, all).await?;
+            Ok(stream::iter(found).map(Ok).inspect(move |_| trial.asked().listed += 1))
+        };
+        answer.try_flatten_stream().boxed()
+    }
+
+    fn lists_in_order(&self) -> bool {
+        self.settings().in_order
     }
 
     fn delete<'a>(&'a self, key: &'a str) -> Later<'a, ()> {
@@ -257,7 +271,8 @@ impl Upload for TrialUpload {
     }
 
     fn abort(&mut self) -> Later<'_, ()> {
-        self.trial.asked().aborted += 1;
-        self.upload.abort()
+        let trial = self.trial.clone();
+        trial.asked().aborted += 1;
+        Box::pin(async move { trial.ask("abort", 0, self.upload.abort()).await })
     }
 }

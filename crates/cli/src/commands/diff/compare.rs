@@ -335,7 +335,7 @@ fn table<'a>(section: &Section<'a>, node: &Node) -> Result<Option<Table<'a, Sour
 
 /// The rows of a sequence in blocks of equal size.
 enum Blocks<'t, 'a> {
-    Columns(tenarc::archive::Rows<'t, 'a, Source, Value>),
+    Columns(tenarc::archive::TableRows<'t, 'a, Source, Value>),
     Array(std::slice::Chunks<'t, Node>),
 }
 

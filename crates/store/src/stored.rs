@@ -1,0 +1,58 @@
+//! What a manifest says about an object, by which a copy of it is known.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::error::{Error, Kind, Result};
+use crate::objects::{Object, Objects, Part, Stat};
+
+/// An object with blocks and values.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredObject {
+    /// Its name in the store of the set, so that a set can be copied to another place.
+    pub name: String,
+    pub size: u64,
+    /// A copy has another one.
+    pub version: Option<String>,
+    /// The SHA-256 of the last bytes, 4,096 at most. They have the digests of what was written last, and lead to all else.
+    pub end: String,
+}
+
+impl StoredObject {
+    /// How many of the last bytes have a digest.
+    pub const END: usize = 4096;
+
+    /// The version of the object, which may be a copy of what was written.
+    ///
+    /// # Errors
+    /// If it has another size or end.
+    pub async fn find(&self, objects: &dyn Objects, key: &str) -> Result<Stat> {
+        let end = Part::Range(self.size.saturating_sub(Self::END as u64)..self.size);
+        let Object { pieces, stat } = objects.get(key, end, None).await?;
+        let written = (self.size, &self.version) == (stat.size, &stat.version);
+        if written || stat.size == self.size && sha256(pieces) == self.end {
+            return Ok(stat);
+        }
+        let what = "the object was replaced after its rank had written it";
+        Err(Error::new(Kind::Changed, what).of_object(key))
+    }
+}
+
+/// The SHA-256 of these bytes.
+pub fn sha256(pieces: impl IntoIterator<Item: AsRef<[u8]>>) -> String {
+    let mut hasher = Sha256::new();
+    pieces.into_iter().for_each(|piece| hasher.update(piece));
+    digits(hasher)
+}
+
+/// The result as 64 hexadecimal digits.
+pub fn digits(hasher: Sha256) -> String {
+    let mut text = String::new();
+    for byte in hasher.finalize() {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
