@@ -106,6 +106,16 @@ macro_rules! define {
         ///
         /// The set is open. A name that this version does not know becomes [`DType::Other`]. Tensors of such
         /// a dtype can be read and written unchanged with [`DynTensor`](crate::DynTensor).
+        ///
+        /// ```
+        /// use tenarc::{DType, DynTensor, Tensor};
+        ///
+        /// let bytes = tenarc::to_vec(&Tensor(vec![0.5f32; 6]))?;
+        /// let tensor: Tensor<DynTensor> = tenarc::from_slice(&bytes)?;
+        /// assert_eq!(tensor.dtype(), &DType::F32);
+        /// assert_eq!((tensor.dtype().name(), DType::from_name("f32")), ("f32", DType::F32));
+        /// # Ok::<(), tenarc::Error>(())
+        /// ```
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum DType {

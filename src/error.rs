@@ -16,6 +16,16 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// The message says what was found and what was expected. If they are known, it also gives the path of
 /// the value inside the document, such as `layers.3.weight`, and the byte offset in the input or output.
 /// An `Error` has the size of one pointer.
+///
+/// ```
+/// use std::collections::BTreeMap;
+///
+/// let bytes = tenarc::to_vec(&BTreeMap::from([("sizes", [1, 300])]))?;
+/// let error = tenarc::from_slice::<BTreeMap<String, Vec<u8>>>(&bytes).unwrap_err();
+/// assert_eq!(error.path(), "sizes.1"); // 300 is no u8
+/// println!("{error}");
+/// # Ok::<(), tenarc::Error>(())
+/// ```
 pub struct Error(Box<Inner>);
 
 struct Inner {
@@ -104,6 +114,19 @@ enum PathPart {
 /// Errors that a type's own `Serialize` or `Deserialize` raises with serde's `Error::custom` are [`Data`](Self::Data).
 /// Those with which serde says that a value is not one of the type are [`Mismatch`](Self::Mismatch): `invalid_type`,
 /// `invalid_value`, `invalid_length`, `missing_field`, `unknown_field` and `unknown_variant`.
+///
+/// ```
+/// use tenarc::error::Category;
+///
+/// let error = tenarc::from_slice::<String>(&tenarc::to_vec(&7)?).unwrap_err();
+/// let advice = match error.category() {
+///     Category::Mismatch => "the data is good: ask for another type",
+///     Category::Eof | Category::Torn => "the rest is missing: send it again",
+///     _ => "see the message",
+/// };
+/// assert_eq!(advice, "the data is good: ask for another type");
+/// # Ok::<(), tenarc::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Category {

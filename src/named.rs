@@ -84,6 +84,17 @@ impl<N: AsRef<str>, T: ToTensor> Serialize for Named<'_, N, T> {
 /// input, so that a socket may stay open. But more bytes may have been taken from the reader. To read several
 /// lists from one stream, use one [`IArchive`] with [`IArchive::load_multi`].
 ///
+/// ```
+/// let mut stream = Vec::new();
+/// tenarc::named::save_multi(&mut stream, &[("weight", vec![0.5f32; 100]), ("bias", vec![0.0; 10])])?;
+///
+/// for (name, tensor) in tenarc::named::load_multi(&stream[..])? {
+///     println!("{name}: {} {:?}", tensor.dtype(), tensor.shape());
+///     assert_eq!(tensor.shape(), if name == "weight" { [100] } else { [10] });
+/// }
+/// # Ok::<(), tenarc::Error>(())
+/// ```
+///
 /// # Errors
 /// If the reader fails, the archive is damaged, or its first value is not a map of tensors with different
 /// names.

@@ -152,6 +152,22 @@ fn u32_of(levels: usize) -> u32 {
 }
 
 /// Options for reading values.
+///
+/// ```
+/// use tenarc::{DecodeOptions, OArchive, Tensor};
+///
+/// let mut out = OArchive::new(Vec::new())?;
+/// out.save(&Tensor(vec![0u8; 5000]))?;
+/// let mut bytes = out.finish()?;
+/// let middle = bytes.len() / 2;
+/// bytes[middle] = 1; // an element of the tensor
+///
+/// let archive = tenarc::Archive::new(bytes)?;
+/// assert!(archive.load::<Tensor<Vec<u8>>>().is_err());
+/// let archive = archive.with_options(DecodeOptions::default().with_checksums(false));
+/// assert_eq!(archive.load::<Tensor<Vec<u8>>>()?.len(), 5000);
+/// # Ok::<(), tenarc::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct DecodeOptions {
     pub(crate) limits: Limits,
@@ -246,6 +262,18 @@ impl DecodeOptions {
 ///
 /// tenarc cannot see what a type allocates by itself, such as default values on the heap, or what serde makes of values that
 /// it has buffered for `flatten` and untagged enums. A `BTreeSet` with few elements takes more than the room of a `Vec`.
+///
+/// ```
+/// use tenarc::de::{DecodeOptions, Limits, from_slice_with};
+/// use tenarc::error::Category;
+///
+/// let bytes = tenarc::to_vec(&vec!["a text"; 10_000])?;
+/// let options = DecodeOptions::default().with_limits(Limits::strict().with_max_alloc(64 << 10));
+/// let error = from_slice_with::<Vec<String>>(&bytes, options).unwrap_err();
+/// assert_eq!(error.category(), Category::Limit);
+/// assert_eq!(tenarc::from_slice::<Vec<String>>(&bytes)?.len(), 10_000);
+/// # Ok::<(), tenarc::Error>(())
+/// ```
 ///
 /// [`Category::Limit`]: crate::error::Category::Limit
 #[derive(Clone, Copy, Debug)]

@@ -17,6 +17,16 @@ use crate::wire::reader::Reader;
 impl RawValue {
     /// Borrows the bytes of one encoded item as a `RawValue`.
     ///
+    /// ```
+    /// use tenarc::value::RawValue;
+    ///
+    /// let encoded = tenarc::to_vec(&("request", [1, 2, 3]))?;
+    /// let (kind, body): (&str, &RawValue) = tenarc::from_slice(&encoded)?; // does not decode the body
+    /// assert_eq!((kind, body.get::<[u8; 3]>()?), ("request", [1, 2, 3]));
+    /// assert_eq!(RawValue::from_bytes(body.as_bytes())?, body);
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If `encoded` is not exactly one well-formed item, or is nested deeper than 128 levels.
     pub fn from_bytes(encoded: &[u8]) -> Result<&Self> {

@@ -11,6 +11,18 @@ const MAX_TEXT: usize = 64;
 const MAX_PARAMETERS: usize = 16;
 
 /// The name of a type and its parameters. It is cheap to clone.
+///
+/// ```
+/// use tenarc::types::{Parameter, TimeUnit, TypeName};
+///
+/// let time = TypeName::timestamp(TimeUnit::Millisecond, "Europe/Berlin")?;
+/// assert_eq!(time.name(), "timestamp");
+/// assert_eq!(time.parameters()[1], Parameter::Text("Europe/Berlin".into()));
+/// let money = TypeName::new("example.com/money", vec![Parameter::Text("EUR".into())])?; // one of your own
+/// assert_eq!(money.name(), "example.com/money");
+/// assert!(TypeName::new("money", Vec::new()).is_err());
+/// # Ok::<(), tenarc::Error>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct TypeName(Arc<Parts>);
 

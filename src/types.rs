@@ -40,6 +40,15 @@ pub use crate::type_name::{Parameter, TimeUnit, TypeName};
 ///
 /// The value must not be null: a value that can be missing is an `Option` of a `Typed`. What the value must be is in the
 /// table of `SPEC.md`, section 7.2. It is not checked: a reader that finds something else reads a value without a type.
+///
+/// ```
+/// use tenarc::types::{TypeName, Typed};
+///
+/// let day = 20_783; // days since 1970-01-01
+/// let bytes = tenarc::to_vec(&Typed::new(&TypeName::date(), &day))?;
+/// assert_eq!(tenarc::from_slice::<i32>(&bytes)?, day); // a reader that does not care
+/// # Ok::<(), tenarc::Error>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct Typed<'a, T: ?Sized> {
     of: &'a TypeName,

@@ -59,6 +59,20 @@ impl<T: Copy + PartialEq> Fact<T> {
 
 /// What the directory of an archive says of a saved value: [`Archive::entries`](crate::Archive::entries). The value's header
 /// was not read.
+///
+/// ```
+/// let mut out = tenarc::OArchive::new(Vec::new())?;
+/// out.save_as("loss", &[0.5, 0.25])?.save_as("epoch", &2)?;
+/// let archive = tenarc::Archive::new(out.finish()?)?;
+/// for entry in archive.entries() {
+///     let entry = entry?;
+///     match entry.name() {
+///         Some("loss") => assert_eq!(entry.rows(), Some(2)),
+///         _ => assert_eq!(entry.rows(), None), // a number has no rows
+///     }
+/// }
+/// # Ok::<(), tenarc::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub(crate) offset: u64,

@@ -612,6 +612,17 @@ impl<S: ReadAt> Archive<S> {
 
     /// Loads the only value; see [`Segment::load`].
     ///
+    /// ```
+    /// use tenarc::{Archive, OArchive, Tensor};
+    ///
+    /// let mut out = OArchive::new(Vec::new())?;
+    /// out.save(&("bias", Tensor(vec![0.5f32; 600])))?;
+    /// let archive = Archive::new(out.finish()?)?; // or tenarc::open(path)
+    /// let (name, bias): (String, Tensor<Vec<f32>>) = archive.load()?;
+    /// assert_eq!((name.as_str(), bias.len()), ("bias", 600));
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the archive does not hold exactly one value; also the errors of [`Segment::load`].
     pub fn load<T: DeserializeOwned>(&self) -> Result<T> {
@@ -685,6 +696,18 @@ impl<S: ReadAt> Archive<S> {
     }
 
     /// All tensors; see [`Segment::tensors`].
+    ///
+    /// ```
+    /// use std::collections::BTreeMap;
+    /// use tenarc::{Archive, OArchive, Tensor};
+    ///
+    /// let mut out = OArchive::new(Vec::new())?;
+    /// out.save(&BTreeMap::from([("layers", vec![Tensor(vec![0.5f32; 600]), Tensor(vec![0.5; 10])])]))?;
+    /// let archive = Archive::new(out.finish()?)?; // or tenarc::open(path)
+    /// let paths: Vec<_> = archive.tensors()?.iter().map(|tensor| tensor.path().to_owned()).collect();
+    /// assert_eq!(paths, ["layers.0", "layers.1"]);
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the archive does not hold exactly one value; also the errors of [`Segment::tensors`].

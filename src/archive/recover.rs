@@ -33,6 +33,20 @@ pub struct Recovered {
 /// Repairs a torn archive: cuts the file after its last intact segment, and writes an end mark there.
 /// A complete archive is not changed. This is [`Recovery::in_place`] with the default options.
 ///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("log.tenarc");
+/// let mut out = tenarc::OArchive::new(Vec::new())?;
+/// out.save(&"first")?.save(&"second")?;
+/// let bytes = out.finish()?;
+/// std::fs::write(&path, &bytes[..bytes.len() - 1])?; // the end mark is not complete
+/// assert!(tenarc::open(&path).is_err());
+///
+/// let kept = tenarc::archive::recover(&path)?;
+/// assert_eq!((kept.segments, tenarc::open(&path)?.len()), (2, 2));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// The errors of [`Recovery::in_place`].
 pub fn recover(path: impl AsRef<Path>) -> Result<Recovered> {

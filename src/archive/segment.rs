@@ -46,6 +46,21 @@ use crate::wire::tensor::ItemPayload;
 ///
 /// Keys may contain dots, as in many safetensors files: such a key is written in the path as it is. If a path could
 /// mean several values, using it is an error. A JSON Pointer (RFC 6901) always means one: `/layers/3/weight`.
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use tenarc::{Archive, OArchive, Tensor};
+///
+/// let mut out = OArchive::new(Vec::new())?;
+/// out.save_as("note", "first run")?.save_as("model", &BTreeMap::from([("bias", Tensor(vec![0.5f32; 600]))]))?;
+/// let archive = Archive::new(out.finish()?)?;
+///
+/// let model = archive.segment(1)?;
+/// assert_eq!((model.name(), model.tensors()?.len()), (Some("model"), 1));
+/// let bias: Vec<f32> = model.tensor("bias")?;
+/// assert_eq!(bias, [0.5; 600]);
+/// # Ok::<(), tenarc::Error>(())
+/// ```
 pub struct Segment<'a, S: ?Sized> {
     pub(super) source: &'a S,
     /// Memory for small tensors that views need and that are not aligned in the archive.

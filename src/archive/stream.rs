@@ -36,7 +36,20 @@ use crate::segment::header::Header;
 /// An end mark is not necessarily the end, because more may have been appended: an archive ends where the input
 /// ends. On a socket that stays open, loading one value too many, or [`is_at_end`](Self::is_at_end), waits for
 /// more input.
-/// See [`OArchive`](crate::OArchive) for an example.
+///
+/// ```
+/// let mut out = tenarc::OArchive::new(Vec::new())?;
+/// out.save(&1.5)?.save(&2.5)?;
+/// let bytes = out.finish()?;
+///
+/// let mut input = tenarc::IArchive::new(&bytes[..])?;
+/// let mut sum = 0.0;
+/// while !input.is_at_end()? {
+///     sum += input.load::<f64>()?;
+/// }
+/// assert_eq!(sum, 4.0);
+/// # Ok::<(), tenarc::Error>(())
+/// ```
 pub struct IArchive<R> {
     read: IoRead<R>,
     options: DecodeOptions,

@@ -48,6 +48,24 @@ use crate::wire::reader::{Left, Reader};
 ///
 /// Sequences that are stored as columns are read by column, and columns that are not asked for are not read. Other
 /// sequences are read row by row.
+///
+/// ```
+/// # #[derive(serde::Serialize)]
+/// # struct Event {
+/// #     id: u64,
+/// #     score: f32,
+/// # }
+/// let mut out = tenarc::OArchive::new(Vec::new())?;
+/// for start in [0, 500] {
+///     let events: Vec<_> = (start..start + 500).map(|id| Event { id, score: 0.5 }).collect();
+///     out.save_as("events", &events)?;
+/// }
+/// let archive = tenarc::Archive::new(out.finish()?)?;
+/// let events = archive.table("events")?;
+/// let ids: Vec<u64> = events.column("id")?; // the scores are not read
+/// assert_eq!((events.len(), ids[999]), (1000, 999));
+/// # Ok::<(), tenarc::Error>(())
+/// ```
 pub struct Table<'a, S: ?Sized> {
     parts: Vec<TableEntry<'a, S>>,
     rows: u64,

@@ -137,6 +137,15 @@ impl<W: Write> OArchive<W> {
 
     /// Saves a value.
     ///
+    /// ```
+    /// let mut out = tenarc::OArchive::new(Vec::new())?;
+    /// out.save("any value")?.save(&tenarc::Tensor(vec![0.5f32; 1000]))?;
+    /// assert_eq!(out.segments(), 2);
+    /// let archive = tenarc::Archive::new(out.finish()?)?;
+    /// assert_eq!(archive.segment(0)?.load::<String>()?, "any value");
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// - The value's `Serialize` fails, or the writer fails.
     /// - The value changed between the two passes, for example because it builds a new `HashMap` whenever
@@ -352,6 +361,16 @@ impl<W: Write> OArchive<W> {
 
     /// Writes the end mark, flushes the writer and returns it. A returned file is unlocked and refuses
     /// further writes.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("numbers.tenarc");
+    /// let mut out = tenarc::OArchive::new(std::fs::File::create(&path)?)?;
+    /// out.save(&[1, 2, 3])?;
+    /// let file = out.finish()?; // without it, the archive would be torn
+    /// assert_eq!(file.metadata()?.len(), tenarc::open(&path)?.byte_len());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If the writer fails, or an earlier value failed part-way.

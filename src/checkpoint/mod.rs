@@ -183,6 +183,16 @@ impl Checkpoints {
     /// Saves a step. Replaces an earlier checkpoint of the same step, then removes the checkpoints that are
     /// not to be kept.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let dir = dir.path().join("run-8");
+    /// let checkpoints = tenarc::Checkpoints::new(&dir)?.with_keep_last(1);
+    /// checkpoints.save(100, &vec![0.5f32; 1000])?;
+    /// checkpoints.save(200, &vec![0.25f32; 1000])?; // removes step 100
+    /// assert_eq!(checkpoints.steps()?, [200]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// - The value cannot be written. The existing checkpoints are unchanged.

@@ -13,6 +13,17 @@ use crate::io::source::Read;
 ///
 /// It ends when the input ends between two values. It also ends after the first error, because then it
 /// is unknown where the next value starts.
+///
+/// ```
+/// let mut bytes = tenarc::to_vec(&("loss", 0.5))?;
+/// tenarc::append_to(&mut bytes, &("loss", 0.25))?;
+///
+/// let mut losses = tenarc::Deserializer::from_slice(&bytes).into_iter::<(&str, f64)>();
+/// assert_eq!(losses.next().transpose()?, Some(("loss", 0.5)));
+/// assert_eq!(losses.next().transpose()?, Some(("loss", 0.25)));
+/// assert!(losses.next().is_none());
+/// # Ok::<(), tenarc::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct StreamDeserializer<'de, R, T> {
     de: Deserializer<R>,

@@ -33,6 +33,20 @@ pub(super) use sealed::{Convert, Sealed};
 ///
 /// This trait is sealed. Elements without a Rust type, such as FP8, can be read and written with
 /// [`DynTensor`](crate::DynTensor).
+///
+/// ```
+/// use tenarc::tensor::Element;
+///
+/// /// Loads a tensor of any element type, and names that type.
+/// fn named<A: Element>(bytes: &[u8], path: &str) -> tenarc::Result<(Vec<A>, String)> {
+///     Ok((tenarc::Archive::new(bytes)?.tensor(path)?, A::DTYPE.to_string()))
+/// }
+/// # let mut out = tenarc::OArchive::new(Vec::new())?;
+/// # out.save(&std::collections::BTreeMap::from([("bias", vec![0.5f32; 6])]))?;
+/// # let bytes = out.finish()?;
+/// assert_eq!(named::<f32>(&bytes, "bias")?, (vec![0.5; 6], "f32".to_owned()));
+/// # Ok::<(), tenarc::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a type that elements of tensors can have",
     label = "not an element",

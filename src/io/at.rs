@@ -22,6 +22,31 @@ const LAST: u64 = 4096;
 /// read at a position, such as an object store.
 ///
 /// Reads take `&self`, and several threads read at the same time.
+///
+/// ```
+/// use std::io;
+/// use tenarc::io::ReadAt;
+///
+/// /// An object of a store, of which a request gets a range.
+/// struct Object(Vec<u8>);
+///
+/// impl ReadAt for Object {
+///     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+///         self.0.read_at(out, offset) // here: the request
+///     }
+///
+///     fn size(&self) -> io::Result<u64> {
+///         Ok(self.0.len() as u64)
+///     }
+/// }
+///
+/// # let mut out = tenarc::OArchive::new(Vec::new())?;
+/// # out.save(&7)?;
+/// # let object = Object(out.finish()?);
+/// let archive = tenarc::Archive::new(object)?;
+/// assert_eq!(archive.load::<i32>()?, 7);
+/// # Ok::<(), tenarc::Error>(())
+/// ```
 pub trait ReadAt: Sync {
     /// Reads up to `out.len()` bytes, starting `offset` bytes from the start of the source. Returns the
     /// number of bytes read. For a non-empty `out`, this is zero only at the end of the source.

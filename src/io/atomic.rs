@@ -59,6 +59,20 @@ const ATTEMPTS: usize = 100;
 ///
 /// [`save`](crate::save) and all conversions write their files in this way. It is public so that you can
 /// write other files like this.
+///
+/// ```
+/// use std::io::Write;
+/// use tenarc::io::{AtomicFile, SyncLevel};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("config.txt");
+/// let new = AtomicFile::create(&path)?;
+/// new.file().write_all(b"rate = 0.1")?;
+/// assert!(!path.exists()); // not before the commit
+/// new.commit(SyncLevel::Full)?;
+/// assert_eq!(std::fs::read(&path)?, b"rate = 0.1");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct AtomicFile {
     file: File,
     temp: Temp,

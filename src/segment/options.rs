@@ -22,6 +22,19 @@ type Chooser = Arc<dyn Fn(&TensorInfo) -> bool + Send + Sync>;
 type Compress = dyn Fn(&TensorInfo) -> Option<Compression> + Send + Sync;
 
 /// How tensors are compressed: see [`SaveOptions::with_compression`].
+///
+/// ```
+/// use tenarc::archive::{Compression, SaveOptions};
+///
+/// let save = |compression| {
+///     let options = SaveOptions::default().with_compression(compression);
+///     let mut out = tenarc::OArchive::with_options(Vec::new(), options)?;
+///     out.save(&vec![0.5f32; 10_000])?;
+///     out.finish()
+/// };
+/// assert!(save(Compression::zstd())?.len() < save(Compression::none())?.len());
+/// # Ok::<(), tenarc::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Compression(Option<(Codec, i32)>);
 

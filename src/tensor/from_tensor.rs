@@ -10,6 +10,23 @@ use crate::error::Result;
 /// [`RawTensor::meta`] returns dtype, shape and order. [`RawTensor::into_vec`],
 /// [`RawTensor::borrow`] or [`RawTensor::into_dyn`] then returns the elements in that order. A type that is
 /// always row-major calls [`RawTensor::into_row_major`] first.
+///
+/// ```
+/// use tenarc::tensor::{FromTensor, RawTensor, Tensor};
+///
+/// #[derive(Debug, PartialEq)]
+/// struct Largest(f32);
+///
+/// impl FromTensor<'_> for Largest {
+///     fn from_tensor(tensor: RawTensor<'_, '_>) -> tenarc::Result<Self> {
+///         Ok(Self(tensor.into_vec::<f32>()?.into_iter().fold(f32::MIN, f32::max)))
+///     }
+/// }
+///
+/// let bytes = tenarc::to_vec(&Tensor(vec![1.5f32, 7.0, 3.0]))?;
+/// assert_eq!(tenarc::from_slice::<Tensor<Largest>>(&bytes)?.0, Largest(7.0));
+/// # Ok::<(), tenarc::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an array that can be read from a tensor",
     label = "not an array of elements",

@@ -114,6 +114,18 @@ pub use crate::shape::Shape;
 /// Other binary serde formats write it as a struct of dtype, shape, order and bytes. Human-readable formats such as
 /// JSON write `{dtype, shape, data}`, where `data` holds the elements as numbers in row-major order. Elements that are
 /// not finite are the strings `"NaN"`, `"inf"` and `"-inf"`.
+///
+/// ```
+/// use ndarray::{Array2, array};
+/// use tenarc::Tensor;
+///
+/// let weight = Tensor(array![[1.0f32, 2.0], [3.0, 4.0]]);
+/// assert_eq!(weight.dim(), (2, 2)); // a method of the array
+/// let bytes = tenarc::to_vec(&weight)?;
+/// let back: Tensor<Array2<f32>> = tenarc::from_slice(&bytes)?;
+/// assert_eq!(back.into_inner(), weight.0);
+/// # Ok::<(), tenarc::Error>(())
+/// ```
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tensor<T>(pub T);
 

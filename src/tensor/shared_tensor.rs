@@ -15,6 +15,19 @@ use crate::mem::shared_bytes::SharedBytes;
 ///
 /// If it is read in another way, it owns a copy of the elements. A clone of a tensor that shares a buffer shares the
 /// buffer too.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tenarc::parts::Parts;
+/// use tenarc::tensor::{SharedTensor, Tensor};
+///
+/// let parts = tenarc::to_parts(&Tensor(vec![7u8; 4096]))?;
+/// let buffers: Vec<Arc<[u8]>> = parts.buffers().iter().map(|buffer| Arc::from(&buffer[..])).collect();
+/// let received = Parts::new(parts.metadata(), buffers.clone())?;
+/// let tensor: Tensor<SharedTensor> = received.load_shared()?;
+/// assert_eq!(tensor.as_slice::<u8>()?.as_ptr(), buffers[0].as_ptr()); // not copied
+/// # Ok::<(), tenarc::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct SharedTensor {
     held: HeldTensor,

@@ -8,6 +8,19 @@ use crate::wire::tensor::{ItemPayload, TensorItem};
 ///
 /// Sequences of numbers that are stored as one block, such as a `Vec<f32>`, are listed as tensors of one
 /// dimension.
+///
+/// ```
+/// use ndarray::Array2;
+/// use tenarc::{Archive, DType, OArchive, Tensor};
+///
+/// let mut out = OArchive::new(Vec::new())?;
+/// out.save(&std::collections::BTreeMap::from([("weight", Tensor(Array2::<f32>::eye(100)))]))?;
+/// let archive = Archive::new(out.finish()?)?;
+/// let info = &archive.tensors()?[0];
+/// assert_eq!((info.path(), info.dtype(), info.shape()), ("weight", &DType::F32, &[100, 100][..]));
+/// assert_eq!(info.byte_len(), 40_000);
+/// # Ok::<(), tenarc::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorInfo {
     path: String,

@@ -17,6 +17,20 @@ use crate::wire::statistics::Statistic;
 /// The path is one that [`Table::column`](super::Table::column) takes: a field, or several that are joined by dots, such
 /// as `request.size`. The fields of a variant of an enum follow its name, such as `kind.Click.x`, and have no value in
 /// rows of other variants.
+///
+/// ```
+/// # #[derive(serde::Serialize)]
+/// # struct Event { id: u64, score: f32 }
+/// # let events: Vec<_> = (0..300).map(|id| Event { id, score: id as f32 }).collect();
+/// # let mut out = tenarc::OArchive::new(Vec::new())?;
+/// # out.save_as("events", &events)?;
+/// # let archive = tenarc::Archive::new(out.finish()?)?;
+/// use tenarc::archive::col;
+///
+/// let table = archive.table("events")?;
+/// assert_eq!(table.filter(col("score").gt_eq(298)).row_numbers()?, [298, 299]);
+/// # Ok::<(), tenarc::Error>(())
+/// ```
 pub fn col(path: impl Into<String>) -> Col {
     Col { path: path.into() }
 }
@@ -109,6 +123,23 @@ impl Col {
 ///
 /// `!filter` is met where `filter` is not. Null meets neither: both `col("size").gt(5)` and `!col("size").gt(5)` leave
 /// out rows whose size is null, as in SQL.
+///
+/// ```
+/// # #[derive(serde::Serialize)]
+/// # struct Request { size: Option<u32> }
+/// # let requests: Vec<_> = [Some(3), None, Some(9), Some(70)].map(|size| Request { size }).into();
+/// # let mut out = tenarc::OArchive::new(Vec::new())?;
+/// # out.save_as("requests", &requests)?;
+/// # let archive = tenarc::Archive::new(out.finish()?)?;
+/// use tenarc::archive::col;
+///
+/// let requests = archive.table("requests")?; // their sizes are 3, null, 9 and 70
+/// let is_large = col("size").gt(5);
+/// assert_eq!(requests.filter(is_large.clone()).row_numbers()?, [2, 3]);
+/// assert_eq!(requests.filter(!is_large.clone()).row_numbers()?, [0]);
+/// assert_eq!(requests.filter(is_large.and(col("size").lt(10))).row_numbers()?, [2]);
+/// # Ok::<(), tenarc::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 pub struct Filter(Condition);
