@@ -9,6 +9,7 @@ mod condition;
 mod document;
 mod elements;
 mod failure;
+mod fields;
 mod formats;
 mod input;
 mod inputs;

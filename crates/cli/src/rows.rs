@@ -4,14 +4,14 @@
 use std::ops::Range;
 
 use tenarc::archive::{Segment, Table};
-use tenarc::inspect::TYPE;
-use tenarc::types::{Parameter, TypeName};
+use tenarc::types::TypeName;
 use tenarc::{DynTensor, Tensor, Value};
 
 use crate::args::Show;
 use crate::condition;
 use crate::document::{Document, Section};
 use crate::failure::{Failure, Of, Result};
+use crate::fields::{self, at, may_have};
 use crate::input::Source;
 use crate::node::{Columns, Field, Kind, Node};
 use crate::paths;
@@ -286,12 +286,9 @@ impl<'a> Rows<'a> {
     ///
     /// # Errors
     /// If the table is damaged.
-    pub fn types(&self) -> Result<Vec<(String, TypeName)>> {
+    fn types(&self) -> Result<Vec<(String, TypeName)>> {
         let (Self::Table(table) | Self::Picked { table, .. }) = self else { return Ok(Vec::new()) };
-        let columns = table.columns()?.into_iter();
-        Ok(columns
-            .filter_map(|column| Some((column.path().to_owned(), column.type_name()?.clone())))
-            .collect())
+        fields::types(table)
     }
 
     pub fn len(&self) -> u64 {
@@ -306,23 +303,18 @@ impl<'a> Rows<'a> {
     }
 
     /// Decodes some rows, and calls `each` with blocks of them. The root of the section is an array that contains the
-    /// block. Values of the columns `types` have the tag of their type. Checksums are verified. All rows are read group by group, so that no chunk is hashed twice.
+    /// block. Values of named types have the tag of their type. Checksums are verified. All rows are read group by group, so that no chunk is hashed twice.
     ///
     /// # Errors
     /// If the rows cannot be read, or `each` fails.
     pub fn blocks(
         &self,
         rows: Range<u64>,
-        types: &[(String, TypeName)],
         each: &mut dyn FnMut(&Section<'_>, &[Node]) -> Result<()>,
     ) -> Result<()> {
+        let types = self.types()?;
         let mut give = |mut block: Vec<Value>| {
-            for (path, of) in types {
-                block
-                    .iter_mut()
-                    .filter_map(|row| at_path_mut(row, path))
-                    .for_each(|value| tag(value, of));
-            }
+            fields::tag(&mut block, &types);
             give(block, each)
         };
         match self {
@@ -370,59 +362,6 @@ impl<'a> Rows<'a> {
 fn only(row: &Value, columns: &[String]) -> Value {
     let value = |path: &String| at(row, path).cloned().unwrap_or_default();
     columns.iter().map(|path| (path.as_str(), value(path))).collect()
-}
-
-/// Whether a path leads to a value of a row, or to a null on the way.
-fn may_have(row: &Value, path: &str) -> bool {
-    let mut ends = path.match_indices(['.', '/']).map(|(at, _)| at).filter(|at| *at > 0);
-    at(row, path).is_some() || ends.any(|end| at(row, &path[..end]) == Some(&Value::Null))
-}
-
-/// The value that a dotted path or a JSON Pointer leads to.
-fn at<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
-    if path.starts_with('/') { value.pointer(path) } else { at_path(value, path) }
-}
-
-/// The value that a dotted path leads to. Names can have dots.
-fn at_path<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
-    let ends = path.match_indices('.').map(|(at, _)| at);
-    value.get(path).or_else(|| {
-        ends.into_iter().find_map(|at| {
-            let (name, rest) = (path.get(..at)?, path.get(at + 1..)?);
-            at_path(value.get(name)?, rest)
-        })
-    })
-}
-
-/// Like [`at_path`], to change the value. `path` can be a JSON Pointer.
-fn at_path_mut<'v>(value: &'v mut Value, path: &str) -> Option<&'v mut Value> {
-    if value.get(path).is_some() {
-        return value.get_mut(path);
-    }
-    if path.starts_with('/') {
-        return value.pointer_mut(path);
-    }
-    let splits =
-        path.match_indices('.').filter_map(|(at, _)| Some((path.get(..at)?, path.get(at + 1..)?)));
-    let mut splits = splits.filter(|(name, rest)| {
-        value.get(*name).is_some_and(|inner| at_path(inner, rest).is_some())
-    });
-    let (name, rest) = splits.next()?;
-    at_path_mut(value.get_mut(name)?, rest)
-}
-
-/// Puts the tag of a type around a value, if it is one that a type can give a meaning to.
-fn tag(value: &mut Value, of: &TypeName) {
-    if matches!(value, Value::Integer(_) | Value::Bytes(_)) {
-        let parameter = |parameter: &Parameter| match parameter {
-            Parameter::Integer(number) => Value::Integer(*number),
-            Parameter::Text(text) => Value::from(text.as_str()),
-            _ => Value::Null,
-        };
-        let parameters = of.parameters().iter().map(parameter).collect();
-        let parts = vec![of.name().into(), Value::Array(parameters), std::mem::take(value)];
-        *value = Value::Tag(TYPE, Box::new(Value::Array(parts)));
-    }
 }
 
 fn give(

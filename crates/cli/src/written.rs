@@ -9,6 +9,7 @@ use tenarc::{DType, DynTensor, Value};
 use crate::change::Change;
 use crate::document::Section;
 use crate::failure::{Failure, Result};
+use crate::fields;
 use crate::input::Source;
 use crate::node::{Form, Key, Kind, Node, Payload};
 
@@ -140,9 +141,12 @@ fn same<S: Serializer>(
             let table =
                 section.table(columns).map_err(|error| failed::<S::Error>(section, error))?;
             let len = usize::try_from(table.len()).map_err(S::Error::custom)?;
+            let types =
+                fields::types(&table).map_err(|error| failed::<S::Error>(section, error))?;
             let mut seq = serializer.serialize_seq(Some(len))?;
             for row in table.iter::<Value>() {
-                let row = row.map_err(|error| failed::<S::Error>(section, error))?;
+                let mut row = row.map_err(|error| failed::<S::Error>(section, error))?;
+                fields::tag(std::slice::from_mut(&mut row), &types);
                 seq.serialize_element(&row)?;
             }
             seq.end()
@@ -254,7 +258,11 @@ pub fn value(section: &Section<'_>, node: &Node) -> Result<Value> {
     Ok(match &node.kind {
         Kind::Leaf => tenarc::from_slice(section.item(&node.range))?,
         Kind::Columns(columns) => {
-            Value::Array(section.table(columns)?.iter().collect::<tenarc::Result<_>>()?)
+            let table = section.table(columns)?;
+            let mut rows = table.iter().collect::<tenarc::Result<Vec<_>>>()?;
+            let types = fields::types(&table)?;
+            fields::tag(&mut rows, &types);
+            Value::Array(rows)
         }
         Kind::Array(items) => {
             let items = items.iter().map(|item| value(section, item));

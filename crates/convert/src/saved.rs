@@ -20,6 +20,8 @@ pub enum Node<'t, T> {
     Array(&'t [T]),
     Map(&'t [(Value, T)]),
     Tag(u64, &'t T),
+    /// A value of a named type.
+    Named(&'t Type, &'t T),
     Leaf,
 }
 
@@ -85,6 +87,7 @@ pub enum Saved {
     Array(Vec<Saved>),
     Map(Vec<(Value, Saved)>),
     Tag(u64, Box<Saved>),
+    Named(Type, Box<Saved>),
 }
 
 impl Saved {
@@ -116,6 +119,7 @@ impl Saved {
                 Value::Map(entries.collect::<Result<_>>()?)
             }
             Self::Tag(tag, inner) => Value::Tag(tag, Box::new(inner.into_value(fetch)?)),
+            Self::Named(_, inner) => Value::Tag(TYPE, Box::new(inner.into_value(fetch)?)),
         })
     }
 
@@ -142,6 +146,7 @@ impl Tree for Saved {
             Self::Array(items) => Node::Array(items),
             Self::Map(entries) => Node::Map(entries),
             Self::Tag(tag, inner) => Node::Tag(*tag, inner),
+            Self::Named(of, inner) => Node::Named(of, &**inner),
         }
     }
 
@@ -198,10 +203,10 @@ impl<'m> Walk<'m, '_> {
                 Ok(Saved::known((self.fetch)(item.range.start..end)?))
             }
             Event::Tag(TYPE) => {
-                Type::read(&mut self.items, self.bytes)?;
+                let of = Type::read(&mut self.items, self.bytes)?;
                 let item = self.item()?;
                 Type::end(&mut self.items)?;
-                Ok(Saved::Tag(TYPE, Box::new(item)))
+                Ok(Saved::Named(of, Box::new(item)))
             }
             Event::Tag(tag) => Ok(Saved::Tag(tag, Box::new(self.item()?))),
             _ => Ok(Saved::Leaf(item.range)),

@@ -1,7 +1,6 @@
 //! `show`: prints a value as text or JSON.
 
 mod aligned;
-mod meaning;
 mod plot;
 mod tensor;
 
@@ -135,7 +134,7 @@ fn value(section: &Section<'_>, args: &Show, out: &mut Out) -> Result<()> {
 /// Prints some rows. As JSON, each row is a line.
 fn shown_rows(rows: &Rows<'_>, wanted: Range<u64>, args: &Show, out: &mut Out) -> Result<()> {
     if args.json.json {
-        return rows.blocks(wanted, &[], &mut |section, items| {
+        return rows.blocks(wanted, &mut |section, items| {
             items.iter().try_for_each(|node| {
                 let json = AsJson { section, node, full: args.full };
                 json.read(|json| out.json(json))
@@ -165,7 +164,7 @@ fn print_rows(
     let shown = if full { count } else { count.min(ENTRIES as u64) };
     writeln!(out, "[")?;
     let indent = "  ".repeat(depth + 1);
-    rows.blocks(wanted.start..wanted.start + shown, &rows.types()?, &mut |section, items| {
+    rows.blocks(wanted.start..wanted.start + shown, &mut |section, items| {
         let payloads: usize = items.iter().map(Node::payload_count).sum();
         let detail = detail.filter(|detail| *detail == Detail::All || payloads <= FEW);
         let mut printer = Printer { section, full, detail, out };
@@ -186,7 +185,7 @@ fn print_rows(
 /// Prints all rows as JSON, each in a line.
 fn print_json_rows(rows: &Rows<'_>, full: bool, out: &mut Out) -> Result<()> {
     let mut lines = JsonLines::default();
-    rows.blocks(0..rows.len(), &[], &mut |section, items| {
+    rows.blocks(0..rows.len(), &mut |section, items| {
         items
             .iter()
             .try_for_each(|node| AsJson { section, node, full }.read(|json| lines.line(out, json)))
@@ -212,7 +211,7 @@ impl Printer<'_> {
             Kind::Tag(tag, inner) => {
                 let mut inner = &**inner;
                 if let [name, parameters, item] = named(*tag, inner) {
-                    if let Some(text) = self.meaning([name, parameters, item])? {
+                    if let Some(text) = meaning(self.section, [name, parameters, item])? {
                         write!(self.out, "{text}")?;
                         return Ok(());
                     }
@@ -253,20 +252,6 @@ impl Printer<'_> {
             Kind::Map(entries) => self.map(entries, depth)?,
         }
         Ok(())
-    }
-
-    /// The text that people write for a value of a named type. `None` if there is no such text.
-    fn meaning(&self, parts: [&Node; 3]) -> Result<Option<String>> {
-        if !parts.iter().all(|part| matches!(part.kind, Kind::Leaf | Kind::Array(_))) {
-            return Ok(None);
-        }
-        let [name, parameters, item] =
-            parts.map(|part| tenarc::from_slice::<Value>(self.section.item(&part.range)));
-        let parameters = parameters?;
-        let (Value::Text(name), Some(parameters)) = (name?, parameters.as_array()) else {
-            return Ok(None);
-        };
-        Ok(meaning::text(&name, parameters, &item?))
     }
 
     fn shown(&self, len: usize) -> usize {
@@ -416,7 +401,7 @@ impl Serialize for AsJson<'_> {
                 let rows = Rows::Table(table);
                 let mut seq = serializer.serialize_seq(None)?;
                 let mut error = None;
-                let read = rows.blocks(0..rows.len(), &[], &mut |section, items| {
+                let read = rows.blocks(0..rows.len(), &mut |section, items| {
                     for node in items {
                         seq.serialize_element(&AsJson { section, node, full }).map_err(
                             |found| {
@@ -441,6 +426,13 @@ impl Serialize for AsJson<'_> {
                 serializer.collect_map(entries.iter().map(|(key, node)| (&*key.step, inside(node))))
             }
             Kind::Tag(tag, inner) => {
+                let text = match named(*tag, inner) {
+                    [name, parameters, item] => meaning(section, [name, parameters, item]),
+                    _ => Ok(None),
+                };
+                if let Some(text) = text.map_err(|failure| failed::<S::Error>(section, failure))? {
+                    return serializer.serialize_str(&text);
+                }
                 let mut map = serializer.serialize_map(Some(2))?;
                 map.serialize_entry("tag", tag)?;
                 map.serialize_entry("value", &inside(inner))?;
@@ -464,6 +456,20 @@ impl Serialize for AsJson<'_> {
             }
         }
     }
+}
+
+/// The text that people write for a value of a named type. `None` if there is no such text.
+fn meaning(section: &Section<'_>, parts: [&Node; 3]) -> Result<Option<String>> {
+    if !parts.iter().all(|part| matches!(part.kind, Kind::Leaf | Kind::Array(_))) {
+        return Ok(None);
+    }
+    let [name, parameters, item] =
+        parts.map(|part| tenarc::from_slice::<Value>(section.item(&part.range)));
+    let parameters = parameters?;
+    let (Value::Text(name), Some(parameters)) = (name?, parameters.as_array()) else {
+        return Ok(None);
+    };
+    Ok(tenarc_convert::meaning::text(&name, parameters, &item?))
 }
 
 fn scalar(item: &[u8]) -> Result<Json> {

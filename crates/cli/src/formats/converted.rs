@@ -154,13 +154,15 @@ fn only(
 ) -> Result<()> {
     values.only(&mut |section| match section.stored() {
         // These formats cannot hold columns.
-        _ if matches!(of, Converted::Npy | Converted::Tenbin) => as_rows(section, |value| {
-            if of == Converted::Npy && !value.is_tensor()? {
-                let what = "an npy file holds exactly one tensor: use `tenarc get` to save one";
-                return Err(Failure::new(what));
-            }
-            write(value)
-        }),
+        _ if matches!(of, Converted::Npy | Converted::Tenbin | Converted::Torch) => {
+            as_rows(section, |value| {
+                if of == Converted::Npy && !value.is_tensor()? {
+                    let what = "an npy file holds exactly one tensor: use `tenarc get` to save one";
+                    return Err(Failure::new(what));
+                }
+                write(value)
+            })
+        }
         Some(value) => write(value),
         None => as_rows(section, &mut *write),
     })

@@ -90,7 +90,7 @@ fn paths(dir: &Dir, args: &[&str]) -> Vec<String> {
     rows.as_array().unwrap().iter().map(path).collect()
 }
 
-/// Columns of named types are shown as what they are. JSON has the numbers.
+/// Columns of named types are shown as what they are, in JSON as texts.
 #[test]
 fn rows_with_values_of_named_types() {
     use serde::Serialize;
@@ -168,8 +168,49 @@ fn rows_with_values_of_named_types() {
     let json = run(&dir, &["show", "a.tenarc", "log", "--json"]).json();
     assert_eq!(
         (&json[0]["in.days"], &json[0]["inner"]["price"]),
-        (&20_785.into(), &(-1250).into())
+        (&"2026-11-28".into(), &"-12.50".into())
     );
+}
+
+#[test]
+fn types_of_columns_are_kept_or_missed() {
+    use serde::Serialize;
+    use tenarc::types::{TypeName, Typed};
+    #[derive(Serialize)]
+    struct Row<'a> {
+        id: i32,
+        day: Typed<'a, i32>,
+    }
+    let dir = Dir::new();
+    let days = |of| (0..300).map(|id| Row { id, day: Typed::new(of, &20_785) }).collect::<Vec<_>>();
+    let date = TypeName::date();
+    let month = TypeName::new("my.month", Vec::new()).unwrap();
+    for (name, of) in [("days.tenarc", &date), ("months.tenarc", &month)] {
+        dir.save_all(name, &[(Some("log"), &days(of))]);
+    }
+    // The numbers are the same.
+    let compared = run(&dir, &["diff", "days.tenarc", "months.tenarc"]);
+    let out = compared.out();
+    assert!(out.starts_with("0.day: date(20785) → my.month(20785)\n"), "{out}");
+
+    for name in ["days.json", "days.jsonl"] {
+        run(&dir, &["convert", "days.tenarc", name]).failed(0, "JSON has no `date`");
+        let text = std::fs::read_to_string(dir.file(name)).unwrap();
+        assert!(text.contains(r#"{"id":1,"day":"2026-11-28"}"#), "{text}");
+    }
+    for name in ["days.msgpack", "days.pt"] {
+        let ran = run(&dir, &["convert", "days.tenarc", name]);
+        ran.failed(2, "the type `date` is left out");
+    }
+    run(&dir, &["convert", "days.tenarc", "days.cbor"]).good();
+    let shown = run(&dir, &["show", "days.cbor", "[2:3]"]);
+    assert!(shown.good().contains("\"day\": 2026-11-28"), "{shown:?}");
+
+    run(&dir, &["edit", "days.tenarc", "--set", "1.id=7", "-o", "edited.tenarc"]).good();
+    let shown = run(&dir, &["show", "edited.tenarc", "log[1:3]"]);
+    assert!(shown.good().contains("\"id\": 7,\n    \"day\": 2026-11-28"), "{shown:?}");
+    let compared = run(&dir, &["diff", "days.tenarc", "edited.tenarc"]);
+    assert!(compared.out().contains("1 difference"), "{compared:?}");
 }
 
 /// A value of a named type has the path of its item.

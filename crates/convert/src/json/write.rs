@@ -10,7 +10,9 @@ use tenarc::{DType, DynTensor, Error, Result, Value};
 use super::tensor::is_special;
 use crate::Losses;
 use crate::elements::{Number, each_number, is_typed};
+use crate::meaning;
 use crate::saved::{Fetch, Node, Path, Tree, unpacked};
+use crate::typed::Type;
 use crate::values::WriteValue;
 
 /// JSON as a format for [`WriteValue`].
@@ -101,7 +103,24 @@ impl<'w> Writer<'w> {
                 self.depth += 1;
                 Ok(())
             }
+            Node::Named(of, inner) => self.named(of, inner),
         }
+    }
+
+    /// Writes a value of a named type as the text that people write for it, if there is one.
+    fn named<T: Tree>(&mut self, of: &Type, inner: &T) -> Result<()> {
+        if let Node::Leaf = inner.node() {
+            let meant = |value: &Value| Ok(meaning::text(&of.name, &of.values(), value));
+            if let Some(text) = inner.with_leaf(self.fetch, meant)? {
+                self.losses.note(format!("JSON has no {of}: its values are written as texts"));
+                return self.text(&text);
+            }
+        }
+        self.lose(format!("the type {of} is left out"));
+        self.enter()?;
+        self.item(inner)?;
+        self.depth += 1;
+        Ok(())
     }
 
     fn items<T: Tree>(&mut self, items: &[T], between: &str) -> Result<()> {

@@ -84,6 +84,13 @@ impl Writer<'_> {
                 self.depth += 1;
                 Ok(())
             }
+            Node::Named(of, inner) => {
+                self.lose(format!("the type {of} is left out"));
+                self.enter()?;
+                self.item(inner)?;
+                self.depth += 1;
+                Ok(())
+            }
         }
     }
 

@@ -290,7 +290,7 @@ fn tensors_in(value: &dyn Stored, item: &Saved) -> u64 {
     match item.node() {
         Node::Array(items) => items.iter().map(|item| tensors_in(value, item)).sum(),
         Node::Map(entries) => entries.iter().map(|(_, item)| tensors_in(value, item)).sum(),
-        Node::Tag(_, inner) => tensors_in(value, inner),
+        Node::Tag(_, inner) | Node::Named(_, inner) => tensors_in(value, inner),
         Node::Leaf => 0,
     }
 }

@@ -132,6 +132,10 @@ impl Pickler<'_> {
                 self.lose(format!("tag {tag} around it is left out"));
                 self.item(inner)
             }
+            Saved::Named(of, inner) => {
+                self.lose(format!("the type {of} is left out"));
+                self.item(inner)
+            }
         }
     }
 

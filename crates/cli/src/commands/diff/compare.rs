@@ -4,13 +4,15 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 use tenarc::Value;
-use tenarc::archive::Table;
+use tenarc::archive::{Table, TableRows};
 use tenarc::inspect::TYPE;
+use tenarc::types::TypeName;
 
 use super::values::{self, Values};
 use crate::document::Section;
 use crate::elements::{self, Element};
 use crate::failure::{Of, Result};
+use crate::fields;
 use crate::input::Source;
 use crate::node::{self, Form, Key, Node, Payload};
 use crate::paths::Globs;
@@ -173,7 +175,7 @@ impl Comparison<'_> {
         found: &mut Vec<Difference>,
     ) -> Result<()> {
         let tables = (table(self.a, a)?, table(self.b, b)?);
-        let sides = (Blocks::of(a, tables.0.as_ref()), Blocks::of(b, tables.1.as_ref()));
+        let sides = (Blocks::of(a, tables.0.as_ref())?, Blocks::of(b, tables.1.as_ref())?);
         let (Some(mut from), Some(mut to)) = sides else {
             // One of the two is not an array, but for example numbers in a buffer. Only a writer other than tenarc
             // stores numbers as columns.
@@ -335,7 +337,7 @@ fn table<'a>(section: &Section<'a>, node: &Node) -> Result<Option<Table<'a, Sour
 
 /// The rows of a sequence in blocks of equal size.
 enum Blocks<'t, 'a> {
-    Columns(tenarc::archive::TableRows<'t, 'a, Source, Value>),
+    Columns(TableRows<'t, 'a, Source, Value>, Vec<(String, TypeName)>),
     Array(std::slice::Chunks<'t, Node>),
 }
 
@@ -356,19 +358,20 @@ impl Block<'_> {
 }
 
 impl<'t, 'a> Blocks<'t, 'a> {
-    fn of(node: &'t Node, table: Option<&'t Table<'a, Source>>) -> Option<Self> {
-        match (&node.kind, table) {
-            (_, Some(table)) => Some(Self::Columns(table.iter())),
+    fn of(node: &'t Node, table: Option<&'t Table<'a, Source>>) -> Result<Option<Self>> {
+        Ok(match (&node.kind, table) {
+            (_, Some(table)) => Some(Self::Columns(table.iter(), fields::types(table)?)),
             (node::Kind::Array(items), _) => Some(Self::Array(items.chunks(BLOCK))),
             _ => None,
-        }
+        })
     }
 
     /// Returns the next block, which is empty at the end.
     fn next(&mut self) -> Result<Block<'t>> {
         match self {
-            Self::Columns(rows) => {
-                let rows = rows.take(BLOCK).collect::<tenarc::Result<Vec<Value>>>()?;
+            Self::Columns(rows, types) => {
+                let mut rows = rows.take(BLOCK).collect::<tenarc::Result<Vec<Value>>>()?;
+                fields::tag(&mut rows, types);
                 let section = Section::of_value(&Value::Array(rows))?;
                 Ok(Block { section: Some(section), nodes: &[] })
             }
@@ -400,7 +403,16 @@ fn words(section: &Section<'_>, node: &Node) -> String {
             format!("array of {rows}")
         }
         node::Kind::Map(entries) => format!("map of {}", entries.len()),
-        node::Kind::Tag(tag, inner) => format!("{tag}({})", words(section, inner)),
+        node::Kind::Tag(tag, inner) => match &inner.kind {
+            // The name and the item of a value of a type.
+            node::Kind::Array(parts) if *tag == TYPE && parts.len() == 3 => {
+                let name = tenarc::from_slice(section.item(&parts[0].range));
+                let name: Value = name.unwrap_or_default();
+                let name = name.as_str().unwrap_or_default().escape_debug().to_string();
+                format!("{name}({})", words(section, &parts[2]))
+            }
+            _ => format!("{tag}({})", words(section, inner)),
+        },
         node::Kind::Leaf => {
             let text = tenarc::diag::to_string(section.item(&node.range)).unwrap_or_default();
             match text.char_indices().nth(SHOWN) {

@@ -55,7 +55,7 @@ fn is_sequence(section: &Section<'_>) -> bool {
 
 fn each(rows: &Rows<'_>, wanted: Range<u64>, json: bool, writer: &mut dyn Write) -> Result<()> {
     let mut lines = JsonLines::default();
-    rows.blocks(wanted, &[], &mut |section, items| {
+    rows.blocks(wanted, &mut |section, items| {
         items.iter().try_for_each(|node| {
             if json {
                 AsJson::full(section, node).read(|json| lines.line(writer, json))

@@ -1,10 +1,8 @@
-//! Values of named types (`SPEC.md`, section 7.2) as people write them.
+//! Values of named types (`SPEC.md`, section 7.2) as people write them, and as JSON has them.
 
 use std::fmt::Write as _;
 
 use tenarc::Value;
-
-use crate::text::escaped;
 
 /// The seconds of a day.
 const DAY: i128 = 86_400;
@@ -25,7 +23,7 @@ pub fn text(name: &str, parameters: &[Value], item: &Value) -> Option<String> {
                 "" => String::new(),
                 "UTC" => "Z".to_owned(),
                 zone if offset.is_some() => zone.to_owned(),
-                zone => format!("Z[{}]", escaped(zone)),
+                zone => format!("Z[{}]", zone.escape_debug()),
             };
             let count = count + offset.unwrap_or(0) * 10i128.pow(digits);
             let day = DAY * 10i128.pow(digits);

@@ -1,0 +1,84 @@
+//! Fields of rows as values, and their types.
+
+use tenarc::Value;
+use tenarc::archive::Table;
+use tenarc::inspect::TYPE;
+use tenarc::types::{Parameter, TypeName};
+
+use crate::failure::Result;
+use crate::input::Source;
+
+/// The columns of a table whose values have a named type, and the types.
+///
+/// # Errors
+/// If the table is damaged.
+pub fn types(table: &Table<'_, Source>) -> Result<Vec<(String, TypeName)>> {
+    let columns = table.columns()?.into_iter();
+    let named =
+        columns.filter_map(|column| Some((column.path().to_owned(), column.type_name()?.clone())));
+    Ok(named.collect())
+}
+
+/// Puts the tags of these [`types`] around the fields of rows, which a [`Value`] of a row does not have.
+pub fn tag(rows: &mut [Value], types: &[(String, TypeName)]) {
+    for row in rows {
+        for (path, of) in types {
+            if let Some(value) = at_path_mut(row, path) {
+                tag_value(value, of);
+            }
+        }
+    }
+}
+
+/// Whether a path leads to a value of a row, or to a null on the way.
+pub fn may_have(row: &Value, path: &str) -> bool {
+    let mut ends = path.match_indices(['.', '/']).map(|(at, _)| at).filter(|at| *at > 0);
+    at(row, path).is_some() || ends.any(|end| at(row, &path[..end]) == Some(&Value::Null))
+}
+
+/// The value that a dotted path or a JSON Pointer leads to.
+pub fn at<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
+    if path.starts_with('/') { value.pointer(path) } else { at_path(value, path) }
+}
+
+/// The value that a dotted path leads to. Names can have dots.
+fn at_path<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
+    let ends = path.match_indices('.').map(|(at, _)| at);
+    value.get(path).or_else(|| {
+        ends.into_iter().find_map(|at| {
+            let (name, rest) = (path.get(..at)?, path.get(at + 1..)?);
+            at_path(value.get(name)?, rest)
+        })
+    })
+}
+
+/// Like [`at_path`], to change the value. `path` can be a JSON Pointer.
+fn at_path_mut<'v>(value: &'v mut Value, path: &str) -> Option<&'v mut Value> {
+    if value.get(path).is_some() {
+        return value.get_mut(path);
+    }
+    if path.starts_with('/') {
+        return value.pointer_mut(path);
+    }
+    let splits =
+        path.match_indices('.').filter_map(|(at, _)| Some((path.get(..at)?, path.get(at + 1..)?)));
+    let mut splits = splits.filter(|(name, rest)| {
+        value.get(*name).is_some_and(|inner| at_path(inner, rest).is_some())
+    });
+    let (name, rest) = splits.next()?;
+    at_path_mut(value.get_mut(name)?, rest)
+}
+
+/// Puts the tag of a type around a value, if it is one that a type can give a meaning to.
+fn tag_value(value: &mut Value, of: &TypeName) {
+    if matches!(value, Value::Integer(_) | Value::Bytes(_)) {
+        let parameter = |parameter: &Parameter| match parameter {
+            Parameter::Integer(number) => Value::Integer(*number),
+            Parameter::Text(text) => Value::from(text.as_str()),
+            _ => Value::Null,
+        };
+        let parameters = of.parameters().iter().map(parameter).collect();
+        let parts = vec![of.name().into(), Value::Array(parameters), std::mem::take(value)];
+        *value = Value::Tag(TYPE, Box::new(Value::Array(parts)));
+    }
+}
