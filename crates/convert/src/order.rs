@@ -3,6 +3,9 @@
 use tenarc::tensor::{TensorMeta, ToTensor};
 use tenarc::{Error, Result};
 
+/// The note about tensors that were converted.
+pub const TURNED: &str = "tensors in column-major order are written in row-major order";
+
 /// The number of bytes that are collected before they are passed on.
 const BLOCK: usize = 64 << 10;
 

@@ -347,13 +347,13 @@ fn files_become_files_and_what_is_lost_is_named() {
     );
     tenarc::save(path("mixed"), &value).unwrap();
     let error = Format::Tenbin.from_archive(path("mixed"), path("out.ten"), &plain).unwrap_err();
-    assert!(error.to_string().contains("column-major"), "{error}");
+    assert!(error.to_string().contains("left out"), "{error}");
     assert_eq!(fs::read(path("in.ten")).unwrap(), fs::read(path("out.ten")).unwrap());
     let lossy = Options::default().with_losses(true);
     let lost = Format::Tenbin.from_archive(path("mixed"), path("out.ten"), &lossy).unwrap();
     let paths: Vec<&str> = lost.listed().iter().map(tenarc_convert::Loss::path).collect();
     // Tensors that are left out stand first.
-    assert_eq!(paths, ["1", "3", "0", "2"]);
+    assert_eq!(paths, ["1", "3", "2"]);
     let found = tenbin::load(path("out.ten")).unwrap();
     let names: Vec<&str> = found.iter().map(|(name, _)| &**name).collect();
     assert_eq!(names, ["", "z"]);

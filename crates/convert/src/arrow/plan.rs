@@ -99,7 +99,7 @@ impl<'a> Plan<'a> {
                 ),
                 Some(cells) => {
                     if cells.is_turned() {
-                        losses.add(name, "column-major order becomes row-major");
+                        losses.note(order::TURNED);
                     }
                     columns.push(Column { name, data: Data::Cells(cells) });
                 }

@@ -50,7 +50,7 @@ pub fn write(value: &dyn Stored, out: &mut dyn Write, options: &Options) -> Resu
         match listed(&tensor) {
             Ok(_) => {
                 if turned {
-                    losses.add(name, "column-major order becomes row-major");
+                    losses.note(order::TURNED);
                 }
                 tensors.push((name, tensor));
             }

@@ -11,6 +11,7 @@ use super::tensor::is_special;
 use crate::Losses;
 use crate::elements::{Number, each_number, is_typed};
 use crate::meaning;
+use crate::order;
 use crate::saved::{Fetch, Node, Path, Tree, unpacked};
 use crate::typed::Type;
 use crate::values::WriteValue;
@@ -219,7 +220,7 @@ impl<'w> Writer<'w> {
             self.lose("a tensor of an unknown dtype, which would be read as a map");
         }
         if tensor.order() == Order::F && typed {
-            self.lose("the order of a column-major tensor, which is written in row-major order");
+            self.losses.note(order::TURNED);
             let turned = tensor.clone().into_row_major()?;
             return self.tensor(&turned);
         }

@@ -256,7 +256,7 @@ impl Writer<'_> {
             return self.nil();
         };
         if tensor.order() == Order::F {
-            self.lose("the order of a column-major tensor, which is written in row-major order");
+            self.losses.note(crate::order::TURNED);
             let turned = tensor.clone().into_row_major()?;
             return self.array(descr, &turned);
         }

@@ -71,7 +71,7 @@ fn item<'a>(
                 format!("column-major {dtype} elements cannot be converted to row-major order");
             return Err(Error::unsupported(what));
         }
-        losses.add(name, "column-major order becomes row-major");
+        losses.note(order::TURNED);
     }
     Ok(Some(Item { name, len: len as u64, meta, rank, tensor }))
 }

@@ -250,7 +250,7 @@ fn plan<'t>(
             return;
         };
         if std::mem::take(&mut meta.order) == Order::F {
-            losses.add(key, "column-major order becomes row-major");
+            losses.note(crate::order::TURNED);
         }
         match Header::new(&name, meta) {
             Ok(_) => planned.push((name, leaf)),
