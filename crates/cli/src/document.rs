@@ -48,6 +48,8 @@ pub struct Reading {
     pub wanted: Wanted,
     /// Whether an Arrow file is read as a table even if its columns can be read as tensors.
     pub table: bool,
+    /// The same, where the output can be nothing else.
+    pub as_table: bool,
     /// The dtypes of raw elements in npy and npz files.
     pub void: Vec<DType>,
 }

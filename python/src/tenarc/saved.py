@@ -738,9 +738,9 @@ class Segment:
         """Checks that a buffer is there and may be read. Returns whether it is to be verified."""
         at, elsewhere = self._places[number], self.elsewhere(number)
         if elsewhere is not None:
-            error = elsewhere.error(number)
-            error.path = self._path_to(number)
-            raise error
+            missing = elsewhere.error(number)
+            missing.path = self._path_to(number)
+            raise missing
         if not self.has_buffer(number):
             there, length = max(self._before - at, 0), self._header.stored_lengths[number]
             what = f"the archive ends inside buffer {number}: it has {there} of the buffer's {length} bytes"

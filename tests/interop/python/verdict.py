@@ -12,7 +12,7 @@ def verdict(call, other="damaged"):
     """The verdict of a call, and its result. `None` if only Python cannot say it: a dictionary has each key once."""
     try:
         result = call()
-    except tenarc.Version:
+    except (tenarc.Unsupported, tenarc.Version):
         return "unsupported", None
     except tenarc.Error as error:
         if "same key twice" in str(error) or "Duplicate map key" in str(error):

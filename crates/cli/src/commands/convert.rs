@@ -25,6 +25,7 @@ pub fn run(args: &Convert) -> Result<Status> {
     to.check_writable()?;
     let mut reading = args.read.reading();
     reading.names = args.names.map_or_else(Default::default, Into::into);
+    reading.as_table = to == Format::Parquet;
     let document = Document::open(&args.input, &reading)?;
     if args.names.is_some() && document.opened().is_none() {
         let what =

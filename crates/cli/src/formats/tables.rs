@@ -41,7 +41,7 @@ pub fn read_parquet(input: Input, reading: &Reading) -> Result<Document> {
 /// # Errors
 /// If the input cannot be read, or is not an Arrow file.
 pub fn read_arrow(input: Input, reading: &Reading) -> Result<Document> {
-    let file = if reading.table {
+    let file = if reading.table || reading.as_table {
         TableFile::new(input.file)?.with_limits(limits())
     } else {
         let file = ArrowFile::new(input.file)?.with_limits(limits());

@@ -499,6 +499,27 @@ fn keeps_sequences_of_messages_in_order() {
 }
 
 #[test]
+fn what_is_no_table_is_not_written_as_parquet() {
+    let dir = Dir::new();
+    let columns = |rows: usize| {
+        Value::Map(vec![
+            ("a".into(), Value::Tensor(Box::new(DynTensor::from(ndarray::Array1::<f32>::ones(3))))),
+            (
+                "b".into(),
+                Value::Tensor(Box::new(DynTensor::from(ndarray::Array1::<i8>::zeros(rows)))),
+            ),
+        ])
+    };
+    dir.save("a.tenarc", &columns(3));
+    let ran = run(&dir, &["convert", "a.tenarc", "a.parquet"]);
+    ran.failed(2, "a Parquet file is one table of rows: expected a sequence, found map\n");
+    // A file of Arrow has columns. They are read as a table, because Parquet has nothing else.
+    run(&dir, &["convert", "a.tenarc", "a.arrow"]).good();
+    run(&dir, &["convert", "a.arrow", "a.parquet"]).good();
+    assert!(run(&dir, &["show", "a.parquet"]).good().contains("\"b\": 0"));
+}
+
+#[test]
 fn refuses_to_lose_anything_to_json() {
     let dir = Dir::new();
     let text = |text: &str| Value::Text(text.into());

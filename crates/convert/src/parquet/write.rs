@@ -8,6 +8,7 @@ use parquet::arrow::{ARROW_SCHEMA_META_KEY, ArrowWriter};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use tenarc::archive::Segment;
+use tenarc::error::Category;
 use tenarc::io::{ReadAt, open_file};
 use tenarc::{Archive, Error, Result};
 use tenarc_arrow::ArrowTable;
@@ -64,7 +65,13 @@ pub fn segments_to_file<S: ReadAt + ?Sized>(
 
 /// The table of these segments. A file has the names of a category in the order in which they first occur.
 fn table<S: ReadAt + ?Sized>(segments: Vec<Segment<'_, S>>) -> Result<(ArrowTable<'_, S>, Losses)> {
-    let (table, _) = records::table(segments)?;
+    let (table, _) = records::table(segments).map_err(|error| match error.category() {
+        Category::Mismatch => {
+            let why = error.message();
+            Error::new(Category::Mismatch, format!("a Parquet file is one table of rows: {why}"))
+        }
+        _ => error,
+    })?;
     let types = table.types().clone().without_orders();
     let table = table.with_types(&types)?;
     let losses = records::losses(&table);
