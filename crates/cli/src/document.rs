@@ -34,6 +34,17 @@ pub enum Wanted {
     Description,
 }
 
+/// Whether an Arrow file is read as a table even if its columns can be read as tensors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AsTable {
+    #[default]
+    No,
+    /// The output can be nothing else.
+    Needed,
+    /// By `--table`.
+    Asked,
+}
+
 /// The options that decide how inputs are read. All subcommands share them.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
@@ -46,10 +57,7 @@ pub struct Reading {
     /// Whether the names of tensors in a file of another format are split at their dots.
     pub names: Names,
     pub wanted: Wanted,
-    /// Whether an Arrow file is read as a table even if its columns can be read as tensors.
-    pub table: bool,
-    /// The same, where the output can be nothing else.
-    pub as_table: bool,
+    pub table: AsTable,
     /// The dtypes of raw elements in npy and npz files.
     pub void: Vec<DType>,
 }

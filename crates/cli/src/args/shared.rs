@@ -7,7 +7,7 @@ use clap::Args;
 use tenarc::DType;
 use tenarc::archive::Compression;
 
-use crate::document::Reading;
+use crate::document::{AsTable, Reading};
 use crate::elements::did_you_mean;
 use crate::formats::Format;
 use crate::target::Writing;
@@ -35,6 +35,7 @@ pub struct Read {
 impl Read {
     pub fn reading(&self) -> Reading {
         let Self { from, torn, no_verify, table, ref void } = *self;
+        let table = if table { AsTable::Asked } else { AsTable::No };
         Reading { from, torn, no_verify, table, void: void.clone(), ..Reading::default() }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::edit::Changes;
 use crate::args::Convert;
-use crate::document::Document;
+use crate::document::{AsTable, Document};
 use crate::failure::{Failure, Kind, Of as _, Result, Status};
 use crate::formats::values::{Valued, Values};
 use crate::formats::{self, Format, Lossy};
@@ -25,7 +25,9 @@ pub fn run(args: &Convert) -> Result<Status> {
     to.check_writable()?;
     let mut reading = args.read.reading();
     reading.names = args.names.map_or_else(Default::default, Into::into);
-    reading.as_table = to == Format::Parquet;
+    if to == Format::Parquet && reading.table == AsTable::No {
+        reading.table = AsTable::Needed;
+    }
     let document = Document::open(&args.input, &reading)?;
     if args.names.is_some() && document.opened().is_none() {
         let what =

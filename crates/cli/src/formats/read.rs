@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::detect::detect;
 use super::{Format, archive, converted, name, tables};
-use crate::document::{Document, Reading};
+use crate::document::{AsTable, Document, Reading};
 use crate::failure::{Failure, Of as _, Result};
 use crate::input::Input;
 
@@ -32,7 +32,7 @@ impl Document {
 /// If it cannot be read, or is not of this format.
 fn read(format: Format, input: Input, reading: &Reading) -> Result<Document> {
     // Parquet files are always read as tables.
-    if reading.table && !matches!(format, Format::Arrow | Format::Parquet) {
+    if reading.table == AsTable::Asked && !matches!(format, Format::Arrow | Format::Parquet) {
         let found = name(format);
         let what = format!("--table is for Arrow files: the format of this one is {found}");
         return Err(Failure::new(what));

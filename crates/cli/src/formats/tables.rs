@@ -12,7 +12,7 @@ use tenarc_convert::{Format as Converted, Losses, Opened, Options};
 use super::stream::write_file_or_stream;
 use super::values::{Valued, Values};
 use super::{Format, Lossy, converted};
-use crate::document::{Document, Reading, Wanted};
+use crate::document::{AsTable, Document, Reading, Wanted};
 use crate::failure::Result;
 use crate::input::{Input, Source};
 use crate::limits::limits;
@@ -41,15 +41,15 @@ pub fn read_parquet(input: Input, reading: &Reading) -> Result<Document> {
 /// # Errors
 /// If the input cannot be read, or is not an Arrow file.
 pub fn read_arrow(input: Input, reading: &Reading) -> Result<Document> {
-    let file = if reading.table || reading.as_table {
-        TableFile::new(input.file)?.with_limits(limits())
-    } else {
+    let file = if reading.table == AsTable::No {
         let file = ArrowFile::new(input.file)?.with_limits(limits());
         if !file.is_table() {
             let opened = Opened::new(Box::new(file), reading.names)?;
             return Ok(Document::of_opened(input.name, Format::Arrow, opened));
         }
         file.into_table()?
+    } else {
+        TableFile::new(input.file)?.with_limits(limits())
     };
     let save =
         |out: &mut Temporary<'_>, stem: &str, options: &Options| file.save_to(out, stem, options);
