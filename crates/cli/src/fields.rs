@@ -3,7 +3,8 @@
 use tenarc::Value;
 use tenarc::archive::Table;
 use tenarc::inspect::TYPE;
-use tenarc::types::{Parameter, TypeName};
+use tenarc::types::TypeName;
+use tenarc_convert::meaning;
 
 use crate::failure::Result;
 use crate::input::Source;
@@ -19,13 +20,24 @@ pub fn types(table: &Table<'_, Source>) -> Result<Vec<(String, TypeName)>> {
     Ok(named.collect())
 }
 
-/// Puts the tags of these [`types`] around the fields of rows, which a [`Value`] of a row does not have.
-pub fn tag(rows: &mut [Value], types: &[(String, TypeName)]) {
-    for row in rows {
-        for (path, of) in types {
-            if let Some(value) = at_path_mut(row, path) {
-                tag_value(value, of);
-            }
+/// All rows of a table, with the tags of their types.
+///
+/// # Errors
+/// If the table is damaged.
+pub fn rows(table: &Table<'_, Source>) -> Result<impl Iterator<Item = tenarc::Result<Value>>> {
+    let types = types(table)?;
+    Ok(table.iter::<Value>().map(move |row| {
+        let mut row = row?;
+        tag(&mut row, &types);
+        Ok(row)
+    }))
+}
+
+/// Puts the tags of these [`types`] around the fields of a row, which a [`Value`] of the row does not have.
+pub fn tag(row: &mut Value, types: &[(String, TypeName)]) {
+    for (path, of) in types {
+        if let Some(value) = at_path_mut(row, path) {
+            tag_value(value, of);
         }
     }
 }
@@ -72,13 +84,8 @@ fn at_path_mut<'v>(value: &'v mut Value, path: &str) -> Option<&'v mut Value> {
 /// Puts the tag of a type around a value, if it is one that a type can give a meaning to.
 fn tag_value(value: &mut Value, of: &TypeName) {
     if matches!(value, Value::Integer(_) | Value::Bytes(_)) {
-        let parameter = |parameter: &Parameter| match parameter {
-            Parameter::Integer(number) => Value::Integer(*number),
-            Parameter::Text(text) => Value::from(text.as_str()),
-            _ => Value::Null,
-        };
-        let parameters = of.parameters().iter().map(parameter).collect();
-        let parts = vec![of.name().into(), Value::Array(parameters), std::mem::take(value)];
+        let parameters = Value::Array(meaning::values(of.parameters()));
+        let parts = vec![of.name().into(), parameters, std::mem::take(value)];
         *value = Value::Tag(TYPE, Box::new(Value::Array(parts)));
     }
 }

@@ -109,9 +109,14 @@ impl Payload {
 
 /// Returns the node that a tag around `inner` stands for, with the same path: `inner`, or the item of a value of a named type.
 pub fn tagged(tag: u64, inner: &Node) -> &Node {
+    named(tag, inner).get(2).unwrap_or(inner)
+}
+
+/// The name, the parameters and the item of a value of a named type. Nothing for another tag.
+pub fn named(tag: u64, inner: &Node) -> &[Node] {
     match &inner.kind {
-        Kind::Array(items) if tag == TYPE => items.get(2).unwrap_or(inner),
-        _ => inner,
+        Kind::Array(parts) if tag == TYPE => parts,
+        _ => &[],
     }
 }
 

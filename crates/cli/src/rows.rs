@@ -60,10 +60,7 @@ impl Document {
         for number in 0..archive.len() {
             let segment = archive.segment(number)?;
             let Some(name) = segment.name().filter(|name| !name.is_empty()) else { continue };
-            let Some(rest) = path.strip_prefix(name) else { continue };
-            let Some(rest) = rest.strip_prefix('.').or(rest.is_empty().then_some("")) else {
-                continue;
-            };
+            let Some(rest) = behind(path, name) else { continue };
             let count = match &found {
                 // The longest name wins.
                 Some((longest, ..)) if longest.len() > name.len() => continue,
@@ -87,6 +84,12 @@ impl Document {
             Err(_) => Ok(None),
         }
     }
+}
+
+/// What follows the name of a value in a path that starts with it.
+fn behind<'p>(path: &'p str, name: &str) -> Option<&'p str> {
+    let rest = path.strip_prefix(name)?;
+    rest.strip_prefix('.').or(rest.is_empty().then_some(""))
 }
 
 /// Finds what a path names in a table: a column, a row, or a part of a row.
@@ -244,10 +247,8 @@ impl<'a> Rows<'a> {
                 Self::Array(section) => {
                     let segment = section.segment();
                     let name = segment.and_then(Segment::name).unwrap_or_default();
-                    // The path may start with the name of the value.
-                    let inside =
-                        args.path.strip_prefix(name).map(|path| path.trim_start_matches('.'));
-                    let mut paths = [Some(&*args.path), inside].into_iter().flatten();
+                    let mut paths =
+                        [Some(&*args.path), behind(&args.path, name)].into_iter().flatten();
                     let table = paths.find_map(|path| segment?.table(path).ok());
                     table.ok_or_else(|| Failure::new("the rows are no table of an archive"))?
                 }
@@ -259,16 +260,13 @@ impl<'a> Rows<'a> {
         let mut missing: Vec<&str> =
             args.columns.iter().map(String::as_str).filter(|path| !is_known(path)).collect();
         if known.is_empty() {
-            missing.extend(condition.iter().flat_map(|(_, columns)| columns));
-        }
-        if known.is_empty() && !missing.is_empty() {
             // The rows are not stored as columns, and need not have the same fields.
-            for row in table.iter::<Value>() {
-                let row = row?;
+            missing.extend(condition.iter().flat_map(|(_, columns)| columns));
+            let mut rows = table.iter::<Value>();
+            while !missing.is_empty()
+                && let Some(row) = rows.next().transpose()?
+            {
                 missing.retain(|path| !may_have(&row, path));
-                if missing.is_empty() {
-                    break;
-                }
             }
         }
         if let Some(path) = missing.first().filter(|_| !table.is_empty()) {
@@ -314,7 +312,9 @@ impl<'a> Rows<'a> {
     ) -> Result<()> {
         let types = self.types()?;
         let mut give = |mut block: Vec<Value>| {
-            fields::tag(&mut block, &types);
+            for row in &mut block {
+                fields::tag(row, &types);
+            }
             give(block, each)
         };
         match self {

@@ -141,12 +141,10 @@ fn same<S: Serializer>(
             let table =
                 section.table(columns).map_err(|error| failed::<S::Error>(section, error))?;
             let len = usize::try_from(table.len()).map_err(S::Error::custom)?;
-            let types =
-                fields::types(&table).map_err(|error| failed::<S::Error>(section, error))?;
+            let rows = fields::rows(&table).map_err(|error| failed::<S::Error>(section, error))?;
             let mut seq = serializer.serialize_seq(Some(len))?;
-            for row in table.iter::<Value>() {
-                let mut row = row.map_err(|error| failed::<S::Error>(section, error))?;
-                fields::tag(std::slice::from_mut(&mut row), &types);
+            for row in rows {
+                let row = row.map_err(|error| failed::<S::Error>(section, error))?;
                 seq.serialize_element(&row)?;
             }
             seq.end()
@@ -259,9 +257,7 @@ pub fn value(section: &Section<'_>, node: &Node) -> Result<Value> {
         Kind::Leaf => tenarc::from_slice(section.item(&node.range))?,
         Kind::Columns(columns) => {
             let table = section.table(columns)?;
-            let mut rows = table.iter().collect::<tenarc::Result<Vec<_>>>()?;
-            let types = fields::types(&table)?;
-            fields::tag(&mut rows, &types);
+            let rows = fields::rows(&table)?.collect::<tenarc::Result<_>>()?;
             Value::Array(rows)
         }
         Kind::Array(items) => {

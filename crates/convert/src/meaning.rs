@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use tenarc::Value;
+use tenarc::types::Parameter;
 
 /// The seconds of a day.
 const DAY: i128 = 86_400;
@@ -49,6 +50,16 @@ pub fn text(name: &str, parameters: &[Value], item: &Value) -> Option<String> {
         ("uuid", [], Value::Bytes(bytes)) => uuid(bytes),
         _ => None,
     }
+}
+
+/// The parameters of a type as [`text`] takes them.
+pub fn values(parameters: &[Parameter]) -> Vec<Value> {
+    let value = |parameter: &Parameter| match parameter {
+        Parameter::Integer(number) => Value::Integer(*number),
+        Parameter::Text(text) => Value::from(text.as_str()),
+        _ => Value::Null,
+    };
+    parameters.iter().map(value).collect()
 }
 
 /// The number of digits that a unit has behind the second.

@@ -54,16 +54,6 @@ impl Type {
         }
     }
 
-    /// The parameters as values.
-    pub fn values(&self) -> Vec<Value> {
-        let value = |parameter: &Parameter| match parameter {
-            Parameter::Integer(number) => Value::Integer(*number),
-            Parameter::Text(text) => Value::from(text.as_str()),
-            _ => Value::Null,
-        };
-        self.parameters.iter().map(value).collect()
-    }
-
     /// Returns the parameters, if all of them are texts.
     pub fn texts(&self) -> Option<Vec<&str>> {
         fn text(parameter: &Parameter) -> Option<&str> {

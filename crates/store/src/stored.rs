@@ -16,7 +16,7 @@ pub struct StoredObject {
     pub size: u64,
     /// A copy has another one.
     pub version: Option<String>,
-    /// The SHA-256 of the last bytes, 4,096 at most. They have the digests of what was written last, and lead to all else.
+    /// The SHA-256 of the last bytes, 4,096 at most. An archive has offsets and hashes of what it consists of there.
     pub end: String,
 }
 
@@ -29,11 +29,16 @@ impl StoredObject {
     /// # Errors
     /// If it has another size or end.
     pub async fn find(&self, objects: &dyn Objects, key: &str) -> Result<Stat> {
-        let end = Part::Range(self.size.saturating_sub(Self::END as u64)..self.size);
-        let Object { pieces, stat } = objects.get(key, end, None).await?;
-        let written = (self.size, &self.version) == (stat.size, &stat.version);
-        if written || stat.size == self.size && sha256(pieces) == self.end {
-            return Ok(stat);
+        let stat = objects.stat(key).await?;
+        if stat.size == self.size {
+            if stat.version == self.version {
+                return Ok(stat);
+            }
+            let end = Part::Range(self.size.saturating_sub(Self::END as u64)..self.size);
+            let Object { pieces, .. } = objects.get(key, end, stat.version.as_deref()).await?;
+            if sha256(pieces) == self.end {
+                return Ok(stat);
+            }
         }
         let what = "the object was replaced after its rank had written it";
         Err(Error::new(Kind::Changed, what).of_object(key))

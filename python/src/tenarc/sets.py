@@ -60,7 +60,7 @@ class StoredObject:
     size: int
     #: What the crate `object_store` takes as the entity tag of a file. A copy has another one.
     version: str | None
-    #: The SHA-256 of the last bytes. They have the digests of what was written last, and lead to all else.
+    #: The SHA-256 of the last bytes. An archive has offsets and hashes of what it consists of there.
     end: str
 
 

@@ -13,13 +13,12 @@ use std::ops::Range;
 use serde::ser::{Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
 use serde_json::Value as Json;
 use tenarc::Value;
-use tenarc::inspect::TYPE;
 
 use crate::args::Show;
 use crate::document::{Document, Section};
 use crate::elements::integer_json;
 use crate::failure::{Failure, Of, Result, Status};
-use crate::node::{Key, Kind, Node};
+use crate::node::{Key, Kind, Node, named};
 use crate::output::{DTYPE, HEADING, JsonLines, Out};
 use crate::rows::{Meant, Rows};
 use crate::slices::{self, Slice};
@@ -310,14 +309,6 @@ impl Printer<'_> {
         }
         write!(self.out, "{}{bracket}", "  ".repeat(depth))?;
         Ok(())
-    }
-}
-
-/// The name, the parameters and the item of a value of a named type. Nothing for another tag.
-fn named(tag: u64, inner: &Node) -> &[Node] {
-    match &inner.kind {
-        Kind::Array(parts) if tag == TYPE => parts,
-        _ => &[],
     }
 }
 

@@ -60,12 +60,14 @@ struct Writer<'w> {
     depth: usize,
     path: Path,
     losses: Losses,
+    /// The types about which there is a note. A table has many values of each.
+    noted: HashSet<String>,
 }
 
 impl<'w> Writer<'w> {
     fn new(out: &'w mut dyn Write, fetch: &'w Fetch<'w>) -> Self {
-        let (path, losses) = (Path::default(), Losses::default());
-        Self { out, fetch, depth: Limits::DEFAULT_DEPTH, path, losses }
+        let (path, losses, noted) = Default::default();
+        Self { out, fetch, depth: Limits::DEFAULT_DEPTH, path, losses, noted }
     }
 
     fn put(&mut self, text: &str) -> Result<()> {
@@ -98,11 +100,7 @@ impl<'w> Writer<'w> {
             }
             Node::Map(entries) => self.map(entries),
             Node::Tag(tag, inner) => {
-                self.lose(format!("tag {tag} around it is left out"));
-                self.enter()?;
-                self.item(inner)?;
-                self.depth += 1;
-                Ok(())
+                self.without(format!("tag {tag} around it is left out"), inner)
             }
             Node::Named(of, inner) => self.named(of, inner),
         }
@@ -111,13 +109,22 @@ impl<'w> Writer<'w> {
     /// Writes a value of a named type as the text that people write for it, if there is one.
     fn named<T: Tree>(&mut self, of: &Type, inner: &T) -> Result<()> {
         if let Node::Leaf = inner.node() {
-            let meant = |value: &Value| Ok(meaning::text(&of.name, &of.values(), value));
+            let parameters = meaning::values(&of.parameters);
+            let meant = |value: &Value| Ok(meaning::text(&of.name, &parameters, value));
             if let Some(text) = inner.with_leaf(self.fetch, meant)? {
-                self.losses.note(format!("JSON has no {of}: its values are written as texts"));
+                if !self.noted.contains(&of.name) {
+                    self.losses.note(format!("JSON has no {of}: its values are written as texts"));
+                    self.noted.insert(of.name.clone());
+                }
                 return self.text(&text);
             }
         }
-        self.lose(format!("the type {of} is left out"));
+        self.without(format!("the type {of} is left out"), inner)
+    }
+
+    /// Writes what is in a tag or of a type that the format does not have.
+    fn without<T: Tree>(&mut self, what: String, inner: &T) -> Result<()> {
+        self.lose(what);
         self.enter()?;
         self.item(inner)?;
         self.depth += 1;

@@ -78,20 +78,19 @@ impl Writer<'_> {
             }
             Node::Map(entries) => self.map(entries),
             Node::Tag(tag, inner) => {
-                self.lose(format!("tag {tag} around it is left out"));
-                self.enter()?;
-                self.item(inner)?;
-                self.depth += 1;
-                Ok(())
+                self.without(format!("tag {tag} around it is left out"), inner)
             }
-            Node::Named(of, inner) => {
-                self.lose(format!("the type {of} is left out"));
-                self.enter()?;
-                self.item(inner)?;
-                self.depth += 1;
-                Ok(())
-            }
+            Node::Named(of, inner) => self.without(format!("the type {of} is left out"), inner),
         }
+    }
+
+    /// Writes what is in a tag or of a type that the format does not have.
+    fn without<T: Tree>(&mut self, what: String, inner: &T) -> Result<()> {
+        self.lose(what);
+        self.enter()?;
+        self.item(inner)?;
+        self.depth += 1;
+        Ok(())
     }
 
     fn enter(&mut self) -> Result<()> {

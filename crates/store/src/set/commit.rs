@@ -165,21 +165,15 @@ impl Store {
                         "the object is being deleted, because a collection found it old and unused",
                     );
                 }
-                let found = match self.objects.stat(&key).await {
-                    Ok(found) if found.size == object.size && found.version != object.version => {
-                        object.find(&*self.objects, &key).await
-                    }
-                    found => found,
-                };
-                match found {
-                    Ok(found) if found.size == object.size => {
-                        Ok(StoredObject { version: found.version, ..object })
-                    }
-                    Err(error) if error.kind() == Kind::NotFound => {
-                        incomplete("there is no such object")
-                    }
-                    Err(error) if error.kind() != Kind::Changed => Err(error),
-                    _ => incomplete("the object was replaced after its rank had written it"),
+                match object.find(&*self.objects, &key).await {
+                    Ok(found) => Ok(StoredObject { version: found.version, ..object }),
+                    Err(error) => match error.kind() {
+                        Kind::NotFound => incomplete("there is no such object"),
+                        Kind::Changed => {
+                            incomplete("the object was replaced after its rank had written it")
+                        }
+                        _ => Err(error),
+                    },
                 }
             }
         };

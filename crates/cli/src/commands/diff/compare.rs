@@ -4,9 +4,8 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 use tenarc::Value;
-use tenarc::archive::{Table, TableRows};
+use tenarc::archive::Table;
 use tenarc::inspect::TYPE;
-use tenarc::types::TypeName;
 
 use super::values::{self, Values};
 use crate::document::Section;
@@ -17,7 +16,7 @@ use crate::input::Source;
 use crate::node::{self, Form, Key, Node, Payload};
 use crate::paths::Globs;
 use crate::rows::BLOCK;
-use crate::text::quoted;
+use crate::text::{escaped, quoted};
 
 /// The greatest number of characters that are shown of a value that differs.
 const SHOWN: usize = 60;
@@ -336,8 +335,8 @@ fn table<'a>(section: &Section<'a>, node: &Node) -> Result<Option<Table<'a, Sour
 }
 
 /// The rows of a sequence in blocks of equal size.
-enum Blocks<'t, 'a> {
-    Columns(TableRows<'t, 'a, Source, Value>, Vec<(String, TypeName)>),
+enum Blocks<'t> {
+    Columns(Box<dyn Iterator<Item = tenarc::Result<Value>> + 't>),
     Array(std::slice::Chunks<'t, Node>),
 }
 
@@ -357,10 +356,10 @@ impl Block<'_> {
     }
 }
 
-impl<'t, 'a> Blocks<'t, 'a> {
-    fn of(node: &'t Node, table: Option<&'t Table<'a, Source>>) -> Result<Option<Self>> {
+impl<'t> Blocks<'t> {
+    fn of(node: &'t Node, table: Option<&'t Table<'_, Source>>) -> Result<Option<Self>> {
         Ok(match (&node.kind, table) {
-            (_, Some(table)) => Some(Self::Columns(table.iter(), fields::types(table)?)),
+            (_, Some(table)) => Some(Self::Columns(Box::new(fields::rows(table)?))),
             (node::Kind::Array(items), _) => Some(Self::Array(items.chunks(BLOCK))),
             _ => None,
         })
@@ -369,9 +368,8 @@ impl<'t, 'a> Blocks<'t, 'a> {
     /// Returns the next block, which is empty at the end.
     fn next(&mut self) -> Result<Block<'t>> {
         match self {
-            Self::Columns(rows, types) => {
-                let mut rows = rows.take(BLOCK).collect::<tenarc::Result<Vec<Value>>>()?;
-                fields::tag(&mut rows, types);
+            Self::Columns(rows) => {
+                let rows = rows.take(BLOCK).collect::<tenarc::Result<Vec<Value>>>()?;
                 let section = Section::of_value(&Value::Array(rows))?;
                 Ok(Block { section: Some(section), nodes: &[] })
             }
@@ -403,13 +401,10 @@ fn words(section: &Section<'_>, node: &Node) -> String {
             format!("array of {rows}")
         }
         node::Kind::Map(entries) => format!("map of {}", entries.len()),
-        node::Kind::Tag(tag, inner) => match &inner.kind {
-            // The name and the item of a value of a type.
-            node::Kind::Array(parts) if *tag == TYPE && parts.len() == 3 => {
-                let name = tenarc::from_slice(section.item(&parts[0].range));
-                let name: Value = name.unwrap_or_default();
-                let name = name.as_str().unwrap_or_default().escape_debug().to_string();
-                format!("{name}({})", words(section, &parts[2]))
+        node::Kind::Tag(tag, inner) => match node::named(*tag, inner) {
+            [name, _, item] => {
+                let name: Value = tenarc::from_slice(section.item(&name.range)).unwrap_or_default();
+                format!("{}({})", escaped(name.as_str().unwrap_or_default()), words(section, item))
             }
             _ => format!("{tag}({})", words(section, inner)),
         },
