@@ -85,6 +85,8 @@ def foreign() -> dict[str, Any]:
         "struct": pa.array([{"a": 1, "b": "x"}, None, {"a": None, "b": None}]),
         "map": pa.array([[("a", 1)], None, [("b", None)]], pa.map_(pa.string(), pa.int32())),
         "bytes": pa.array([b"a", None, b""]),
+        "pairs": pa.array([["a", "b"], ["c", None], ["", "d"]], pa.list_(pa.string(), 2)),
+        "pairs of dates": pa.array([[1, 2], [3, 4], None], pa.list_(pa.field("item", pa.date32(), False), 2)),
     }
 
 
@@ -122,6 +124,31 @@ def test_types_come_back_equal(form, with_null, command, tmp_path):
     assert python["category"].type == pa.dictionary(pa.int32(), pa.string())
     assert python["category"].to_pylist() == before["category"].to_pylist()
     assert python["fixed"].to_pylist() == before["fixed"].to_pylist()
+
+
+def test_arrow_becomes_parquet_as_by_pyarrow(command, tmp_path):
+    """Parquet has no seconds and no `date64`."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    arrays = {name: array for name, array in foreign().items() if name != "ordered category"}
+    arrays["list of seconds"] = pa.array([[1], [], [1, None]], pa.list_(pa.timestamp("s")))
+    table = pa.table(arrays)
+    arrow, ours, theirs = (tmp_path / name for name in ("a.arrow", "ours.parquet", "theirs.parquet"))
+    with pa.ipc.new_file(arrow, table.schema) as file:
+        file.write_table(table)
+    parquet.write_table(table, theirs)
+    done = subprocess.run([command, "convert", arrow, ours], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0
+    assert "`timestamp s`: Parquet has no Timestamp(s): it becomes Timestamp(ms)" in done.stderr
+    want, found = map(parquet.read_table, (theirs, ours))
+    for name in want.column_names:
+        assert found[name].type.equals(want[name].type), name
+        assert found[name].to_pylist() == want[name].to_pylist(), name
+    late = pa.table({"late": pa.array([1 << 60], pa.timestamp("s"))})
+    with pa.ipc.new_file(arrow, late.schema) as file:
+        file.write_table(late)
+    done = subprocess.run([command, "convert", arrow, tmp_path / "late.parquet"], capture_output=True, text=True)
+    assert done.returncode == 2 and "a time does not fit in Timestamp(ms)" in done.stderr
+    assert not (tmp_path / "late.parquet").exists()
 
 
 def test_categories_of_pandas_come_back(command, tmp_path):

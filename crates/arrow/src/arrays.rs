@@ -138,6 +138,15 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
                 let arrays = arrays.map(|(column, inner)| self.array(column, rows, inner));
                 structs(&inner.data_type()?, arrays.collect::<Result<_>>()?, rows)?
             }
+            (Column::Tuple(columns), Type::Fixed(len, item)) if columns.len() == *len => {
+                let arrays = columns.iter().map(|column| self.array(column, rows, item));
+                let arrays = arrays.collect::<Result<Vec<_>>>()?;
+                let arrays: Vec<_> = arrays.iter().map(AsRef::as_ref).collect();
+                let of_row = |row| (0..*len).map(move |at| (at, row));
+                let places: Vec<_> = (0..rows).flat_map(of_row).collect();
+                let items = arrow_select::interleave::interleave(&arrays, &places);
+                lists_of(&inner.data_type()?, items.map_err(damaged)?, rows)?
+            }
             (Column::Struct(columns), Type::Struct(fields)) => {
                 let arrays = self.of_fields(columns, rows, fields)?;
                 structs(&inner.data_type()?, arrays, rows)?

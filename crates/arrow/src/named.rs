@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray as _;
-use arrow_array::types::Int64Type;
+use arrow_array::types::{ArrowPrimitiveType, Int32Type, Int64Type};
 use arrow_array::{
     Array, ArrayRef, BinaryArray, Decimal128Array, Decimal256Array, FixedSizeBinaryArray,
-    make_array,
+    PrimitiveArray, make_array,
 };
 use arrow_buffer::i256;
 use arrow_schema::{ArrowError, DataType, TimeUnit};
@@ -30,6 +30,9 @@ pub enum Named {
     Date64,
     /// Byte strings of this length.
     Fixed(i32),
+    /// What Parquet has no type for, in the nearest type that it has: seconds in milliseconds, and [`Date64`](Self::Date64)
+    /// in days.
+    InParquet(Box<Self>),
 }
 
 /// What a column of a named type stores.
@@ -69,7 +72,8 @@ impl Named {
             (Self::Decimal(..), Storage::Bytes(len)) => {
                 len.is_some_and(|len| (1..=32).contains(&len))
             }
-            (Self::Uuid | Self::Fixed(_), Storage::Number(_)) | (_, Storage::Bytes(_)) => false,
+            (Self::Uuid | Self::Fixed(_) | Self::InParquet(_), Storage::Number(_))
+            | (_, Storage::Bytes(_)) => false,
             (Self::Date, Storage::Number(dtype)) => fits_i32(dtype),
             (_, Storage::Number(dtype)) => {
                 fits_i32(dtype) || matches!(dtype, DType::U32 | DType::I64)
@@ -82,7 +86,18 @@ impl Named {
     pub fn number(&self) -> DType {
         match self {
             Self::Date | Self::Time(TimeUnit::Second | TimeUnit::Millisecond) => DType::I32,
+            Self::InParquet(stored) => stored.number(),
             _ => DType::I64,
+        }
+    }
+
+    /// Changes a type that Parquet does not have to the nearest one that it has.
+    pub fn change_for_parquet(&mut self) {
+        if matches!(
+            self,
+            Self::Timestamp(TimeUnit::Second, _) | Self::Time(TimeUnit::Second) | Self::Date64
+        ) {
+            *self = Self::InParquet(Box::new(std::mem::replace(self, Self::Date)));
         }
     }
 
@@ -102,6 +117,11 @@ impl Named {
             Self::Uuid => DataType::FixedSizeBinary(16),
             Self::Date64 => DataType::Date64,
             Self::Fixed(len) => DataType::FixedSizeBinary(*len),
+            Self::InParquet(stored) => match stored.data_type() {
+                DataType::Timestamp(_, zone) => DataType::Timestamp(TimeUnit::Millisecond, zone),
+                DataType::Time32(_) => DataType::Time32(TimeUnit::Millisecond),
+                _ => DataType::Date32,
+            },
         }
     }
 
@@ -126,13 +146,44 @@ impl Named {
                     Arc::new(array.with_precision_and_scale(*precision, *scale).map_err(damaged)?)
                 })
             }
-            // The numbers are stored in the same way.
-            _ => {
-                let data = values.to_data().into_builder().data_type(self.data_type()).build();
-                Ok(make_array(data.map_err(damaged)?))
+            Self::InParquet(_) => {
+                let numbers: Option<ArrayRef> = match self.data_type() {
+                    DataType::Date32 => {
+                        let days = |count: i64| i32::try_from(count.div_euclid(DAY)).ok();
+                        converted::<Int64Type, Int32Type>(values, days)
+                    }
+                    DataType::Time32(_) => {
+                        converted::<Int32Type, Int32Type>(values, |count| count.checked_mul(1000))
+                    }
+                    _ => converted::<Int64Type, Int64Type>(values, |count| count.checked_mul(1000)),
+                };
+                let numbers = numbers.ok_or_else(|| {
+                    Error::limit(format!("a time does not fit in {}", self.data_type()))
+                })?;
+                of_numbers(&numbers, self.data_type())
             }
+            // The numbers are stored in the same way.
+            _ => of_numbers(values, self.data_type()),
         }
     }
+}
+
+/// The milliseconds of a day.
+const DAY: i64 = 86_400_000;
+
+/// Gives numbers another type of the same width.
+fn of_numbers(values: &ArrayRef, of: DataType) -> Result<ArrayRef> {
+    Ok(make_array(values.to_data().into_builder().data_type(of).build().map_err(damaged)?))
+}
+
+/// Converts numbers, of which none is null. `None` if one of them cannot be converted.
+fn converted<P: ArrowPrimitiveType, Q: ArrowPrimitiveType>(
+    values: &ArrayRef,
+    convert: impl Fn(P::Native) -> Option<Q::Native>,
+) -> Option<ArrayRef> {
+    let numbers = values.as_primitive_opt::<P>()?.values().iter();
+    let numbers = numbers.map(|number| convert(*number)).collect::<Option<Vec<_>>>()?;
+    Some(Arc::new(PrimitiveArray::<Q>::from_iter_values(numbers)))
 }
 
 /// Byte strings of this length, of which none is null.

@@ -19,6 +19,10 @@ use crate::report::Report;
 /// The memory that rows may take by default, in bytes.
 const MAX_ALLOC: u64 = 16 << 30;
 
+/// The greatest length of lists of fixed length with nulls in them that keep their type. Longer ones become lists of any
+/// length.
+const MOST_COLUMNS: usize = 16;
+
 /// The rows of a table. They are serialized like a `Vec` of structs, so an archive stores them as columns.
 pub struct Rows {
     batches: Vec<(usize, Vec<Field>)>,
@@ -216,8 +220,8 @@ impl Serialize for Value<'_> {
             }
             Kind::Fixed(size, cells) => {
                 let rows = row.saturating_mul(*size)..(row + 1).saturating_mul(*size);
-                if cells.is_optional {
-                    // In a tuple, each element would become a column of its own.
+                // In a tuple, each element that can be null becomes a column of its own.
+                if cells.is_optional && *size > MOST_COLUMNS {
                     return serializer.collect_seq(rows.map(|row| Cell { cells, row, left }));
                 }
                 let mut items = serializer.serialize_tuple(*size)?;

@@ -49,7 +49,7 @@ pub enum Type {
     /// A type that has a name, and the type of the stored rows.
     Named(Named, Box<Type>),
     List(Box<Inner>),
-    /// Lists of one length, whose elements are numbers, bools or such lists.
+    /// Lists of one length whose elements are numbers, bools or such lists, and tuples whose elements are of one type.
     Fixed(usize, Box<Inner>),
     Tuple(Vec<Inner>),
     Map(Box<(Inner, Inner)>),
@@ -206,26 +206,27 @@ impl Inner {
         Self { nullable: true, missing, ..self }
     }
 
-    /// Leaves out the orders of categories.
-    pub fn leave_out_orders(&mut self) {
+    /// Changes what Parquet does not have: leaves out the orders of categories, and chooses other units of time.
+    pub fn change_for_parquet(&mut self) {
         match &mut self.of {
             Type::Category(category) if category.order == Order::Ordered => {
                 category.order = Order::LeftOut;
             }
-            Type::List(inner) | Type::Fixed(_, inner) => inner.leave_out_orders(),
+            Type::Named(named, _) => named.change_for_parquet(),
+            Type::List(inner) | Type::Fixed(_, inner) => inner.change_for_parquet(),
             Type::Map(columns) => {
-                columns.0.leave_out_orders();
-                columns.1.leave_out_orders();
+                columns.0.change_for_parquet();
+                columns.1.change_for_parquet();
             }
-            Type::Tuple(columns) => columns.iter_mut().for_each(Self::leave_out_orders),
+            Type::Tuple(columns) => columns.iter_mut().for_each(Self::change_for_parquet),
             Type::Struct(fields) => {
                 for (_, inner) in fields {
-                    inner.leave_out_orders();
+                    inner.change_for_parquet();
                 }
             }
             Type::Variants(variants) => {
                 for content in variants.iter_mut().filter_map(|(_, content)| content.as_mut()) {
-                    content.leave_out_orders();
+                    content.change_for_parquet();
                 }
             }
             _ => {}
@@ -254,12 +255,29 @@ impl Inner {
                     .add(path, "its names are in an order, which is left out: Arrow files keep it");
                 true
             }
+            Type::Named(Named::InParquet(stored), _) => {
+                let from = stored.data_type();
+                let to = Named::InParquet(stored.clone()).data_type();
+                let path = path.escape_debug();
+                report.note(format!("`{path}`: Parquet has no {from}: it becomes {to}"));
+                true
+            }
             Type::List(inner) | Type::Fixed(_, inner) => inner.keep(path, report),
             Type::Map(columns) => columns.0.keep(path, report) && columns.1.keep(path, report),
             Type::Tuple(columns) => {
-                let mut columns = columns.iter_mut().enumerate();
-                columns
-                    .all(|(number, column)| column.keep(&join(path, &number.to_string()), report))
+                let are_kept = columns
+                    .iter_mut()
+                    .enumerate()
+                    .all(|(number, column)| column.keep(&join(path, &number.to_string()), report));
+                // Only here, where the types of all groups are known.
+                if let [first, rest @ ..] = &**columns
+                    && rest.iter().all(|column| column.of == first.of)
+                {
+                    let nullable = columns.iter().any(|column| column.nullable);
+                    let item = Self { nullable, ..first.clone() };
+                    self.of = Type::Fixed(columns.len(), Box::new(item));
+                }
+                are_kept
             }
             Type::Variants(variants) => {
                 for (name, content) in variants {

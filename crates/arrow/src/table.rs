@@ -436,12 +436,13 @@ impl Types {
         })
     }
 
-    /// The same types, with categories that have no order. A table [with them](ArrowTable::with_types) reports each
-    /// order that is left out.
+    /// The same types, as a Parquet file can keep them: categories have no order, seconds become milliseconds, and `Date64`
+    /// becomes `Date32`. A table [with them](ArrowTable::with_types) reports each order that is left out as a loss, and
+    /// notes each change.
     #[must_use]
-    pub fn without_orders(mut self) -> Self {
+    pub fn for_parquet(mut self) -> Self {
         if let Some(inner) = &mut self.0 {
-            inner.leave_out_orders();
+            inner.change_for_parquet();
         }
         self
     }

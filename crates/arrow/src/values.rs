@@ -139,6 +139,18 @@ fn array(values: &[Option<&Value>], inner: &Inner) -> Result<ArrayRef> {
             let list = ListArray::try_new(item.field("item")?, offsets, items, valid());
             Arc::new(list.map_err(limit)?)
         }
+        Type::Fixed(len, item) => {
+            let DataType::FixedSizeList(field, size) = &of else { return Err(changed()) };
+            let items: Vec<_> = values
+                .iter()
+                .map(|value| value.and_then(Value::as_array))
+                .flat_map(|list| (0..*len).map(move |at| list?.get(at)))
+                .collect();
+            let (items, rows) = (array(&items, item)?, values.len());
+            let list =
+                FixedSizeListArray::try_new_with_length(field.clone(), *size, items, valid(), rows);
+            Arc::new(list.map_err(limit)?)
+        }
         Type::Struct(fields) => {
             let DataType::Struct(found) = of else { return Err(changed()) };
             structs(found, of_fields(&values, fields)?, valid(), values.len())?
@@ -159,7 +171,6 @@ fn array(values: &[Option<&Value>], inner: &Inner) -> Result<ArrayRef> {
         | Type::Variants(_)
         | Type::Category(_)
         | Type::Named(..)
-        | Type::Fixed(..)
         | Type::Map(_)
         | Type::Lost(_) => new_null_array(&of, values.len()),
     })

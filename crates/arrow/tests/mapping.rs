@@ -67,6 +67,8 @@ fn each_kind_of_column_has_its_type() {
     assert_eq!(of(field(&[vec![1i16], vec![2, 3]])), (list, false));
     let fixed = DataType::FixedSizeList(item(DataType::Int16, false), 2);
     assert_eq!(of(field(&[[1i16, 2], [3, 4]])), (fixed, false));
+    let fixed = DataType::FixedSizeList(item(DataType::Utf8, true), 2);
+    assert_eq!(of(field(&[("a", Some("b")), ("c", None)])), (fixed, false));
     let levels = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
     assert_eq!(of(field(&[Level::Low, Level::High])), (levels, false));
     let found = field(&[(1u8, "x")]);

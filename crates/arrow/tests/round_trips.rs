@@ -40,6 +40,7 @@ struct Row {
     event: Event,
     last: Option<Event>,
     pair: (u8, String),
+    names: (String, Option<String>),
     counts: BTreeMap<String, i32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rare: Option<u32>,
@@ -64,12 +65,13 @@ fn row() -> impl Strategy<Value = Row> {
         prop::option::of(event()),
     );
     let counts = prop::collection::btree_map("[a-z]{1,3}", any::<i32>(), 0..3);
-    let third = (any::<(u8, String)>(), counts, prop::option::of(1u32..9));
+    let pairs = (any::<(u8, String)>(), any::<(String, Option<String>)>());
+    let third = (pairs, counts, prop::option::of(1u32..9));
     (first, second, third).prop_map(
         |(
             (id, score, flag, name, note),
             (tags, at, embedding, event, last),
-            (pair, counts, rare),
+            ((pair, names), counts, rare),
         )| {
             let embedding = Tensor(embedding);
             Row {
@@ -84,6 +86,7 @@ fn row() -> impl Strategy<Value = Row> {
                 event,
                 last,
                 pair,
+                names,
                 counts,
                 rare,
             }

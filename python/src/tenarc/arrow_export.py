@@ -24,6 +24,7 @@ from .columns import (
     NumberColumn,
     OptionColumn,
     PresentColumn,
+    TupleColumn,
     TypeColumn,
     UnitColumn,
     spread,
@@ -240,6 +241,11 @@ class Export:
     def _list(self, column: Any, found: Type, bits: _Bits | None, valid: _Bits | None) -> Any:
         kind, item = self._types.of(found, ""), found.parts["item"]
         each = found.what
+        if isinstance(column, TupleColumn):
+            columns = [self._array(inner, item, bits, None) for inner in column.columns]
+            in_rows = np.arange(each * len(columns[0])).reshape(each, -1).T.reshape(-1)
+            inner = self._pa.concat_arrays(columns).take(self._pa.array(in_rows))
+            return self._made(kind, len(columns[0]), valid, inner=[inner])
         if each is None:
             offsets = self._offsets(column.lengths, bits)
             inner = self._array(column.column, item, None, None)

@@ -124,7 +124,18 @@ def _as_items(found: Type) -> Type:
 
 def merged(types: Iterable[Type]) -> Type:
     """The type that can hold the rows of all types."""
-    return reduce(_merged, types)
+    return _with_lists(reduce(_merged, types))
+
+
+def _with_lists(found: Type) -> Type:
+    """Lists of one length in place of tuples whose elements are of one type in all groups."""
+    parts = {name: _with_lists(part) for name, part in found.parts.items()}
+    if found.kind == "tuple" and parts:
+        nullable = any(part.nullable for part in parts.values())
+        first, *others = (part._replace(nullable=nullable) for part in parts.values())
+        if all(other == first for other in others):
+            return found._replace(kind="list", what=len(parts), parts={"item": first})
+    return found._replace(parts=parts)
 
 
 def _merged(a: Type, b: Type) -> Type:

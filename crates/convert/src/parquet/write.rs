@@ -72,7 +72,7 @@ fn table<S: ReadAt + ?Sized>(segments: Vec<Segment<'_, S>>) -> Result<(ArrowTabl
         }
         _ => error,
     })?;
-    let types = table.types().clone().without_orders();
+    let types = table.types().clone().for_parquet();
     let table = table.with_types(&types)?;
     let losses = records::losses(&table);
     Ok((table, losses))
