@@ -8,7 +8,7 @@ use arrow_array::types::Int32Type;
 use arrow_array::{
     Array, ArrayRef, ArrowPrimitiveType, BinaryArray, BooleanArray, DictionaryArray,
     FixedSizeListArray, Int32Array, ListArray, MapArray, PrimitiveArray, StringArray, StructArray,
-    UInt32Array, cast::AsArray as _, make_array, new_empty_array, types,
+    UInt32Array, UInt64Array, cast::AsArray as _, make_array, new_empty_array, types,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Fields};
@@ -138,14 +138,26 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
                 let arrays = arrays.map(|(column, inner)| self.array(column, rows, inner));
                 structs(&inner.data_type()?, arrays.collect::<Result<_>>()?, rows)?
             }
+            (Column::List(Lengths::All(len), column), Type::Tuple(inners))
+                if inners.len() == *len =>
+            {
+                let element = |(at, inner): (usize, &Inner)| {
+                    let items = self.array(column, rows.saturating_mul(*len), inner)?;
+                    let places = (0..rows).map(|row| (row * *len + at) as u64);
+                    let places = UInt64Array::from_iter_values(places);
+                    arrow_select::take::take(&items, &places, None).map_err(damaged)
+                };
+                let arrays = inners.iter().enumerate().map(element).collect::<Result<_>>()?;
+                structs(&inner.data_type()?, arrays, rows)?
+            }
             (Column::Tuple(columns), Type::Fixed(len, item)) if columns.len() == *len => {
-                let arrays = columns.iter().map(|column| self.array(column, rows, item));
-                let arrays = arrays.collect::<Result<Vec<_>>>()?;
-                let arrays: Vec<_> = arrays.iter().map(AsRef::as_ref).collect();
-                let of_row = |row| (0..*len).map(move |at| (at, row));
-                let places: Vec<_> = (0..rows).flat_map(of_row).collect();
-                let items = arrow_select::interleave::interleave(&arrays, &places);
-                lists_of(&inner.data_type()?, items.map_err(damaged)?, rows)?
+                lists_of(&inner.data_type()?, self.interleaved(columns, rows, item)?, rows)?
+            }
+            (Column::Tuple(columns), Type::List(item)) => {
+                let (offsets, _) = self.offsets(&Lengths::All(columns.len()), rows)?;
+                let items = self.interleaved(columns, rows, item)?;
+                let list = ListArray::try_new(item.field("item")?, offsets, items, None);
+                Arc::new(list.map_err(damaged)?)
             }
             (Column::Struct(columns), Type::Struct(fields)) => {
                 let arrays = self.of_fields(columns, rows, fields)?;
@@ -162,6 +174,16 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
                 Err(Error::damaged(format!("expected a column of {rows} rows, found {found}")))
             }
         }
+    }
+
+    /// The elements of tuples, row by row.
+    fn interleaved(&self, columns: &[Column], rows: usize, item: &Inner) -> Result<ArrayRef> {
+        let arrays = columns.iter().map(|column| self.array(column, rows, item));
+        let arrays = arrays.collect::<Result<Vec<_>>>()?;
+        let arrays: Vec<_> = arrays.iter().map(AsRef::as_ref).collect();
+        let of_row = |row| (0..columns.len()).map(move |at| (at, row));
+        let places: Vec<_> = (0..rows).flat_map(of_row).collect();
+        arrow_select::interleave::interleave(&arrays, &places).map_err(damaged)
     }
 
     /// The texts of a column.

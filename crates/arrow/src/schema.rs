@@ -439,6 +439,18 @@ impl Type {
             (Self::Tuple(a), Self::Tuple(b)) if a.len() == b.len() => {
                 Self::tuple(a.into_iter().zip(b).map(|(a, b)| a.merged(b)).collect())
             }
+            // Lists of one length are tuples where some of their elements are null.
+            (Self::Tuple(columns), Self::Fixed(len, item))
+            | (Self::Fixed(len, item), Self::Tuple(columns))
+                if columns.len() == len =>
+            {
+                let merged = columns.into_iter().map(|column| column.merged((*item).clone()));
+                Self::tuple(merged.collect())
+            }
+            (Self::Tuple(columns), Self::List(item) | Self::Fixed(_, item))
+            | (Self::List(item) | Self::Fixed(_, item), Self::Tuple(columns)) => {
+                Self::list(None, columns.into_iter().fold(*item, Inner::merged))
+            }
             (Self::Map(a), Self::Map(b)) => {
                 let (keys, values) = (a.0.merged(b.0), a.1.merged(b.1));
                 match keys.lost().or(values.lost()) {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    self, Date32Type, Decimal128Type, Float32Type, Int32Type, TimestampMicrosecondType,
+    self, Date32Type, Decimal128Type, Float32Type, Int32Type, TimestampMicrosecondType, UInt8Type,
 };
-use arrow_array::{Array, RecordBatch, RecordBatchReader};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader};
 use arrow_schema::{DataType, Field, TimeUnit};
 use serde::Serialize;
 use tenarc::archive::col;
@@ -467,4 +467,36 @@ fn texts_are_times_and_dates_if_they_are_asked_to_be() {
     let table = || ArrowTable::open(&archive, "t").unwrap();
     assert!(table().with_times(&["id"]).unwrap_err().to_string().contains("UInt32"));
     assert!(table().with_dates(&["none"]).unwrap_err().to_string().contains("no such column"));
+}
+
+/// Rows of Arrow's `fixed_size_list` with nulls in some groups only are stored in several forms.
+#[test]
+fn tuples_and_lists_of_their_length_have_a_common_type() {
+    let item = |of, nullable| Arc::new(Field::new("item", of, nullable));
+    let table = |a: &dyn Fn(&mut OArchive<Vec<u8>>), b: &dyn Fn(&mut OArchive<Vec<u8>>)| {
+        let mut out = OArchive::new(Vec::new()).unwrap();
+        a(&mut out);
+        b(&mut out);
+        let archive = Archive::new(out.finish().unwrap()).unwrap();
+        let rows: Vec<ArrayRef> =
+            batches(&archive).iter().map(|batch| batch.column(0).clone()).collect();
+        (rows[0].data_type().clone(), rows)
+    };
+    fn put<T: Serialize>(out: &mut OArchive<Vec<u8>>, a: T) {
+        #[derive(Serialize)]
+        struct Row<'a, T> {
+            a: &'a T,
+        }
+        out.save_as("t", &(0..20).map(|_| Row { a: &a }).collect::<Vec<_>>()).unwrap();
+    }
+    let nulls = |out: &mut OArchive<Vec<u8>>| put(out, (Some(1u8), None::<u8>));
+    let (of, rows) = table(&nulls, &|out| put(out, [7u8, 8]));
+    assert_eq!(of, DataType::FixedSizeList(item(DataType::UInt8, true), 2));
+    assert_eq!(rows[1].as_fixed_size_list().values().as_primitive::<UInt8Type>().value(1), 8);
+    let (of, rows) = table(&|out| put(out, (1u8, 300u16)), &|out| put(out, [-1i8, 8]));
+    assert_eq!(of, DataType::FixedSizeList(item(DataType::Int32, false), 2));
+    assert_eq!(rows[0].as_fixed_size_list().values().as_primitive::<Int32Type>().value(1), 300);
+    let (of, rows) = table(&|out| put(out, ("a", Some("b"))), &|out| put(out, vec!["c", "d", "e"]));
+    assert_eq!(of, DataType::List(item(DataType::Utf8, true)));
+    assert_eq!(rows[0].as_list::<i32>().value_offsets()[..3], [0, 2, 4]);
 }

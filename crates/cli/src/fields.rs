@@ -1,5 +1,6 @@
 //! Fields of rows as values, and their types.
 
+use serde::ser::{Error as _, Serialize, SerializeSeq as _, Serializer};
 use tenarc::Value;
 use tenarc::archive::Table;
 use tenarc::inspect::TYPE;
@@ -31,6 +32,21 @@ pub fn rows(table: &Table<'_, Source>) -> Result<impl Iterator<Item = tenarc::Re
         tag(&mut row, &types);
         Ok(row)
     }))
+}
+
+/// The rows of a table as a value, with the tags of their types.
+pub struct AllRows<'t, 'a>(pub &'t Table<'a, Source>);
+
+impl Serialize for AllRows<'_, '_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(table) = self;
+        let len = usize::try_from(table.len()).map_err(S::Error::custom)?;
+        let mut seq = serializer.serialize_seq(Some(len))?;
+        for row in rows(table).map_err(S::Error::custom)? {
+            seq.serialize_element(&row.map_err(S::Error::custom)?)?;
+        }
+        seq.end()
+    }
 }
 
 /// Puts the tags of these [`types`] around the fields of a row, which a [`Value`] of the row does not have.

@@ -41,6 +41,8 @@ impl Document {
         {
             return Ok(target);
         }
+        let only = self.table_name()?;
+        let chosen = chosen.or(only.as_deref());
         if let (Some(name), Some(archive)) = (chosen, self.archive())
             && self.numbers(chosen)?.len() > 1
         {
@@ -51,6 +53,17 @@ impl Document {
             };
         }
         self.only(chosen)?.into_part(path).map(Meant::Value)
+    }
+
+    /// The name of the table that is all of an archive, if its values are several parts of it.
+    fn table_name(&self) -> Result<Option<String>> {
+        let Some(archive) = self.archive().filter(|archive| archive.len() > 1) else {
+            return Ok(None);
+        };
+        let first = archive.segment(0)?;
+        let Some(name) = first.name().filter(|name| !name.is_empty()) else { return Ok(None) };
+        let is_table = self.numbers(Some(name)).is_ok_and(|all| all.len() as u64 == archive.len());
+        Ok(is_table.then(|| name.to_owned()))
     }
 
     /// Finds what a path names if it starts with the name of a value in an archive. Returns `None` if it does not.
@@ -108,7 +121,14 @@ fn in_table<'a>(table: &Table<'_, Source>, path: &str, whole: &str) -> Result<Se
             let Tensor(tensor) = table.column::<Tensor<DynTensor>>(path)?;
             Value::Tensor(Box::new(tensor))
         }
-        None => Value::Array(table.column::<Vec<Value>>(path)?),
+        None => {
+            let values = table.column::<Vec<Value>>(path)?;
+            // Rows that are not stored as columns are null where a field is missing.
+            if column.is_none() && values.iter().all(Value::is_null) {
+                return Err(Failure::new("there is no such column").of(&quoted(path)));
+            }
+            Value::Array(values)
+        }
     };
     Section::of_value(&value)
 }

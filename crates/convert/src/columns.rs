@@ -2,25 +2,94 @@
 
 use std::rc::Rc;
 
-use tenarc::archive::Segment;
-use tenarc::inspect::{dotted, escape_step};
+use tenarc::archive::{Segment, Table};
+use tenarc::inspect::{COLUMNS, Event, dotted, escape_step};
 use tenarc::io::ReadAt;
 use tenarc::tensor::{Deferred, Order, TensorMeta};
+use tenarc::types::TypeName;
 use tenarc::{DynTensor, Result, Tensor};
 
-use crate::Losses;
+use crate::{Losses, Put, Stored};
 
-/// Returns the columns of a sequence that are tensors, and adds the other columns to `losses`.
-///
-/// `pointer` is the path of the sequence as a JSON Pointer. `sequence` is the same path as the names of its tensors
-/// have it.
+/// A column of a sequence as a tensor.
+#[derive(Debug)]
+pub struct TensorColumn<'a> {
+    /// Its path, as the names of tensors have it.
+    pub name: String,
+    /// The type that is named for its rows.
+    pub of: Option<TypeName>,
+    /// Its rows. They are read when they are written.
+    pub tensor: Deferred<'a>,
+}
+
+/// The values of an archive that are parts of one table, as one value: they have one name, and their rows are stored as
+/// columns. A table has a part for each row group of a Parquet file, and for each time that rows were saved.
+#[derive(Debug)]
+pub struct JoinedTable<'a, S: ?Sized> {
+    first: Segment<'a, S>,
+    table: Rc<Table<'a, S>>,
+}
+
+impl<'a, S: ReadAt + ?Sized> JoinedTable<'a, S> {
+    /// Joins these values. `None` if they are less than two, or no parts of a table.
+    ///
+    /// # Errors
+    /// If a value cannot be read, or is damaged.
+    pub fn of(values: Vec<Segment<'a, S>>) -> Result<Option<Self>> {
+        let Some(first) = values.first().filter(|_| values.len() > 1).cloned() else {
+            return Ok(None);
+        };
+        if first.name().is_none_or(str::is_empty) {
+            return Ok(None);
+        }
+        for value in &values {
+            let item = value.inspect()?.next().transpose()?;
+            let is_part = item.is_some_and(|item| item.event == Event::Tag(COLUMNS));
+            if !is_part || value.name() != first.name() {
+                return Ok(None);
+            }
+        }
+        Ok(Some(Self { first, table: Rc::new(Table::of_segments(values)?) }))
+    }
+
+    /// The table.
+    pub fn table(&self) -> &Table<'a, S> {
+        &self.table
+    }
+}
+
+/// The metadata are those of the first part, whose columns are those of the table.
+impl<S: ReadAt + ?Sized> Stored for JoinedTable<'_, S> {
+    fn metadata(&self) -> Result<&[u8]> {
+        self.first.metadata()
+    }
+
+    fn buffers(&self) -> &[(u64, u64)] {
+        self.first.buffers()
+    }
+
+    fn blocks(&self, buffer: usize, put: &mut Put<'_>) -> Result<()> {
+        self.first.read_buffer(buffer, put)
+    }
+
+    fn columns<'a>(
+        &'a self,
+        _pointer: &str,
+        name: &str,
+        losses: &mut Losses,
+    ) -> Result<Vec<TensorColumn<'a>>> {
+        tensor_columns(&self.table, name, losses)
+    }
+}
+
+/// Returns the columns of a sequence that are tensors, and adds the other columns to `losses`. `sequence` is the path of the
+/// sequence as the names of its tensors have it.
 pub fn tensor_columns<'a, S: ReadAt + ?Sized>(
-    segment: &'a Segment<'_, S>,
-    pointer: &str,
+    table: &Rc<Table<'a, S>>,
     sequence: &str,
     losses: &mut Losses,
-) -> Result<Vec<(String, Deferred<'a>)>> {
-    let (table, sequence) = (Rc::new(segment.table(pointer)?), Rc::<str>::from(sequence));
+) -> Result<Vec<TensorColumn<'a>>> {
+    let sequence = Rc::<str>::from(sequence);
     let columns = table.columns()?;
     if columns.is_empty() {
         losses.add(&sequence, "its rows have no fields that are tensors: it is left out");
@@ -50,6 +119,7 @@ pub fn tensor_columns<'a, S: ReadAt + ?Sized>(
             losses.add_tensor(&name, what);
             continue;
         }
+        let of = column.type_name().cloned();
         let (dtype, path) = (dtype.clone(), column.path().to_owned());
         let (table, sequence) = (table.clone(), sequence.clone());
         // The whole column is in memory while it is written.
@@ -61,7 +131,8 @@ pub fn tensor_columns<'a, S: ReadAt + ?Sized>(
             });
             put(&tensor?.le_bytes())
         };
-        found.push((name, Deferred::from_blocks(dtype, &shape, Order::C, read)));
+        let tensor = Deferred::from_blocks(dtype, &shape, Order::C, read);
+        found.push(TensorColumn { name, of, tensor });
     }
     Ok(found)
 }

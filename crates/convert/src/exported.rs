@@ -11,7 +11,7 @@ use tenarc::tensor::{Deferred, TensorMeta};
 use tenarc::{Error, Result};
 
 use super::Losses;
-use crate::columns::escaped;
+use crate::columns::{TensorColumn, escaped};
 use crate::nested::MAX_STEPS;
 use crate::stored::Stored;
 use crate::typed::Type;
@@ -104,8 +104,11 @@ impl<'a> Exported<'a> {
             losses.add("", format!("the nesting of the tensors is left out: {why}"));
         }
         for columns in &found.columns {
-            let name = columns.name.escape_debug();
-            losses.note(format!("`{name}`: a tensor for each column replaces its rows"));
+            let what = "a tensor for each column replaces its rows";
+            losses.note(match &*columns.name {
+                "" => what.to_owned(),
+                name => format!("`{}`: {what}", name.escape_debug()),
+            });
         }
         let item = |range: Range<usize>| bytes.get(range).unwrap_or_default();
         let metadata = found.metadata.map(|range| tenarc::from_slice::<Texts>(item(range)));
@@ -118,6 +121,7 @@ impl<'a> Exported<'a> {
             let what = "there are two tensors of this name: joined by dots, their paths are equal";
             Err(Error::data(what).in_field(name))
         };
+        let mut types = found.types;
         let mut tensors = Vec::with_capacity(found.tensors.len());
         for (name, payload, range) in found.tensors {
             once(&name, &range)?;
@@ -125,8 +129,14 @@ impl<'a> Exported<'a> {
         }
         for Columns { pointer, name, at } in found.columns {
             for column in value.columns(&pointer, &name, &mut losses)? {
-                once(&column.0, &(at..at))?;
-                tensors.push(column);
+                let TensorColumn { name, of, tensor } = column;
+                once(&name, &(at..at))?;
+                match of.as_ref().map(Type::of) {
+                    Some(of) if keep == Keep::Texts => drop(types.insert(name.clone(), of)),
+                    Some(of) => losses.add(&name, of.left_out()),
+                    None => {}
+                }
+                tensors.push((name, tensor));
             }
         }
         let mut texts = Vec::with_capacity(found.texts.len());
@@ -140,7 +150,6 @@ impl<'a> Exported<'a> {
             };
             texts.push((name, read.map_err(|error| error.moved_by(start))?));
         }
-        let types = found.types;
         let nested = nested && changed.is_none() && !changed_key;
         let single = found.single;
         Ok(Self { tensors, types, texts, single, starts, metadata, nested, losses })
@@ -318,7 +327,7 @@ impl<'m> Walk<'m> {
                     let name = self.name()?;
                     self.found.types.insert(name, of);
                 } else if is_tensor || !matches!(inner.event, Event::Integer | Event::Bytes) {
-                    self.lose(&format!("its type, {of}, is left out"));
+                    self.lose(&of.left_out());
                 }
                 self.item(inner)?;
                 Type::end(&mut self.items)

@@ -11,7 +11,7 @@ use tenarc::tensor::ToTensor;
 use tenarc::{Archive, Error, OArchive, Result};
 
 use crate::codec::{Archived, Codec};
-use crate::{AsValue, Losses, Opened, Options, Stored, TensorFile, made};
+use crate::{AsValue, JoinedTable, Losses, Opened, Options, Stored, TensorFile, made};
 
 /// A file format.
 ///
@@ -181,8 +181,8 @@ impl Format {
     }
 
     /// Converts an archive to a file. Returns what was lost, if the options accept losses. The archive must hold
-    /// exactly one value, unless the format is JSON or MessagePack, which hold any number of values, or the values are a
-    /// table and the format is Arrow.
+    /// exactly one value, unless the format is JSON or MessagePack, which hold any number of values, or the values are
+    /// parts of one table: see [`JoinedTable`].
     ///
     /// Tensors are read one at a time, and their checksums are verified. Before the file appears under its name, it is
     /// read back and compared: its bytes, and if it is a table, also all values and nulls. If anything fails, a file that
@@ -220,6 +220,10 @@ impl Format {
             return Ok(losses);
         }
         if archive.len() != 1 {
+            let values = archive.segments().collect::<Result<Vec<_>>>().map_err(of_source)?;
+            if let Some(table) = JoinedTable::of(values).map_err(of_source)? {
+                return self.save(&table, to, options).map_err(of_source);
+            }
             let found = archive.len();
             let what = format!(
                 "expected an archive of one value, found {found} values; convert each value separately"

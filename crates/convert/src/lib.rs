@@ -119,6 +119,7 @@ mod zstd;
 
 pub use apart::{Apart, Current};
 pub use as_value::AsValue;
+pub use columns::{JoinedTable, TensorColumn};
 pub use file::{Opened, TensorFile};
 pub use format::{Format, into_archive};
 pub use loss::{Loss, Losses};

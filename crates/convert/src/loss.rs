@@ -147,7 +147,8 @@ impl Losses {
         self.listed.len() < Self::MOST
     }
 
-    pub(crate) fn extend(&mut self, other: Self) {
+    /// Adds the losses and the notes of another value.
+    pub fn extend(&mut self, other: Self) {
         let count = self.count.saturating_add(other.count);
         let tensors = self.tensors.saturating_add(other.tensors);
         for Loss { path, what, is_tensor } in other.listed {

@@ -1,16 +1,17 @@
 //! Values whose tensors are read from an archive, or from a file of another format, when they are needed.
 
 use std::ops::Range;
+use std::rc::Rc;
 
 use tenarc::archive::Segment;
 use tenarc::inspect::{Event, Form, Item, Items, Payload, TYPE};
 use tenarc::io::ReadAt;
-use tenarc::tensor::{Deferred, TensorMeta};
+use tenarc::tensor::TensorMeta;
 use tenarc::value::from_value;
 use tenarc::{DynTensor, Result, Tensor, Value};
 
 use crate::Losses;
-use crate::columns::tensor_columns;
+use crate::columns::{TensorColumn, tensor_columns};
 use crate::support::reserve;
 use crate::typed::Type;
 
@@ -119,7 +120,7 @@ pub trait Stored {
         }
     }
 
-    /// Returns the columns of a sequence that are tensors, with their names. Columns that are not tensors are added to
+    /// Returns the columns of a sequence that are tensors. Columns that are not tensors are added to
     /// the losses. `pointer` is the path of the sequence as a JSON Pointer. `name` is the same path as the names of its
     /// tensors have it. The default is for values without sequences that are stored as columns.
     ///
@@ -130,7 +131,7 @@ pub trait Stored {
         _pointer: &str,
         _name: &str,
         _losses: &mut Losses,
-    ) -> Result<Vec<(String, Deferred<'a>)>> {
+    ) -> Result<Vec<TensorColumn<'a>>> {
         Ok(Vec::new())
     }
 }
@@ -165,7 +166,7 @@ impl<S: ReadAt + ?Sized> Stored for Segment<'_, S> {
         pointer: &str,
         name: &str,
         losses: &mut Losses,
-    ) -> Result<Vec<(String, Deferred<'a>)>> {
-        tensor_columns(self, pointer, name, losses)
+    ) -> Result<Vec<TensorColumn<'a>>> {
+        tensor_columns(&Rc::new(self.table(pointer)?), name, losses)
     }
 }

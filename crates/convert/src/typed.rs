@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use tenarc::inspect::{Event, Item, Items};
-use tenarc::types::Parameter;
+use tenarc::types::{Parameter, TypeName};
 use tenarc::{Error, Result, Value};
 
 /// The name and the parameters of a type. They may be of a type that this crate does not know.
@@ -15,6 +15,11 @@ pub struct Type {
 }
 
 impl Type {
+    /// The type of a column.
+    pub fn of(named: &TypeName) -> Self {
+        Self { name: named.name().to_owned(), parameters: named.parameters().to_vec() }
+    }
+
     /// Reads the start of the array in the tag, which is next: the name and the parameters. The item follows, then the end of
     /// the array. `bytes` are those of the items.
     ///
@@ -52,6 +57,11 @@ impl Type {
                 other.map_or(0, |item| item.range.start),
             )),
         }
+    }
+
+    /// What a loss says of a tensor whose type is not kept.
+    pub fn left_out(&self) -> String {
+        format!("its type, {self}, is left out")
     }
 
     /// Returns the parameters, if all of them are texts.

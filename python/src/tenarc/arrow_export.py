@@ -21,6 +21,7 @@ from .columns import (
     EnumColumn,
     GapColumn,
     Lengths,
+    ListColumn,
     NumberColumn,
     OptionColumn,
     PresentColumn,
@@ -196,6 +197,8 @@ class Export:
                 typed = TypeColumn(column.name, column.parameters, inner.column)
                 return self._taken(DictColumn(inner.codes, typed), found, bits, valid)
             return self._named(inner, found, bits, valid)
+        if found.kind == "tuple" and isinstance(column, ListColumn):
+            return self._tuple(column, found, count, bits, valid)
         if found.kind in ("struct", "tuple"):
             return self._struct(column, found, count, bits, valid)
         if isinstance(column, EnumColumn):
@@ -243,9 +246,11 @@ class Export:
         each = found.what
         if isinstance(column, TupleColumn):
             columns = [self._array(inner, item, bits, None) for inner in column.columns]
-            in_rows = np.arange(each * len(columns[0])).reshape(each, -1).T.reshape(-1)
+            count, each = len(columns[0]), len(columns)
+            in_rows = np.arange(each * count).reshape(each, count).T.reshape(-1)
             inner = self._pa.concat_arrays(columns).take(self._pa.array(in_rows))
-            return self._made(kind, len(columns[0]), valid, inner=[inner])
+            offsets = [] if found.what else [np.arange(0, (count + 1) * each, each, dtype=np.int32)]
+            return self._made(kind, count, valid, offsets, [inner])
         if each is None:
             offsets = self._offsets(column.lengths, bits)
             inner = self._array(column.column, item, None, None)
@@ -276,6 +281,17 @@ class Export:
 
     def _struct(self, column: Any, found: Type, count: int, bits: _Bits | None, valid: _Bits | None) -> Any:
         inner = [self._array_or_nulls(column.field(name), part, count, bits) for name, part in found.parts.items()]
+        return self._made(self._types.of(found, ""), count, valid, inner=inner)
+
+    def _tuple(self, column: ListColumn, found: Type, count: int, bits: _Bits | None, valid: _Bits | None) -> Any:
+        """The array of tuples, of lists that have their length."""
+        if not column.count:
+            return self._nulls(found, count)
+        starts = _spread(np.arange(column.count) * len(found.parts), bits)
+        inner = [
+            self._array(column.column, part, None, None).take(self._pa.array(starts + at))
+            for at, part in enumerate(found.parts.values())
+        ]
         return self._made(self._types.of(found, ""), count, valid, inner=inner)
 
     def _taken(self, column: DictColumn, found: Type, bits: _Bits | None, valid: _Bits | None) -> Any:

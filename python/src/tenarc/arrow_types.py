@@ -155,6 +155,12 @@ def _both(a: Type, b: Type) -> Type:
             # What is the order of the names in one group is not that in the other.
             return a._replace(what=("category", (0,)), parts={"": inner})
         return inner
+    if {a.kind, b.kind} == {"tuple", "list"}:
+        (kind, what, parts), other = (a[:3], b) if a.kind == "tuple" else (b[:3], a)
+        item = other.parts["item"]
+        if other.what == len(parts):
+            return Type(kind, what, {name: _merged(part, item) for name, part in parts.items()})
+        return Type("list", None, {"item": reduce(_merged, parts.values(), item)})
     if {a.kind, b.kind} == {"enum", "text"} and not any(map(has_data, (a, b))):
         return Type("text")
     if a.kind == b.kind == "number":

@@ -65,6 +65,8 @@ pub fn run(args: &Diff, out: &mut Out) -> Result<Status> {
                     atol: args.atol,
                     rtol: args.rtol,
                     structure: args.structure,
+                    // Other formats have no names for values: those of tables are the names of the files.
+                    names: [&a, &b].iter().all(|document| document.format == Format::Archive),
                 };
                 found.extend(comparison.differences()?);
             }

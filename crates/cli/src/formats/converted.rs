@@ -13,6 +13,7 @@ use super::values::Values;
 use super::{Format, Lossy, is_index};
 use crate::document::{Document, Reading, Section};
 use crate::failure::{Failure, Of as _, Result};
+use crate::fields::AllRows;
 use crate::input::{Input, shown};
 use crate::limits::limits;
 use crate::losses::{NOT_KEPT, tell};
@@ -53,10 +54,18 @@ pub fn read(format: Format, of: Converted, input: Input, reading: &Reading) -> R
 /// If a value cannot be read, if this format cannot hold it and `lossy` is off, or if the target cannot be written.
 pub fn write(of: Converted, values: &mut Values<'_>, target: &Target, lossy: Lossy) -> Result<()> {
     let options = Options::default().with_losses(lossy.0);
+    let are_lines = target.path().is_some_and(json::is_lines);
     match of {
         Converted::Json | Converted::Msgpack => {
-            let options = options.with_lines(target.path().is_some_and(json::is_lines));
-            write_stream(target, &mut |out| all(of, values, out, &options))
+            let options = options.with_lines(are_lines);
+            write_stream(target, &mut |out| {
+                let is_done = !are_lines
+                    && joined(of, values, &mut |value| {
+                        tell(&of.write(value, &mut *out, &options)?, None, NOT_KEPT);
+                        Ok(())
+                    })?;
+                if is_done { Ok(()) } else { all(of, values, out, &options) }
+            })
         }
         Converted::Safetensors
             if target.shard_size.is_some() || target.path().is_some_and(is_index) =>
@@ -74,9 +83,10 @@ fn all(
     out: &mut dyn Write,
     options: &Options,
 ) -> Result<()> {
+    let mut lost = Losses::default();
     values.each(&mut |value| {
         value.with_section(&mut |section| {
-            let lost = match section.message().map(tenarc::from_slice::<Value>) {
+            lost.extend(match section.message().map(tenarc::from_slice::<Value>) {
                 Some(value) if of == Converted::Json => {
                     let lost = json::write_with(&mut *out, &value?, options)?;
                     out.write_all(b"\n")?;
@@ -84,11 +94,12 @@ fn all(
                 }
                 Some(value) => msgpack::write_with(&mut *out, &value?, options)?,
                 None => as_rows(section, |value| Ok(of.write(value, &mut *out, options)?))?,
-            };
-            tell(&lost, None, NOT_KEPT);
+            });
             Ok(())
         })
-    })
+    })?;
+    tell(&lost, None, NOT_KEPT);
+    Ok(())
 }
 
 /// The size of shards if the output is named as an index and no size is given. transformers wrote shards of this size
@@ -152,20 +163,49 @@ fn only(
     values: &mut Values<'_>,
     write: &mut dyn FnMut(&dyn Stored) -> Result<()>,
 ) -> Result<()> {
+    if joined(of, values, write)? {
+        return Ok(());
+    }
     values.only(&mut |section| match section.stored() {
-        // These formats cannot hold columns.
-        _ if matches!(of, Converted::Npy | Converted::Tenbin | Converted::Torch) => {
-            as_rows(section, |value| {
-                if of == Converted::Npy && !value.is_tensor()? {
-                    let what = "an npy file holds exactly one tensor: use `tenarc get` to save one";
-                    return Err(Failure::new(what));
-                }
-                write(value)
-            })
-        }
+        _ if !holds_columns(of) => as_rows(section, |value| {
+            if of == Converted::Npy && !value.is_tensor()? {
+                let what = "an npy file holds exactly one tensor: use `tenarc get` to save one";
+                return Err(Failure::new(what));
+            }
+            write(value)
+        }),
         Some(value) => write(value),
         None => as_rows(section, &mut *write),
     })
+}
+
+/// Whether the writer of a format takes columns.
+fn holds_columns(of: Converted) -> bool {
+    !matches!(
+        of,
+        Converted::Json
+            | Converted::Msgpack
+            | Converted::Npy
+            | Converted::Tenbin
+            | Converted::Torch
+    )
+}
+
+/// Calls `write` with all values as one, if they are parts of one table. Returns whether they are.
+fn joined(
+    of: Converted,
+    values: &Values<'_>,
+    write: &mut dyn FnMut(&dyn Stored) -> Result<()>,
+) -> Result<bool> {
+    let Some(table) = values.joined()? else { return Ok(false) };
+    if holds_columns(of) {
+        write(&table)?;
+    } else {
+        let rows = AllRows(table.table());
+        let archive = temporary_archive(|out| Ok(out.save(&rows).map(drop)?))?;
+        write(&archive.segment(0)?)?;
+    }
+    Ok(true)
 }
 
 /// Calls `write` with a value without columns. Lists of numbers in a message become tensors. A value with columns is

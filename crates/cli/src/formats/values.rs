@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tenarc::archive::Segment;
 use tenarc::inspect::{Event, Items};
-use tenarc_convert::json;
+use tenarc_convert::{JoinedTable, json};
 
 use super::Format;
 use crate::document::{Document, Section};
@@ -148,6 +148,14 @@ impl<'s> Values<'s> {
         })?;
         rows.push(end);
         Document::of_messages(TEMPORARY.into(), Format::Message, rows).map(Some)
+    }
+
+    /// Returns the values as one, if they are parts of one table.
+    ///
+    /// # Errors
+    /// If a value cannot be read.
+    pub fn joined(&self) -> Result<Option<JoinedTable<'s, Source>>> {
+        Ok(JoinedTable::of(self.segments.clone().unwrap_or_default())?)
     }
 
     /// Calls `put` with the only value, for formats that hold just one.

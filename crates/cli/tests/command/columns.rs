@@ -221,7 +221,8 @@ fn shows_rows_and_columns() {
     let show = |path: &str| run(&dir, &["show", "c-days", path]);
     show("events.nope").failed(2, "expected one of the columns `id`");
     show("events.40").failed(2, "there is no row 40: the table has 40 rows");
-    show("other").failed(2, "holds 2 values: choose one with --segment");
+    show("other").failed(2, "there is none at `other`");
+    run(&dir, &["show", "r-days", "other"]).failed(2, "\"other\": there is no such column");
 }
 
 #[test]

@@ -3,6 +3,11 @@
 use std::fs;
 use std::path::PathBuf;
 
+use serde::Serialize;
+use tenarc::archive::SaveOptions;
+use tenarc::types::{TimeUnit, TypeName, Typed};
+use tenarc::{DynTensor, OArchive};
+
 use crate::support::{Dir, run};
 
 fn copied(dir: &Dir, path: &str) -> String {
@@ -65,6 +70,72 @@ fn a_table_is_described_as_the_file_has_it() {
     let name = copied(&dir, "msgpack/strings.msgpack");
     let len = fs::metadata(dir.file(&name)).unwrap().len();
     assert_eq!(run(&dir, &["verify", &name, "--json"]).json()[0]["bytes"], len);
+}
+
+/// A Parquet file of several row groups, or a log to which rows were appended, is one table.
+#[test]
+fn the_parts_of_a_table_are_one_value_of_other_formats() {
+    #[derive(Serialize)]
+    struct Row<'a> {
+        day: Typed<'a, i32>,
+        late: Typed<'a, i64>,
+        x: f64,
+    }
+    let dir = Dir::new();
+    let date = TypeName::date();
+    let late = TypeName::timestamp(TimeUnit::Millisecond, "").unwrap();
+    let mut out = OArchive::create(dir.file("log.tenarc"), SaveOptions::default()).unwrap();
+    for days in [0..20, 20..300] {
+        let rows: Vec<_> = days.clone().zip(days.map(|day| i64::from(day) << 32)).collect();
+        let row = |(day, ms)| Row {
+            day: Typed::new(&date, day),
+            late: Typed::new(&late, ms),
+            x: f64::from(*day),
+        };
+        out.save_as("log", &rows.iter().map(|(day, ms)| row((day, ms))).collect::<Vec<_>>())
+            .unwrap();
+    }
+    out.finish().unwrap();
+    run(&dir, &["convert", "log.tenarc", "log.parquet"]).good();
+    for file in ["log.tenarc", "log.parquet"] {
+        assert_eq!(run(&dir, &["get", file, "x"]).out().split_whitespace().count(), 300);
+        let ran = run(&dir, &["show", file, "--where", "x > 18", "--head", "3", "--json"]);
+        let days = ["1970-01-20", "1970-01-21", "1970-01-22"];
+        assert_eq!(
+            ran.out().lines().filter(|line| days.iter().any(|day| line.contains(day))).count(),
+            3
+        );
+        assert!(run(&dir, &["show", file, "250", "--json"]).out().contains("250"));
+        run(&dir, &["convert", file, "log.json"]).failed(0, "JSON has no `date`");
+        let json = fs::read(dir.file("log.json")).unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+        assert_eq!(
+            (json.as_array().unwrap().len(), &json[299]["day"]),
+            (300, &"1970-10-27".into())
+        );
+        run(&dir, &["convert", file, "log.npz"]).failed(0, "a tensor for each column replaces");
+        let listed = run(&dir, &["ls", "log.npz", "--json"]).json();
+        let paths: Vec<_> = listed.as_array().unwrap().iter().map(|entry| &entry["path"]).collect();
+        assert_eq!(paths, ["day", "late", "x"]);
+        run(&dir, &["convert", "log.npz", "back.tenarc"]).good();
+        let back = tenarc::open(dir.file("back.tenarc")).unwrap();
+        let days: DynTensor = back.tensor("day").unwrap();
+        let ran = run(&dir, &["show", "back.tenarc", "day"]);
+        let of = ran.out();
+        assert!(
+            of.contains("date") && days.into_vec::<i32>().unwrap().into_iter().eq(0..300),
+            "{of}"
+        );
+        for to in ["log.safetensors", "log.gguf", "log.npy"] {
+            let ran = run(&dir, &["convert", file, to]);
+            assert!(ran.status == 2 && !dir.file(to).exists(), "{ran:?}");
+        }
+        run(&dir, &["convert", file, "log.safetensors"])
+            .failed(2, "`day`: its type, `date`, is left out");
+        for name in ["log.json", "log.npz", "back.tenarc"] {
+            fs::remove_file(dir.file(name)).unwrap();
+        }
+    }
 }
 
 /// Each line is a row, whatever the file is converted to, and comes back as a line.

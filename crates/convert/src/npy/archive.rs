@@ -87,9 +87,8 @@ fn described<'a>(
     let TensorMeta { dtype, shape, order } = tensor.meta();
     let descr = dtype::descr_of(&dtype)?;
     let Some(of) = of else { return Ok((tensor, descr.to_owned())) };
-    let is_wide = dtype == DType::I64;
-    let Some(times) = Times::of_type(of).filter(|_| is_wide || dtype == DType::I32) else {
-        losses.add(name, format!("its type, {of}, is left out"));
+    let Some((times, number)) = Times::of_type(of).zip(integer(&dtype)) else {
+        losses.add(name, of.left_out());
         return Ok((tensor, descr.to_owned()));
     };
     if of.name == "timestamp"
@@ -98,25 +97,39 @@ fn described<'a>(
     {
         losses.add(name, format!("its time zone, `{}`, is left out", zone.escape_debug()));
     }
-    if is_wide {
+    if dtype == DType::I64 {
         return Ok((tensor, times.descr()));
     }
+    let word = dtype.word();
     let wide = move |put: &mut Put<'_>| {
         let (mut rest, mut wide) = (Vec::new(), Vec::new());
         tensor.write_blocks(&mut |block| {
             rest.extend_from_slice(block);
-            let (numbers, left) = rest.as_chunks();
+            let numbers = rest.chunks_exact(word);
             wide.clear();
-            wide.extend(
-                numbers
-                    .iter()
-                    .flat_map(|bytes| i64::from(i32::from_le_bytes(*bytes)).to_le_bytes()),
-            );
-            rest = left.to_vec();
+            wide.extend(numbers.clone().flat_map(|bytes| number(bytes).to_le_bytes()));
+            rest = numbers.remainder().to_vec();
             put(&wide)
         })
     };
     Ok((Deferred::from_blocks(DType::I64, &shape, order, wide), times.descr()))
+}
+
+/// What reads a little-endian integer of this dtype. `None` if `i64` does not hold all of them.
+fn integer(dtype: &DType) -> Option<fn(&[u8]) -> i64> {
+    fn filled(bytes: &[u8], fill: u8) -> i64 {
+        let mut word = [fill; 8];
+        word.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+        i64::from_le_bytes(word)
+    }
+    match dtype {
+        DType::I8 | DType::I16 | DType::I32 | DType::I64 => Some(|bytes| {
+            let is_negative = bytes.last().is_some_and(|last| *last > 127);
+            filled(bytes, if is_negative { 0xff } else { 0 })
+        }),
+        DType::U8 | DType::U16 | DType::U32 => Some(|bytes| filled(bytes, 0)),
+        _ => None,
+    }
 }
 
 /// Writes the tensors of a value as arrays of an npz file. Returns what was left out.

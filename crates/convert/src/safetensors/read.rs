@@ -1,9 +1,11 @@
 //! Reads a safetensors file: the header first, then single tensors at their offsets.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::path::Path;
 
+use serde::Deserialize;
 use tenarc::io::{ReadAt, open_file};
 use tenarc::tensor::{Deferred, FromTensor, Shape, TensorInfo};
 use tenarc::{DType, DynTensor, Error, Result};
@@ -11,7 +13,7 @@ use tenarc::{DType, DynTensor, Error, Result};
 use super::header::{Header, shown};
 use crate::as_value::{AsValue, Part};
 use crate::nested::{self, Names};
-use crate::{TensorFile, source};
+use crate::{Losses, TensorFile, source};
 
 /// A safetensors file that is open for reading. Its source is a [file](super::open), bytes in memory, or anything else
 /// that implements [`ReadAt`].
@@ -164,7 +166,9 @@ impl<S: ReadAt> SafeTensors<S> {
 
 impl<S: ReadAt> TensorFile for SafeTensors<S> {
     fn value(&self, names: Names) -> Result<AsValue<'_>> {
-        AsValue::flat(self.parts()?).with_texts(self.metadata()).named(names, self.nested)
+        let losses = parts_of_tensors(self.metadata().unwrap_or_default());
+        let value = AsValue::flat(self.parts()?).with_texts(self.metadata()).with_losses(losses);
+        value.named(names, self.nested)
     }
 
     fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
@@ -174,6 +178,38 @@ impl<S: ReadAt> TensorFile for SafeTensors<S> {
     fn place(&self, name: &str) -> Result<Option<(&dyn ReadAt, u64)>> {
         Ok(Some((&self.source, self.position(name)?)))
     }
+}
+
+/// Returns the losses of a file that one process of `torch.distributed.checkpoint` has saved. Its tensors can be parts of
+/// tensors, of which the files of other processes have the rest. The file says where each part starts, but not how large the
+/// tensors are.
+fn parts_of_tensors(metadata: &[(String, String)]) -> Losses {
+    #[derive(Deserialize)]
+    struct Saved {
+        saved_offsets: Vec<usize>,
+    }
+    let mut losses = Losses::default();
+    let text = metadata.iter().find(|(key, _)| key == "DCP_SHARDING_INFO");
+    let Some(saved) =
+        text.and_then(|(_, text)| serde_json::from_str::<BTreeMap<String, Saved>>(text).ok())
+    else {
+        return losses;
+    };
+    for (name, Saved { saved_offsets }) in saved {
+        if saved_offsets.iter().any(|offset| *offset > 0) {
+            let start = shown(&saved_offsets);
+            losses.add(
+                &name,
+                format!("it is a part of a tensor, which starts at {start} of the whole"),
+            );
+        }
+    }
+    if losses.is_empty() {
+        losses.note(
+            "one process of torch.distributed.checkpoint has saved the file: other files can have more of its tensors",
+        );
+    }
+    losses
 }
 
 /// Checks that the product of the dimensions other than 0 does not overflow. A shape such as `[0, 2^63, 2]` has no

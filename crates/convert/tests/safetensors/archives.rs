@@ -336,3 +336,22 @@ fn tags_around_tensors_are_lost_and_said_to_be() {
     safetensors::to_writer(&mut bytes, export.tensors()).unwrap();
     assert_eq!(SafeTensors::new(bytes).unwrap().dyn_tensor("tagged").unwrap().shape(), [3, 4]);
 }
+
+/// As `torch.distributed.checkpoint.HuggingFaceStorageWriter` names what one process saves.
+#[test]
+fn a_part_of_a_tensor_is_not_taken_for_the_whole() {
+    let file = |start: usize| {
+        let saved = format!(r#"{{\"w\":{{\"saved_offsets\":[{start},0]}}}}"#);
+        let header = format!(
+            r#"{{"__metadata__":{{"DCP_SHARDING_INFO":"{saved}","DCP_VERSION":"1.0","format":"pt"}},"w":{{"dtype":"U8","shape":[1,2],"data_offsets":[0,2]}}}}"#
+        );
+        let len = (header.len() as u64).to_le_bytes();
+        SafeTensors::new([&len, header.as_bytes(), &[7, 8]].concat()).unwrap()
+    };
+    let (first, second) = (file(0), file(1));
+    let (first, second) =
+        (first.value(Names::Stored).unwrap(), second.value(Names::Stored).unwrap());
+    let what = "`w`: it is a part of a tensor, which starts at [1, 0] of the whole";
+    assert!(first.losses().is_empty() && first.losses().notes()[0].contains("other files"));
+    assert_eq!(second.losses().listed()[0].to_string(), what);
+}

@@ -63,12 +63,14 @@ pub struct Comparison<'a> {
     pub atol: f64,
     pub rtol: f64,
     pub structure: bool,
+    /// Whether the names of the values are compared.
+    pub names: bool,
 }
 
 impl Comparison<'_> {
     pub fn differences(&self) -> Result<Vec<Difference>> {
         let mut found = Vec::new();
-        if self.a.name() != self.b.name() && self.globs.is_empty() {
+        if self.names && self.a.name() != self.b.name() && self.globs.is_empty() {
             let (a, b) = (self.a.label(), self.b.label());
             self.add(&mut found, "", Kind::Name, Some(a), Some(b), None);
         }
@@ -199,6 +201,7 @@ impl Comparison<'_> {
                 atol: self.atol,
                 rtol: self.rtol,
                 structure: self.structure,
+                names: self.names,
             };
             for at in 0..rows.len().max(others.len()) {
                 comparison.entry(rows.get(at), others.get(at), &row.to_string(), path, found)?;
