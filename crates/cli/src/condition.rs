@@ -1,7 +1,10 @@
-//! Conditions that rows are filtered by: `score > 99 and day = "2026-11-20"`.
+//! Conditions that rows are filtered by: `score > 99 and day = "2026-11-20"`. A text describes a date, a time, a decimal or a
+//! UUID if the column has one of these types.
 
 use tenarc::Value;
 use tenarc::archive::{Filter, col};
+use tenarc::types::TypeName;
+use tenarc_convert::meaning;
 
 use crate::failure::{Failure, Result};
 use crate::text::quoted;
@@ -9,12 +12,12 @@ use crate::text::quoted;
 /// Conditions may be nested this deep.
 const DEPTH: usize = 64;
 
-/// Parses a condition. Returns the columns in it, too.
+/// Parses a condition on a table whose columns have these types. Returns the columns in it, too.
 ///
 /// # Errors
 /// If the text is no condition. The error says at which character.
-pub fn parse(text: &str) -> Result<(Filter, Vec<&str>)> {
-    let mut parser = Parser { text, start: 0, end: 0, depth: 0, columns: Vec::new() };
+pub fn parse<'t>(text: &'t str, types: &[(String, TypeName)]) -> Result<(Filter, Vec<&'t str>)> {
+    let mut parser = Parser { text, types, start: 0, end: 0, depth: 0, columns: Vec::new() };
     let filter = parser.any_of()?;
     match parser.next()? {
         Token::End => Ok((filter, parser.columns)),
@@ -46,8 +49,9 @@ const SYMBOLS: [&str; 11] = ["!=", "<>", "<=", ">=", "==", "=", "<", ">", "(", "
 const KEYWORDS: [&str; 10] =
     ["and", "or", "not", "in", "is", "null", "true", "false", "contains", "starts_with"];
 
-struct Parser<'t> {
+struct Parser<'t, 'a> {
     text: &'t str,
+    types: &'a [(String, TypeName)],
     /// The place of the last token.
     start: usize,
     end: usize,
@@ -55,7 +59,7 @@ struct Parser<'t> {
     columns: Vec<&'t str>,
 }
 
-impl<'t> Parser<'t> {
+impl<'t> Parser<'t, '_> {
     fn any_of(&mut self) -> Result<Filter> {
         let mut filter = self.all_of()?;
         while self.takes("or")? {
@@ -128,8 +132,10 @@ impl<'t> Parser<'t> {
         })
     }
 
+    /// What the last column is compared with.
     fn value(&mut self) -> Result<Value> {
         match self.next()? {
+            Token::Value(Value::Text(text)) => self.meant(text),
             Token::Value(value) => Ok(value),
             token if token.is("true") => Ok(Value::Bool(true)),
             token if token.is("false") => Ok(Value::Bool(false)),
@@ -138,6 +144,22 @@ impl<'t> Parser<'t> {
             }
             _ => Err(self.expected("a number, a text in quotes, true or false")),
         }
+    }
+
+    /// The value that a text describes, if the last column has a type.
+    fn meant(&self, text: String) -> Result<Value> {
+        let column = self.columns.last().copied().unwrap_or_default();
+        let of = self.types.iter().find(|(path, _)| path == column);
+        let Some((_, of)) = of.filter(|(_, of)| meaning::has_texts(of.name())) else {
+            return Ok(Value::Text(text));
+        };
+        let found = meaning::item(of.name(), &meaning::values(of.parameters()), &text);
+        found.ok_or_else(|| {
+            let (text, column, of) = (quoted(&text), quoted(column), quoted(of.name()));
+            self.failure(&format!(
+                "{text} is no value of the column {column}, which has the type {of}"
+            ))
+        })
     }
 
     fn string(&mut self) -> Result<String> {
@@ -288,8 +310,23 @@ mod tests {
             ("not not x is null", col("x").is_null()),
             ("x = 170141183460469231731687303715884105727", col("x").eq(i128::MAX)),
         ] {
-            assert_eq!(parse(text).unwrap().0, filter, "{text}");
+            assert_eq!(parse(text, &[]).unwrap().0, filter, "{text}");
         }
+    }
+
+    #[test]
+    fn texts_are_values_of_the_types_of_columns() {
+        let types = [("day".to_owned(), TypeName::date()), ("id".to_owned(), TypeName::uuid())];
+        let parsed = |text| parse(text, &types).map(|(filter, _)| filter);
+        let days = col("day").is_in([20_785, 20_786]);
+        assert_eq!(parsed("day in ('2026-11-28', '2026-11-29')").unwrap(), days);
+        assert_eq!(
+            parsed("day < 7 and x = '2026-11-28'").unwrap(),
+            col("day").lt(7).and(col("x").eq("2026-11-28"))
+        );
+        let failure = parsed("day < 'soon'").unwrap_err().to_string();
+        let what = "at character 7: \"soon\" is no value of the column \"day\", which has the type \"date\"";
+        assert!(failure.contains(what), "{failure}");
     }
 
     #[test]
@@ -316,7 +353,7 @@ mod tests {
             ("% = 1", 1, "unexpected \"%\""),
             (&deep, 65, "more than 64 conditions are inside each other"),
         ] {
-            let failure = parse(text).unwrap_err().to_string();
+            let failure = parse(text, &[]).unwrap_err().to_string();
             assert!(failure.contains(&format!("at character {at}: ")), "{text}: {failure}");
             assert!(failure.contains(what), "{text}: {failure}");
         }

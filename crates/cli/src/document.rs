@@ -445,7 +445,7 @@ impl Document {
     }
 
     /// Returns the names of the first values, each once.
-    fn names(&self) -> Vec<String> {
+    pub fn names(&self) -> Vec<String> {
         const MOST: u64 = 1000;
         let Content::Archive(archive) = &self.content else { return Vec::new() };
         let mut names = Vec::new();

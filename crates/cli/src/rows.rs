@@ -258,7 +258,6 @@ impl<'a> Rows<'a> {
     /// If the path names no table, a column does not exist, or the condition cannot be met.
     pub fn picked(document: &'a Document, args: &Show) -> Result<Self> {
         let chosen = args.choose.segment.as_deref();
-        let condition = args.condition.as_deref().map(condition::parse).transpose()?;
         let named = document.archive().filter(|_| chosen.is_none() && !args.path.is_empty());
         let table = match named.and_then(|archive| archive.table(&args.path).ok()) {
             Some(table) => table,
@@ -275,6 +274,9 @@ impl<'a> Rows<'a> {
                 Self::Picked { table, .. } => table,
             },
         };
+        let types = fields::types(&table)?;
+        let condition = args.condition.as_deref().map(|text| condition::parse(text, &types));
+        let condition = condition.transpose()?;
         let known = table.columns()?;
         let is_known = |path: &&str| known.iter().any(|column| column.path() == *path);
         let mut missing: Vec<&str> =

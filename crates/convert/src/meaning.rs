@@ -52,6 +52,89 @@ pub fn text(name: &str, parameters: &[Value], item: &Value) -> Option<String> {
     }
 }
 
+/// Whether texts describe values of the type: see [`item`].
+pub fn has_texts(name: &str) -> bool {
+    matches!(name, "date" | "timestamp" | "time" | "decimal" | "uuid")
+}
+
+/// Returns the item of the value that a text describes: the reverse of [`text`]. A time may be left out behind a date, and
+/// seconds behind minutes. A time without a zone is in UTC if the type has a zone. `None` if the text describes no value of
+/// the type, or one that is between two of its units.
+pub fn item(name: &str, parameters: &[Value], text: &str) -> Option<Value> {
+    Some(Value::Integer(match (name, parameters) {
+        ("date", []) => days(text)?,
+        ("timestamp", [Value::Text(unit), Value::Text(_)]) => {
+            let digits = digits(unit)?;
+            let (day, rest) = match text.find(['T', ' ']) {
+                Some(at) => (text.get(..at)?, text.get(at + 1..)?),
+                None => (text, "00:00"),
+            };
+            let (time, zone) = match rest.find(['Z', '+', '-']) {
+                Some(at) => rest.split_at_checked(at)?,
+                None => (rest, "Z"),
+            };
+            let offset = if zone == "Z" { 0 } else { offset(zone)? };
+            let second = 10i128.pow(digits);
+            (days(day)? * DAY - offset) * second + count(time, digits)?
+        }
+        ("time", [Value::Text(unit)]) => count(text, digits(unit)?)?,
+        ("decimal", [Value::Integer(_), Value::Integer(scale)]) => {
+            let scale = usize::try_from(*scale).ok()?;
+            let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+            let part = part.trim_end_matches('0');
+            if part.len() > scale {
+                return None;
+            }
+            format!("{whole}{part:0<scale$}").parse().ok()?
+        }
+        ("uuid", []) => return uuid_of(text),
+        _ => return None,
+    }))
+}
+
+/// The days from 1970-01-01 to a date with four digits for the year.
+fn days(text: &str) -> Option<i128> {
+    let [year, month, day] = numbers(text, "-", [4, 2, 2])?;
+    // As in `date`: years start in March.
+    let (months, year) = if month > 2 { (month - 3, year) } else { (month + 9, year - 1) };
+    let (era, rest) = (year.div_euclid(400), year.rem_euclid(400));
+    let days = era * 146_097 + rest * 365 + rest / 4 - rest / 100 + (153 * months + 2) / 5 + day;
+    let days = days - 1 - 719_468;
+    // There is no February 30.
+    (date(days) == text).then_some(days)
+}
+
+/// The units since midnight of a time, in a unit of which a second has this many digits.
+fn count(text: &str, digits: u32) -> Option<i128> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let whole = if whole.len() == 5 { format!("{whole}:00") } else { whole.to_owned() };
+    let [hours, minutes, seconds] = numbers(&whole, ":", [2, 2, 2])?;
+    let part = part.trim_end_matches('0');
+    let width = digits as usize;
+    let is_time = hours < 24 && minutes < 60 && seconds < 60 && part.len() <= width;
+    let part = format!("0{part:0<width$}");
+    let part: i128 =
+        part.bytes().all(|byte| byte.is_ascii_digit()).then(|| part.parse().ok())??;
+    is_time.then_some((hours * 3600 + minutes * 60 + seconds) * 10i128.pow(digits) + part)
+}
+
+/// Three numbers of so many digits.
+fn numbers(text: &str, between: &str, lens: [usize; 3]) -> Option<[i128; 3]> {
+    let mut parts = text.split(between).zip(lens).map(|(part, len)| {
+        let are_digits = part.len() == len && part.bytes().all(|byte| byte.is_ascii_digit());
+        are_digits.then(|| part.parse().ok())?
+    });
+    let found = [parts.next()??, parts.next()??, parts.next()??];
+    (text.split(between).count() == lens.len()).then_some(found)
+}
+
+fn uuid_of(text: &str) -> Option<Value> {
+    let digits = text.replace('-', "");
+    let byte = |at: usize| u8::from_str_radix(digits.get(2 * at..2 * at + 2)?, 16).ok();
+    let bytes = (0..16).map(byte).collect::<Option<Vec<_>>>()?;
+    (uuid(&bytes)? == text.to_ascii_lowercase()).then_some(Value::Bytes(bytes))
+}
+
 /// The parameters of a type as [`text`] takes them.
 pub fn values(parameters: &[Parameter]) -> Vec<Value> {
     let value = |parameter: &Parameter| match parameter {
@@ -213,6 +296,56 @@ mod tests {
         assert_eq!(shown("time", &["ms"], 86_399_999), "23:59:59.999");
         assert_eq!(shown("time", &["ms"], 86_400_000), "");
         assert_eq!(shown("duration", &["ms"], -1500), "-1500 ms");
+    }
+
+    #[test]
+    fn texts_are_read_back() {
+        let unit = |unit: &str, zone: &str| vec![Value::from(unit), Value::from(zone)];
+        for days in [-719_528, -25_509, -25_508, -1, 0, 11_016, 11_017, 20_785, 2_932_896] {
+            let found = item("date", &[], &shown("date", &[], days));
+            assert_eq!(found, Some(Value::Integer(days.into())));
+        }
+        let at = 1_782_909_001_000_005i64;
+        for zone in ["", "UTC", "+02:00", "-13:30"] {
+            let text = shown("timestamp", &["us", zone], at);
+            assert_eq!(
+                item("timestamp", &unit("us", zone), &text),
+                Some(Value::Integer(at.into())),
+                "{text}"
+            );
+        }
+        let at = |text| item("timestamp", &unit("ms", "UTC"), text)?.as_i64();
+        assert_eq!(at("2026-07-01"), Some(1_782_864_000_000));
+        assert_eq!(at("2026-07-01 12:30"), at("2026-07-01T14:30:00.000+02:00"));
+        assert_eq!(at("1969-12-31T23:59:59.999"), Some(-1));
+        for wrong in [
+            "",
+            "2026",
+            "2026-02-30",
+            "2026-13-01",
+            "26-01-01",
+            "2026-1-1",
+            "+2026-01-01",
+            "2026-01-01-01",
+            "2026-01-01T24:00",
+            "2026-01-01T1:00",
+            "2026-01-01T01:00:00.0001",
+            "2026-01-01T01:00:00.-1",
+            "2026-01-01T01:00X",
+            "2026-01-01T01:00+1:00",
+            "2026-01-01T01:00Zulu",
+        ] {
+            assert_eq!(at(wrong), None, "{wrong}");
+        }
+        assert_eq!(item("time", &[Value::from("s")], "01:02:03"), Some(Value::Integer(3723)));
+        let decimal = |text| item("decimal", &[Value::Integer(9), Value::Integer(2)], text);
+        assert_eq!(decimal("-1.5"), Some(Value::Integer(-150)));
+        assert_eq!((decimal("7"), decimal("1.505")), (Some(Value::Integer(700)), None));
+        assert_eq!((decimal("1.-5"), decimal("x")), (None, None));
+        let text = "00010203-0405-0607-0809-0a0b0c0d0e0F";
+        assert_eq!(item("uuid", &[], text), Some(Value::Bytes((0..16).collect())));
+        assert_eq!(item("uuid", &[], &text[1..]), None);
+        assert_eq!(item("category", &[Value::Integer(0)], "a"), None);
     }
 
     #[test]

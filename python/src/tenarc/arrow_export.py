@@ -249,8 +249,8 @@ class Export:
             count, each = len(columns[0]), len(columns)
             in_rows = np.arange(each * count).reshape(each, count).T.reshape(-1)
             inner = self._pa.concat_arrays(columns).take(self._pa.array(in_rows))
-            offsets = [] if found.what else [np.arange(0, (count + 1) * each, each, dtype=np.int32)]
-            return self._made(kind, count, valid, offsets, [inner])
+            starts = np.arange(0, (count + 1) * each, each, dtype=np.int32)
+            return self._made(kind, count, valid, [] if found.what else [starts], [inner])
         if each is None:
             offsets = self._offsets(column.lengths, bits)
             inner = self._array(column.column, item, None, None)

@@ -5,11 +5,13 @@ use std::path::Path;
 
 use serde_json::json;
 use tenarc::archive::{Compacted, Compaction};
+use tenarc::types::TypeName;
 
 use crate::args::Compact;
 use crate::condition;
 use crate::document::{Document, Reading};
 use crate::failure::{Failure, Of, Result, Status};
+use crate::fields;
 use crate::formats::Format;
 use crate::input::shown;
 use crate::limits::decoding;
@@ -24,7 +26,7 @@ pub fn run(args: &Compact, out: &mut Out) -> Result<Status> {
         compaction = compaction.named(name);
     }
     if let Some(condition) = &args.delete {
-        compaction = compaction.without(condition::parse(condition)?.0);
+        compaction = compaction.without(condition::parse(condition, &types(args)?)?.0);
     }
     if let Some(column) = &args.sort {
         compaction = compaction.sorted_by(column);
@@ -45,6 +47,28 @@ pub fn run(args: &Compact, out: &mut Out) -> Result<Status> {
         print(args, &done, out)?;
     }
     Ok(Status::Good)
+}
+
+/// The types of the columns of the tables, by which texts in the condition are understood. Standard input is read only once, so its
+/// types are not known.
+fn types(args: &Compact) -> Result<Vec<(String, TypeName)>> {
+    if args.file == Path::new("-") {
+        return Ok(Vec::new());
+    }
+    let document = Document::open(&args.file, &Reading::default())?;
+    let Some(archive) = document.archive() else { return Ok(Vec::new()) };
+    let mut names = args.name.clone();
+    if names.is_empty() {
+        names = document.names();
+    }
+    let mut types = Vec::new();
+    for name in names {
+        // A name that is not there, or is that of no table, is an error of the compaction.
+        if let Ok(table) = archive.table(&name) {
+            types.extend(fields::types(&table)?);
+        }
+    }
+    Ok(types)
 }
 
 /// Writes the new archive to another file.

@@ -105,6 +105,13 @@ fn the_parts_of_a_table_are_one_value_of_other_formats() {
             ran.out().lines().filter(|line| days.iter().any(|day| line.contains(day))).count(),
             3
         );
+        let rows = |condition: &str| {
+            run(&dir, &["show", file, "--where", condition, "--json"]).good().lines().count()
+        };
+        assert_eq!(rows("day >= '1970-10-27' or day = '1970-01-01'"), 2);
+        assert_eq!(rows("late < '1970-02-20'"), 2);
+        run(&dir, &["show", file, "--where", "day > 'soon'"])
+            .failed(2, "\"soon\" is no value of the column \"day\", which has the type \"date\"");
         assert!(run(&dir, &["show", file, "250", "--json"]).out().contains("250"));
         run(&dir, &["convert", file, "log.json"]).failed(0, "JSON has no `date`");
         let json = fs::read(dir.file("log.json")).unwrap();
@@ -136,6 +143,8 @@ fn the_parts_of_a_table_are_one_value_of_other_formats() {
             fs::remove_file(dir.file(name)).unwrap();
         }
     }
+    run(&dir, &["compact", "log.tenarc", "--delete", "day < '1970-02-01'"]).good();
+    assert_eq!(tenarc::open(dir.file("log.tenarc")).unwrap().table("log").unwrap().len(), 269);
 }
 
 /// Each line is a row, whatever the file is converted to, and comes back as a line.
