@@ -97,11 +97,15 @@ fn at_path_mut<'v>(value: &'v mut Value, path: &str) -> Option<&'v mut Value> {
     at_path_mut(value.get_mut(name)?, rest)
 }
 
-/// Puts the tag of a type around a value, if it is one that a type can give a meaning to.
-fn tag_value(value: &mut Value, of: &TypeName) {
-    if matches!(value, Value::Integer(_) | Value::Bytes(_)) {
-        let parameters = Value::Array(meaning::values(of.parameters()));
-        let parts = vec![of.name().into(), parameters, std::mem::take(value)];
-        *value = Value::Tag(TYPE, Box::new(Value::Array(parts)));
+/// Puts the tag of a type around a value that a type can give a meaning to, and around each of a sequence.
+pub fn tag_value(value: &mut Value, of: &TypeName) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| tag_value(item, of)),
+        Value::Integer(_) | Value::Bytes(_) | Value::Tensor(_) => {
+            let parameters = Value::Array(meaning::values(of.parameters()));
+            let parts = vec![of.name().into(), parameters, std::mem::take(value)];
+            *value = Value::Tag(TYPE, Box::new(Value::Array(parts)));
+        }
+        _ => {}
     }
 }

@@ -11,6 +11,7 @@ use tenarc::DType;
 pub use tenarc::inspect::Form;
 use tenarc::inspect::TYPE;
 use tenarc::tensor::Order;
+use tenarc::types::TypeName;
 
 pub use parse::{items, parse, parse_items};
 
@@ -59,6 +60,8 @@ pub struct Field {
     pub path: String,
     /// The kind of the rows, as section 7 of `SPEC.md` names it.
     pub kind: &'static str,
+    /// The type that is named for the rows.
+    pub of: Option<TypeName>,
     /// The column as a tensor, if it is one.
     pub tensor: Option<Node>,
     /// The column as numbers, if it is one of numbers in which rows can be null.

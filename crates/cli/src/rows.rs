@@ -11,11 +11,12 @@ use crate::args::Show;
 use crate::condition;
 use crate::document::{Document, Section};
 use crate::failure::{Failure, Of, Result};
-use crate::fields::{self, at, may_have};
+use crate::fields::{self, at, may_have, tag_value};
 use crate::input::Source;
 use crate::node::{Columns, Field, Kind, Node};
 use crate::paths;
 use crate::text::quoted;
+use crate::written;
 
 /// The number of rows that are decoded at once.
 pub const BLOCK: usize = 256;
@@ -116,7 +117,7 @@ fn in_table<'a>(table: &Table<'_, Source>, path: &str, whole: &str) -> Result<Se
     }
     let columns = table.columns()?;
     let column = columns.iter().find(|column| column.path() == path);
-    let value = match column.filter(|column| column.is_tensor()) {
+    let mut value = match column.filter(|column| column.is_tensor()) {
         Some(_) => {
             let Tensor(tensor) = table.column::<Tensor<DynTensor>>(path)?;
             Value::Tensor(Box::new(tensor))
@@ -130,6 +131,9 @@ fn in_table<'a>(table: &Table<'_, Source>, path: &str, whole: &str) -> Result<Se
             Value::Array(values)
         }
     };
+    if let Some(of) = column.and_then(|column| column.type_name()) {
+        tag_value(&mut value, of);
+    }
     Section::of_value(&value)
 }
 
@@ -150,15 +154,27 @@ impl Section<'_> {
             Err(failure) => failure,
         };
         if let Some(segment) = self.segment() {
-            if self.root.holds_columns()
-                && let Some(column) = self.column(path)?
-            {
-                self.root = column;
-                return Ok(self);
-            }
+            let column = if self.root.holds_columns() { self.column(path)? } else { None };
+            let of = match column {
+                Some(Field { tensor: Some(node), of: None, .. }) => {
+                    self.root = node;
+                    return Ok(self);
+                }
+                Some(Field { tensor: Some(node), of: Some(of), .. }) => {
+                    let mut value = written::value(&self, &node)?;
+                    tag_value(&mut value, &of);
+                    return self.decoded(&value);
+                }
+                column => column.and_then(|column| column.of),
+            };
             // A value in columns, or a number of a packed sequence, has no node.
             match segment.get::<Value>(path) {
-                Ok(value) => return self.decoded(&value),
+                Ok(mut value) => {
+                    if let Some(of) = of {
+                        tag_value(&mut value, &of);
+                    }
+                    return self.decoded(&value);
+                }
                 Err(error) => failure = error.into(),
             }
             if let Some(value) = self.field_of_rows(path)? {
@@ -191,8 +207,8 @@ impl Section<'_> {
         Ok(None)
     }
 
-    /// Returns the column at a path, if it is a tensor.
-    fn column(&self, path: &str) -> Result<Option<Node>> {
+    /// Returns the column at a path.
+    fn column(&self, path: &str) -> Result<Option<Field>> {
         let mut all = Vec::new();
         columns_in(&self.root, &mut all);
         // A path that is not a JSON Pointer starts with the path of its sequence.
@@ -202,8 +218,8 @@ impl Section<'_> {
                 let pointer = || format!("/{}", field.path.replace('.', "/"));
                 field.path == path || path.starts_with('/') && pointer() == path
             });
-            if let Some(Field { tensor: Some(node), .. }) = named {
-                return Ok(Some(node.clone()));
+            if named.is_some() {
+                return Ok(named.cloned());
             }
         }
         Ok(None)

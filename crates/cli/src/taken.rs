@@ -1,11 +1,11 @@
 //! Reads a tensor, or the slice of it that an argument names.
 
-use tenarc::DType;
+use tenarc::{DType, Value};
 
 use crate::document::{Document, Section};
 use crate::elements;
 use crate::failure::{Failure, Result};
-use crate::node::{Form, Node};
+use crate::node::{Form, Kind, Node, named};
 use crate::rows::Meant;
 use crate::slices::{self, Selection, Slice};
 use crate::text::quoted;
@@ -18,6 +18,8 @@ pub struct Taken {
     pub dtype: DType,
     pub shape: Vec<usize>,
     pub bytes: Vec<u8>,
+    /// The type that is named for the elements, if they are integers: its name and its parameters.
+    pub of: Option<(String, Vec<Value>)>,
 }
 
 /// Returns the value and the slice that an argument names. The whole argument is tried as a path first, because a key
@@ -52,9 +54,10 @@ pub fn take(section: &Section<'_>, node: &Node, slice: Option<&Slice>) -> Result
         Some(slice) => Selection::new(slice, dims, order)?,
     };
     let (dtype, shape) = (payload.dtype.clone(), selection.shape());
+    let of = type_of(section, node)?;
     // The whole tensor is copied as stored, which works for any dtype.
     if selection.is_all(dims, order) {
-        return Ok(Taken { dtype, shape, bytes: section.payload_bytes(node)? });
+        return Ok(Taken { dtype, shape, bytes: section.payload_bytes(node)?, of });
     }
     let size = elements::size(&dtype).ok_or_else(|| {
         let name = quoted(dtype.name());
@@ -70,7 +73,15 @@ pub fn take(section: &Section<'_>, node: &Node, slice: Option<&Slice>) -> Result
         section.part(node, start, len)?
     };
     if payload.form == Form::Bytes {
-        return Ok(Taken { dtype, shape, bytes: selection.gather(&bytes, 1) });
+        return Ok(Taken { dtype, shape, bytes: selection.gather(&bytes, 1), of });
     }
-    Ok(Taken { dtype, shape, bytes: selection.gather(&bytes, size) })
+    Ok(Taken { dtype, shape, bytes: selection.gather(&bytes, size), of })
+}
+
+/// The name and the parameters of the type of a value.
+fn type_of(section: &Section<'_>, node: &Node) -> Result<Option<(String, Vec<Value>)>> {
+    let Kind::Tag(tag, inner) = &node.kind else { return Ok(None) };
+    let [name, parameters, _] = named(*tag, inner) else { return type_of(section, inner) };
+    let name = tenarc::from_slice(section.item(&name.range))?;
+    Ok(Some((name, tenarc::from_slice(section.item(&parameters.range))?)))
 }

@@ -5,18 +5,20 @@ mod value;
 use std::io::Write;
 
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
-use tenarc::DType;
 use tenarc::error::Category;
-use tenarc::tensor::{Deferred, Order};
-use tenarc_convert::npy;
+use tenarc::inspect::TYPE;
+use tenarc::tensor::Order;
+use tenarc::{Archive, DType, DynTensor, OArchive, Value};
+use tenarc_convert::{Format, Options, meaning};
 
 use super::show::Nested;
 use crate::args::{Get, GetFormat};
 use crate::document::{Document, Section};
-use crate::elements::{self, Cast};
+use crate::elements::{self, Cast, Element};
 use crate::failure::{Failure, Of, Result, Status};
 use crate::formats::stream::{print_or_write, write_stream};
 use crate::input::shown;
+use crate::losses::{NOT_KEPT, tell};
 use crate::output::{JsonLines, Out};
 use crate::paths::{Globs, Named};
 use crate::rows::Meant;
@@ -54,15 +56,19 @@ pub fn run(args: &Get, out: &mut Out) -> Result<Status> {
         GetFormat::Text => print_or_write(&target, out, &mut |writer| text(&taken, writer))?,
         GetFormat::Raw => write_stream(&target, &mut |writer| Ok(writer.write_all(&taken.bytes)?))?,
         GetFormat::Npy => {
-            let Taken { dtype, shape, bytes } = &taken;
-            let tensor = Deferred::from_blocks(dtype.clone(), shape, Order::C, |put| put(bytes));
+            let archive = Archive::new(taken.archived()?)?;
+            let value = archive.segment(0)?;
+            let options = Options::default().with_losses(true);
             write_stream(&target, &mut |writer| {
-                npy::write(writer, &tensor).map_err(|error| match error.category() {
+                let lost = Format::Npy.write(&value, writer, &options);
+                let lost = lost.map_err(|error| match error.category() {
                     Category::Unsupported => {
                         Failure::new(format!("{error}: --cast f32, or use --as raw"))
                     }
                     _ => error.into(),
-                })
+                })?;
+                tell(&lost, None, NOT_KEPT);
+                Ok(())
             })?;
         }
     }
@@ -151,7 +157,7 @@ fn format(args: &Get) -> Result<GetFormat> {
 }
 
 /// Decodes the elements. Returns an error if the dtype cannot be decoded.
-fn decoded(taken: &Taken) -> Result<impl Iterator<Item = elements::Element> + '_> {
+fn decoded(taken: &Taken) -> Result<impl Iterator<Item = Element> + '_> {
     let Taken { dtype, bytes, .. } = taken;
     match elements::size(dtype).filter(|_| elements::is_decoded(dtype)) {
         Some(size) => {
@@ -175,9 +181,23 @@ impl Taken {
                 return Ok(self);
             }
             self.bytes = Cast::new(&self.dtype, &dtype)?.block(&self.bytes)?;
-            self.dtype = dtype;
+            (self.dtype, self.of) = (dtype, None);
         }
         Ok(self)
+    }
+
+    /// An archive of the tensor with its type.
+    fn archived(&self) -> Result<Vec<u8>> {
+        let Self { dtype, shape, bytes, of } = self;
+        let tensor = DynTensor::new(dtype.clone(), shape, Order::C, bytes.clone())?;
+        let mut value = Value::Tensor(Box::new(tensor));
+        if let Some((name, parameters)) = of {
+            let parts = vec![name.as_str().into(), Value::Array(parameters.clone()), value];
+            value = Value::Tag(TYPE, Box::new(Value::Array(parts)));
+        }
+        let mut out = OArchive::new(Vec::new())?;
+        out.save(&value)?;
+        Ok(out.finish()?)
     }
 }
 
@@ -185,7 +205,13 @@ fn text(taken: &Taken, writer: &mut dyn Write) -> Result<()> {
     let row = taken.shape.last().copied().unwrap_or(1);
     for (at, element) in decoded(taken)?.enumerate() {
         let last = (at + 1).is_multiple_of(row);
-        let text = element.text();
+        let text = match (&taken.of, &element) {
+            (Some((name, parameters)), Element::Int(number)) => {
+                meaning::text(name, parameters, &Value::Integer(*number))
+            }
+            _ => None,
+        };
+        let text = text.unwrap_or_else(|| element.text());
         // `text` ends whole numbers with a point, as numpy does (`1.`). Some parsers need a digit after the point.
         let zero = if text.ends_with('.') { "0" } else { "" };
         write!(writer, "{text}{zero}{}", if last { "\n" } else { " " })?;
@@ -200,8 +226,11 @@ impl Serialize for Taken {
             let bytes = self.bytes.get(at * size..).and_then(|rest| rest.get(..size))?;
             elements::decode(&self.dtype, bytes)
         };
-        let mut map = serializer.serialize_map(Some(3))?;
+        let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("dtype", self.dtype.name())?;
+        if let Some((name, parameters)) = &self.of {
+            map.serialize_entry("type", &(name, parameters))?;
+        }
         map.serialize_entry("shape", &self.shape)?;
         map.serialize_entry("data", &Nested::new(&self.shape, Order::C, &element))?;
         map.end()

@@ -450,7 +450,7 @@ impl Serialize for AsJson<'_> {
 }
 
 /// The text that people write for a value of a named type. `None` if there is no such text.
-fn meaning(section: &Section<'_>, parts: [&Node; 3]) -> Result<Option<String>> {
+pub fn meaning(section: &Section<'_>, parts: [&Node; 3]) -> Result<Option<String>> {
     if !parts.iter().all(|part| matches!(part.kind, Kind::Leaf | Kind::Array(_))) {
         return Ok(None);
     }

@@ -274,7 +274,8 @@ impl<'a> Section<'a> {
                 column.is_optional() && column.row_shape().is_some_and(<[usize]>::is_empty);
             let dtype = column.dtype().filter(|_| is_optional).cloned();
             let optional = dtype.map(|dtype| Optional { column: column.path().to_owned(), dtype });
-            fields.push(Field { path, kind: column.kind(), tensor, optional });
+            let (kind, of) = (column.kind(), column.type_name().cloned());
+            fields.push(Field { path, kind, of, tensor, optional });
         }
         Ok(columns.fields.get_or_init(|| fields))
     }

@@ -227,8 +227,8 @@ fn values_of_named_types() {
     save("a.tenarc", TimeUnit::Second);
     save("b.tenarc", TimeUnit::Millisecond);
     assert_eq!(paths(&dir, &["ls", "a.tenarc"]), ["0.1"]);
-    assert_eq!(run(&dir, &["get", "a.tenarc", "0.1[0]"]).good(), "1767225600\n");
-    assert_eq!(run(&dir, &["get", "a.tenarc", "1"]).good(), "20455\n");
+    assert_eq!(run(&dir, &["get", "a.tenarc", "0.1[0]"]).good(), "2026-01-01T00:00:00\n");
+    assert_eq!(run(&dir, &["get", "a.tenarc", "1"]).good(), "2026-01-02\n");
     let shown = run(&dir, &["show", "a.tenarc"]).good().to_owned();
     let expected = "timestamp[\"s\", \"\"](i64 [2] [1767225600          7])";
     assert!(

@@ -105,6 +105,15 @@ fn the_parts_of_a_table_are_one_value_of_other_formats() {
             ran.out().lines().filter(|line| days.iter().any(|day| line.contains(day))).count(),
             3
         );
+        assert_eq!(run(&dir, &["get", file, "day[31:33]"]).good(), "1970-02-01 1970-02-02\n");
+        run(&dir, &["get", file, "late", "-o", "late.npy"]).good();
+        let npy = fs::read(dir.file("late.npy")).unwrap();
+        assert!(npy.windows(8).any(|found| found == b"<M8[ms]'"), "{npy:?}");
+        let json = run(&dir, &["get", file, "day[0:1]", "--json"]).json();
+        assert_eq!(
+            json,
+            serde_json::json!({"dtype": "i32", "type": ["date", []], "shape": [1], "data": [0]})
+        );
         let rows = |condition: &str| {
             run(&dir, &["show", file, "--where", condition, "--json"]).good().lines().count()
         };
@@ -139,7 +148,7 @@ fn the_parts_of_a_table_are_one_value_of_other_formats() {
         }
         run(&dir, &["convert", file, "log.safetensors"])
             .failed(2, "`day`: its type, `date`, is left out");
-        for name in ["log.json", "log.npz", "back.tenarc"] {
+        for name in ["log.json", "log.npz", "back.tenarc", "late.npy"] {
             fs::remove_file(dir.file(name)).unwrap();
         }
     }

@@ -6,11 +6,11 @@ use std::ops::Range;
 use tenarc::Value;
 
 use crate::args::GetFormat;
-use crate::commands::show::{AsJson, scalar_text};
+use crate::commands::show::{AsJson, meaning, scalar_text};
 use crate::document::Section;
 use crate::failure::{Failure, Result};
 use crate::formats::stream::print_or_write;
-use crate::node::{Kind, Node};
+use crate::node::{Kind, Node, named};
 use crate::output::{JsonLines, Out};
 use crate::rows::{Meant, Rows};
 use crate::slices::Slice;
@@ -71,6 +71,12 @@ fn one(section: &Section<'_>, node: &Node, json: bool, writer: &mut dyn Write) -
     if json {
         AsJson::full(section, node).read(|json| Ok(serde_json::to_writer(&mut *writer, json)?))?;
     } else {
+        if let Kind::Tag(tag, inner) = &node.kind
+            && let [name, parameters, item] = named(*tag, inner)
+            && let Some(text) = meaning(section, [name, parameters, item])?
+        {
+            return Ok(writeln!(writer, "{}", escaped(&text))?);
+        }
         let node = node.untagged();
         let Kind::Leaf = node.kind else {
             let what = "a value that consists of others: use --json, or `tenarc show`";
