@@ -133,31 +133,11 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
                 let list = ListArray::try_new(item.field("item")?, offsets, items, None);
                 Arc::new(list.map_err(damaged)?)
             }
-            (Column::Tuple(columns), Type::Tuple(inners)) if columns.len() == inners.len() => {
-                let arrays = columns.iter().zip(inners);
-                let arrays = arrays.map(|(column, inner)| self.array(column, rows, inner));
-                structs(&inner.data_type()?, arrays.collect::<Result<_>>()?, rows)?
-            }
+            (Column::Tuple(columns), _) => self.tuples(columns, rows, inner)?,
             (Column::List(Lengths::All(len), column), Type::Tuple(inners))
                 if inners.len() == *len =>
             {
-                let element = |(at, inner): (usize, &Inner)| {
-                    let items = self.array(column, rows.saturating_mul(*len), inner)?;
-                    let places = (0..rows).map(|row| (row * *len + at) as u64);
-                    let places = UInt64Array::from_iter_values(places);
-                    arrow_select::take::take(&items, &places, None).map_err(damaged)
-                };
-                let arrays = inners.iter().enumerate().map(element).collect::<Result<_>>()?;
-                structs(&inner.data_type()?, arrays, rows)?
-            }
-            (Column::Tuple(columns), Type::Fixed(len, item)) if columns.len() == *len => {
-                lists_of(&inner.data_type()?, self.interleaved(columns, rows, item)?, rows)?
-            }
-            (Column::Tuple(columns), Type::List(item)) => {
-                let (offsets, _) = self.offsets(&Lengths::All(columns.len()), rows)?;
-                let items = self.interleaved(columns, rows, item)?;
-                let list = ListArray::try_new(item.field("item")?, offsets, items, None);
-                Arc::new(list.map_err(damaged)?)
+                self.lists_as_tuples(column, rows, inner, inners)?
             }
             (Column::Struct(columns), Type::Struct(fields)) => {
                 let arrays = self.of_fields(columns, rows, fields)?;
@@ -176,6 +156,27 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
         }
     }
 
+    /// The rows of tuples.
+    fn tuples(&self, columns: &[Column], rows: usize, inner: &Inner) -> Result<ArrayRef> {
+        let read = |(column, inner): (&Column, &Inner)| self.array(column, rows, inner);
+        match &inner.of {
+            Type::Tuple(inners) if columns.len() == inners.len() => {
+                let arrays = columns.iter().zip(inners).map(read).collect::<Result<_>>()?;
+                structs(&inner.data_type()?, arrays, rows)
+            }
+            Type::Fixed(len, item) if columns.len() == *len => {
+                lists_of(&inner.data_type()?, self.interleaved(columns, rows, item)?, rows)
+            }
+            Type::List(item) => {
+                let (offsets, _) = self.offsets(&Lengths::All(columns.len()), rows)?;
+                let items = self.interleaved(columns, rows, item)?;
+                let list = ListArray::try_new(item.field("item")?, offsets, items, None);
+                Ok(Arc::new(list.map_err(damaged)?))
+            }
+            _ => Err(other_type()),
+        }
+    }
+
     /// The elements of tuples, row by row.
     fn interleaved(&self, columns: &[Column], rows: usize, item: &Inner) -> Result<ArrayRef> {
         let arrays = columns.iter().map(|column| self.array(column, rows, item));
@@ -184,6 +185,25 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
         let of_row = |row| (0..columns.len()).map(move |at| (at, row));
         let places: Vec<_> = (0..rows).flat_map(of_row).collect();
         arrow_select::interleave::interleave(&arrays, &places).map_err(damaged)
+    }
+
+    /// The rows of lists that have the length of the tuples that they become.
+    fn lists_as_tuples(
+        &self,
+        items: &Column,
+        rows: usize,
+        inner: &Inner,
+        inners: &[Inner],
+    ) -> Result<ArrayRef> {
+        let len = inners.len();
+        let element = |(at, inner): (usize, &Inner)| {
+            let items = self.array(items, rows.saturating_mul(len), inner)?;
+            let places = (0..rows).map(|row| (row * len + at) as u64);
+            let places = UInt64Array::from_iter_values(places);
+            arrow_select::take::take(&items, &places, None).map_err(damaged)
+        };
+        let arrays = inners.iter().enumerate().map(element).collect::<Result<_>>()?;
+        structs(&inner.data_type()?, arrays, rows)
     }
 
     /// The texts of a column.

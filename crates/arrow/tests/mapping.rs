@@ -472,6 +472,13 @@ fn texts_are_times_and_dates_if_they_are_asked_to_be() {
 /// Rows of Arrow's `fixed_size_list` with nulls in some groups only are stored in several forms.
 #[test]
 fn tuples_and_lists_of_their_length_have_a_common_type() {
+    fn put<T: Serialize>(out: &mut OArchive<Vec<u8>>, a: T) {
+        #[derive(Serialize)]
+        struct Row<'a, T> {
+            a: &'a T,
+        }
+        out.save_as("t", &(0..20).map(|_| Row { a: &a }).collect::<Vec<_>>()).unwrap();
+    }
     let item = |of, nullable| Arc::new(Field::new("item", of, nullable));
     let table = |a: &dyn Fn(&mut OArchive<Vec<u8>>), b: &dyn Fn(&mut OArchive<Vec<u8>>)| {
         let mut out = OArchive::new(Vec::new()).unwrap();
@@ -482,13 +489,6 @@ fn tuples_and_lists_of_their_length_have_a_common_type() {
             batches(&archive).iter().map(|batch| batch.column(0).clone()).collect();
         (rows[0].data_type().clone(), rows)
     };
-    fn put<T: Serialize>(out: &mut OArchive<Vec<u8>>, a: T) {
-        #[derive(Serialize)]
-        struct Row<'a, T> {
-            a: &'a T,
-        }
-        out.save_as("t", &(0..20).map(|_| Row { a: &a }).collect::<Vec<_>>()).unwrap();
-    }
     let nulls = |out: &mut OArchive<Vec<u8>>| put(out, (Some(1u8), None::<u8>));
     let (of, rows) = table(&nulls, &|out| put(out, [7u8, 8]));
     assert_eq!(of, DataType::FixedSizeList(item(DataType::UInt8, true), 2));
