@@ -1,6 +1,6 @@
 //! Finds the parts of a value that a flat file of named tensors can hold: tensors and texts.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 use tenarc::inspect::{COLUMNS, Event, Form, Item, Items, Key, Payload, SOME, TYPE};
 use tenarc::tensor::{Deferred, TensorMeta};
-use tenarc::{Error, Result};
+use tenarc::{Error, Result, Value};
 
 use super::Losses;
 use crate::columns::{TensorColumn, escaped};
@@ -52,8 +52,8 @@ pub struct Exported<'a> {
     pub types: HashMap<String, Type>,
     /// Arrays of texts and single texts, if [`Keep`] asks for them.
     pub texts: Vec<(String, Vec<String>)>,
-    /// The names of the `texts` that are single texts, not arrays.
-    pub single: HashSet<String>,
+    /// The shapes of the `texts` that have another number of dimensions than one. A single text has none.
+    pub shapes: HashMap<String, Vec<usize>>,
     /// The offset of each tensor and text in the encoded metadata. Tensors and texts are put in order by it.
     pub starts: HashMap<String, usize>,
     /// The map of texts that the value has under [`METADATA`].
@@ -143,16 +143,19 @@ impl<'a> Exported<'a> {
         for (name, range) in found.texts {
             once(&name, &range)?;
             let start = range.start as u64;
-            let read = if found.single.contains(&name) {
-                tenarc::from_slice(item(range)).map(|text| vec![text])
-            } else {
-                tenarc::from_slice(item(range))
+            let read = match found.shapes.get(&name) {
+                None => tenarc::from_slice(item(range)),
+                Some(_) => tenarc::from_slice(item(range)).map(|texts| {
+                    let mut flat = Vec::new();
+                    flatten(texts, &mut flat);
+                    flat
+                }),
             };
             texts.push((name, read.map_err(|error| error.moved_by(start))?));
         }
         let nested = nested && changed.is_none() && !changed_key;
-        let single = found.single;
-        Ok(Self { tensors, types, texts, single, starts, metadata, nested, losses })
+        let shapes = found.shapes;
+        Ok(Self { tensors, types, texts, shapes, starts, metadata, nested, losses })
     }
 }
 
@@ -191,7 +194,7 @@ struct Found {
     tensors: Vec<(String, Payload, Range<usize>)>,
     types: HashMap<String, Type>,
     texts: Vec<(String, Range<usize>)>,
-    single: HashSet<String>,
+    shapes: HashMap<String, Vec<usize>>,
     metadata: Option<Range<usize>>,
     columns: Vec<Columns>,
 }
@@ -288,11 +291,18 @@ impl<'m> Walk<'m> {
         match event {
             Event::Array
                 if matches!(self.keep, Keep::TextArrays | Keep::Texts)
-                    && !self.steps.is_empty()
-                    && self.is_texts(range.start) =>
+                    && !self.steps.is_empty() =>
             {
+                let shape = self.shape_of_texts(range.start);
+                let most = if self.keep == Keep::Texts { usize::MAX } else { 1 };
+                let Some(shape) = shape.filter(|shape| shape.len() <= most) else {
+                    return self.container(true);
+                };
                 let name = self.name()?;
                 let end = self.items.leave()?;
+                if shape.len() > 1 {
+                    self.found.shapes.insert(name.clone(), shape);
+                }
                 self.found.texts.push((name, end.range));
                 Ok(())
             }
@@ -341,7 +351,7 @@ impl<'m> Walk<'m> {
             }
             Event::Text if self.keep == Keep::Texts && !self.steps.is_empty() => {
                 let name = self.name()?;
-                self.found.single.insert(name.clone());
+                self.found.shapes.insert(name.clone(), Vec::new());
                 self.found.texts.push((name, range));
                 Ok(())
             }
@@ -356,18 +366,40 @@ impl<'m> Walk<'m> {
         }
     }
 
-    /// Returns whether all elements of the array that starts at this offset are texts. If an element cannot be read, it
-    /// is not a text, and the walk over the items reports what is wrong with it.
-    fn is_texts(&self, start: usize) -> bool {
+    /// Returns the shape of the array that starts at this offset, if its elements are texts, or arrays of one length that
+    /// are such arrays. If an element cannot be read, it is not a text, and the walk over the items reports what is wrong with
+    /// it.
+    fn shape_of_texts(&self, start: usize) -> Option<Vec<usize>> {
         let items = Items::new(self.bytes.get(start..).unwrap_or_default());
-        for item in items.skip(1) {
-            match item.map(|item| item.event) {
-                Ok(Event::Text) => {}
-                Ok(Event::End) => return true,
-                _ => break,
+        // The lengths of the arrays at each depth, which are known at the end of the first one; the elements so far of each
+        // array that is open; and how deep the texts are.
+        let (mut shape, mut open, mut leaf) = (Vec::<Option<usize>>::new(), Vec::new(), None);
+        for item in items {
+            let depth = open.len();
+            match item.ok()?.event {
+                Event::Array if leaf.is_none_or(|leaf| depth < leaf) => {
+                    if let Some(count) = open.last_mut() {
+                        *count += 1;
+                    }
+                    open.push(0);
+                    shape.resize(shape.len().max(open.len()), None);
+                }
+                Event::Text if *leaf.get_or_insert(depth) == depth => *open.last_mut()? += 1,
+                Event::End => {
+                    let (count, len) = (open.pop()?, shape.get_mut(depth.checked_sub(1)?)?);
+                    if *len.get_or_insert(count) != count {
+                        return None;
+                    }
+                    if open.is_empty() {
+                        let is_nested = shape.len() > 1;
+                        let shape = shape.into_iter().collect::<Option<Vec<_>>>()?;
+                        return Some(shape).filter(|shape| !is_nested || !shape.contains(&0));
+                    }
+                }
+                _ => return None,
             }
         }
-        false
+        None
     }
 
     fn container(&mut self, is_list: bool) -> Result<()> {
@@ -451,6 +483,15 @@ impl<'m> Walk<'m> {
             self.losses.add(METADATA, "it is not a map of texts: it is left out");
         }
         Ok(())
+    }
+}
+
+/// Adds the texts in nested arrays, in the order of their positions.
+fn flatten(value: Value, flat: &mut Vec<String>) {
+    match value {
+        Value::Text(text) => flat.push(text),
+        Value::Array(items) => items.into_iter().for_each(|item| flatten(item, flat)),
+        _ => {}
     }
 }
 

@@ -150,7 +150,7 @@ pub fn export<W: Write + Seek>(
     out: &mut NpzWriter<W>,
     options: &Options,
 ) -> Result<Losses> {
-    let Exported { tensors, types, texts, single, metadata, nested, mut losses, .. } =
+    let Exported { tensors, types, texts, shapes, metadata, nested, mut losses, .. } =
         Exported::of(value, Keep::Texts)?;
     for (key, text) in metadata.unwrap_or_default() {
         if key == "format" {
@@ -182,9 +182,8 @@ pub fn export<W: Write + Seek>(
         out.add_as(&name, &descr, &tensor)?;
     }
     for (name, texts) in kept {
-        let len = [texts.len()];
-        let shape = if single.contains(&name) { &[][..] } else { &len };
-        out.add_texts(&name, shape, &texts)?;
+        let len = vec![texts.len()];
+        out.add_texts(&name, shapes.get(&name).unwrap_or(&len), &texts)?;
     }
     out.nested |= nested;
     Ok(losses)

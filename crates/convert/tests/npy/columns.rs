@@ -205,17 +205,49 @@ fn texts_come_back_as_arrays_of_numpy() {
     let after = entries(&back, Names::Flat);
     for (name, value) in &before {
         let found = after.iter().find(|(found, _)| found == name);
-        // Arrays in arrays are arrays of their own there.
-        let is_kept = !matches!(&**name, "not_utf8" | "big");
+        let is_kept = name != "not_utf8";
         assert_eq!(found.map(|(_, found)| found), is_kept.then_some(value), "{name}");
     }
-    let row = after.iter().find(|(name, _)| name == "big.1").unwrap();
-    assert_eq!(texts(&row.1), json!(["def", "g"]));
     let uneven = ["x".repeat(1 << 20), String::new(), String::new(), String::new(), String::new()];
     let mut out = NpzWriter::new(Cursor::new(Vec::new())).unwrap();
     says(out.add_texts("a", &[5], &uneven), "all texts have the same length");
     says(out.add_texts("a", &[1], &["a\0".to_owned()]), "ends with a zero character");
     says(out.add_texts("a", &[2], &["a".to_owned()]), "do not make");
+}
+
+/// Only arrays of equal lengths are arrays of numpy. The items of others are arrays of their own.
+#[test]
+fn nested_texts_are_an_array_if_they_have_a_shape() {
+    let names = |value: serde_json::Value| {
+        let mut archive = tenarc::OArchive::new(Vec::new()).unwrap();
+        archive.save(&json!({ "a": value })).unwrap();
+        let archive = Archive::new(archive.finish().unwrap()).unwrap();
+        let mut out = NpzWriter::new(Cursor::new(Vec::new())).unwrap();
+        let options = Options::default().with_losses(true);
+        npy::export(&archive.segment(0).unwrap(), &mut out, &options).unwrap();
+        let bytes = out.finish().unwrap().into_inner();
+        let names = |(name, value): &(String, Value)| (name.clone(), texts(value));
+        entries(&Npz::new(&bytes[..]).unwrap(), Names::Flat).iter().map(names).collect::<Vec<_>>()
+    };
+    let kept = |name: &str, value: serde_json::Value| (name.to_owned(), value);
+    for whole in [
+        json!([["a", "bc"], ["d", ""]]),
+        json!([[["a"], ["b"], ["c"]], [["d"], ["e"], ["f"]]]),
+        json!(["a"]),
+        json!("a"),
+    ] {
+        assert_eq!(names(whole.clone()), [kept("a", whole)]);
+    }
+    assert_eq!(
+        names(json!([["a"], ["b", "c"]])),
+        [kept("a.0", json!(["a"])), kept("a.1", json!(["b", "c"]))]
+    );
+    assert_eq!(names(json!(["a", ["b"]])), [kept("a.0", json!("a")), kept("a.1", json!(["b"]))]);
+    assert_eq!(names(json!([["a"], "b"])), [kept("a.0", json!(["a"])), kept("a.1", json!("b"))]);
+    assert_eq!(
+        names(json!([["a"], [["b"]]])),
+        [kept("a.0", json!(["a"])), kept("a.1", json!([["b"]]))]
+    );
 }
 
 #[test]
