@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import prod
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,11 @@ from .columns import (
 )
 from .errors import Mismatch, Unsupported, needed
 from .threads import Pool
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
 
 #: The greatest offset of Arrow's texts, byte strings, lists and maps.
 _MOST = (1 << 31) - 1
@@ -60,7 +65,7 @@ class _TooLong(Exception):
     """A batch has more bytes or elements than Arrow's offsets can count."""
 
 
-def pyarrow() -> Any:
+def _pyarrow() -> Any:
     return needed("pyarrow", "tenarc[arrow]")
 
 
@@ -87,19 +92,19 @@ class ArrowRows:
         """
         export = self.export(None)
         batches = _joined(self.batches(export))
-        reader = pyarrow().RecordBatchReader.from_batches(export.schema, batches)
+        reader = _pyarrow().RecordBatchReader.from_batches(export.schema, batches)
         return reader.__arrow_c_stream__(requested_schema)
 
-    def to_arrow(self, columns: Iterable[str] | None = None) -> Any:
+    def to_arrow(self, columns: Iterable[str] | None = None) -> pyarrow.Table:
         """A `pyarrow.Table` of the rows. Needs pyarrow.
 
         `columns` are the columns that are read, by name or by path such as `at.x`, in this order; by default all.
         Rows that are no structs are a column with the name `value`.
         """
         export = self.export(columns)
-        return pyarrow().Table.from_batches(list(self.batches(export)), export.schema)
+        return _pyarrow().Table.from_batches(list(self.batches(export)), export.schema)
 
-    def to_pandas(self, columns: Iterable[str] | None = None) -> Any:
+    def to_pandas(self, columns: Iterable[str] | None = None) -> pandas.DataFrame:
         """A `pandas.DataFrame` of the rows. Needs pyarrow and pandas. For `columns`, see `to_arrow`.
 
         Columns of optional numbers and bools have dtypes such as `Int64`, in which no number changes.
@@ -116,18 +121,19 @@ class ArrowRows:
         text = json.dumps({"columns": described, "index_columns": [], "column_indexes": []})
         return table.replace_schema_metadata({"pandas": text}).to_pandas()
 
-    def to_polars(self, columns: Iterable[str] | None = None) -> Any:
+    def to_polars(self, columns: Iterable[str] | None = None) -> polars.DataFrame:
         """A `polars.DataFrame` of the rows. Needs pyarrow and polars. For `columns`, see `to_arrow`.
 
         Columns of categories with an order are of the dtype `Enum`.
         """
-        polars, table = needed("polars", "polars"), self.to_arrow(columns)
+        module, table = needed("polars", "polars"), self.to_arrow(columns)
         orders = {
-            name: polars.Enum(column.chunk(0).dictionary.to_pylist())
+            name: module.Enum(column.chunk(0).dictionary.to_pylist())
             for name, column in zip(table.column_names, table.columns, strict=True)
             if column.num_chunks and getattr(column.type, "ordered", False)
         }
-        return polars.from_arrow(table, rechunk=False).cast(orders)
+        frame: polars.DataFrame = module.from_arrow(table, rechunk=False).cast(orders)
+        return frame
 
 
 class Export:
@@ -144,7 +150,7 @@ class Export:
 
         `table` is the name of the table.
         """
-        self._pa = pyarrow()
+        self._pa = _pyarrow()
         self._take = take
         self._types = Types(self._pa, groups)
         self._pool = Pool()
@@ -407,7 +413,7 @@ def _joined(batches: Iterator[Any]) -> Iterator[Any]:
 def _as_one(batches: list[Any]) -> list[Any]:
     if len(batches) < 2:
         return batches
-    pa = pyarrow()
+    pa = _pyarrow()
     try:
         made: list[Any] = pa.Table.from_batches(batches).combine_chunks().to_batches()
     except pa.ArrowInvalid:
