@@ -897,13 +897,16 @@ def category(codes: npt.NDArray[Any], names: TextColumn, order: Order | None) ->
 
 def order_of(index: str, names: Sequence[Any]) -> Order:
     """The order of the names of a category, the least first, with the type of Arrow for their numbers."""
-    fits = all(type(name) is str and len(name.encode()) <= _MAX_NAME for name in names)
-    if not fits or len(names) > _MOST_NAMES or len({*names}) < len(names):
+    wrong = next(
+        (name for name in names if type(name) is not str or len(name.encode(errors="replace")) > _MAX_NAME), None
+    )
+    if wrong is not None or None in names or len(names) > _MOST_NAMES or len({*names}) < len(names):
         text = (
             f"the order of a category: expected at most {_MOST_NAMES} distinct texts of at most {_MAX_NAME} bytes"
         )
+        found = f"{len(names)} names" if wrong is None else f"the name {wrong!r:.80}"
         how = "leave the order out first, as by `cat.as_unordered()` of pandas, or make the column one of texts"
-        raise Fault(Unsupported, f"{text}, found {len(names)} names: {how}")
+        raise Fault(Unsupported, f"{text}, found {found}: {how}")
     return (index, *names)
 
 
