@@ -673,6 +673,7 @@ def test_the_one_category_of_a_group_can_have_the_order_of_its_rows():
         (["float32", "x"], ["type", "category", [0], ["dict", u8(0), 1, ["text", 1, "x"]]]),
         (["int8", "x"], ["dict", u8(0), 1, ["text", 1, "x"]]),
         (["int8", "x"], ["text", 1, "x"]),
+        (["int8", "x"], ["option", b"\1", ["type", "category", [0], ["dict", u8(0), 1, ["text", 1, "x"]]]]),
     ],
 )
 def test_what_is_no_order_is_left_out(parameters, column):

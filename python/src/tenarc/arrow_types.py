@@ -282,7 +282,7 @@ def _fits(column: TypeColumn, inner: Type) -> bool:
         case ("category", 0 | 1):
             return isinstance(content, DictColumn) and isinstance(content.column, TextColumn)
         case (found, str(index), str(), *names) if found == ORDERED:
-            is_category = inner.kind == "named" and inner.what[0] == "category"
+            is_category = inner.kind == "named" and inner.what[0] == "category" and not inner.nullable
             return is_category and index in _INTEGERS and all(type(name) is str for name in names)
     return False
 
