@@ -1,9 +1,12 @@
 """Errors say what was probably meant, and what a file is that is no archive."""
 
+import enum
 import io
 import os
 import pickle
 import zipfile
+from dataclasses import dataclass
+from typing import Any, TypedDict
 
 import numpy as np
 import pytest
@@ -61,6 +64,44 @@ def test_nothing_is_compared_if_no_error_is_shown(path, monkeypatch):
         assert "layers.0.wieght" not in archive and archive.get("layers.0.wieght", 5) == 5
         with pytest.raises(tenarc.NotFound):
             archive["layers.0.wieght"]
+
+
+class Level(enum.Enum):
+    low = 1
+    high = 2
+
+
+@dataclass
+class Layer:
+    weight: Any
+    level: Level = Level.low
+
+
+class Keys(TypedDict):
+    count: int
+
+
+@pytest.mark.parametrize(
+    ("value", "cls", "said"),
+    [
+        ({"wieght": 1, 7: 2}, Layer, "the field `weight` of Layer is missing; did you mean `wieght`?"),
+        ([{"wieght": 1}], list[Layer], "the field `weight` of Layer is missing at `0`; did you mean `wieght`?"),
+        ({"bias": 1}, Layer, "the field `weight` of Layer is missing"),
+        ({"weight": 1, "level": "hihg"}, Layer, "found str 'hihg' at `level`; did you mean `high`?"),
+        ({"counts": 1}, Keys, "the key `count` of Keys is missing; did you mean `counts`?"),
+        ({"a": {"wieght": 1}}, dict[str, Layer | None], "is missing at `a`; did you mean `wieght`?"),
+    ],
+)
+def test_names_in_classes(value, cls, said):
+    with pytest.raises(tenarc.Mismatch) as caught:
+        tenarc.loads(tenarc.dumps(value), cls=cls)
+    assert str(caught.value).endswith(said)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_names_in_classes_are_compared_only_for_errors_that_are_shown(monkeypatch):
+    monkeypatch.setattr(near, "_nearest", None)
+    assert tenarc.loads(tenarc.dumps([{"counts": 1}]), cls=list[Layer | dict[str, int]]) == [{"counts": 1}]
 
 
 def test_names_of_values_and_columns(tmp_path):
