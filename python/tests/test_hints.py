@@ -1,8 +1,12 @@
 """Errors say what was probably meant, and what a file is that is no archive."""
 
+import enum
 import io
+import os
 import pickle
 import zipfile
+from dataclasses import dataclass
+from typing import Any, TypedDict
 
 import numpy as np
 import pytest
@@ -62,6 +66,44 @@ def test_nothing_is_compared_if_no_error_is_shown(path, monkeypatch):
             archive["layers.0.wieght"]
 
 
+class Level(enum.Enum):
+    low = 1
+    high = 2
+
+
+@dataclass
+class Layer:
+    weight: Any
+    level: Level = Level.low
+
+
+class Keys(TypedDict):
+    count: int
+
+
+@pytest.mark.parametrize(
+    ("value", "cls", "said"),
+    [
+        ({"wieght": 1, 7: 2}, Layer, "the field `weight` of Layer is missing; did you mean `wieght`?"),
+        ([{"wieght": 1}], list[Layer], "the field `weight` of Layer is missing at `0`; did you mean `wieght`?"),
+        ({"bias": 1}, Layer, "the field `weight` of Layer is missing"),
+        ({"weight": 1, "level": "hihg"}, Layer, "found str 'hihg' at `level`; did you mean `high`?"),
+        ({"counts": 1}, Keys, "the key `count` of Keys is missing; did you mean `counts`?"),
+        ({"a": {"wieght": 1}}, dict[str, Layer | None], "is missing at `a`; did you mean `wieght`?"),
+    ],
+)
+def test_names_in_classes(value, cls, said):
+    with pytest.raises(tenarc.Mismatch) as caught:
+        tenarc.loads(tenarc.dumps(value), cls=cls)
+    assert str(caught.value).endswith(said)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_names_in_classes_are_compared_only_for_errors_that_are_shown(monkeypatch):
+    monkeypatch.setattr(near, "_nearest", None)
+    assert tenarc.loads(tenarc.dumps([{"counts": 1}]), cls=list[Layer | dict[str, int]]) == [{"counts": 1}]
+
+
 def test_names_of_values_and_columns(tmp_path):
     with tenarc.append(tmp_path / "a") as out:
         out.save([{"step": 1}], name="training")
@@ -82,6 +124,11 @@ def test_names_of_values_and_columns(tmp_path):
                 read("stpe")
 
 
+def from_file(path):
+    with path.open("rb") as file:
+        return tenarc.load(file)
+
+
 def test_files_of_other_formats(tmp_path):
     npz, zipped, npy = io.BytesIO(), io.BytesIO(), io.BytesIO()
     np.savez(npz, a=np.zeros(100))
@@ -100,10 +147,29 @@ def test_files_of_other_formats(tmp_path):
         (b"ARROW1\0\0" + bytes(100), "an Arrow file"),
         (pickle.dumps(list(range(100)), 2), "a pickle"),
         (b"\x1f\x8b" + bytes(100), "compressed with gzip; decompress it first"),
-        (b"plain text of some length", "starts with other bytes"),
-        (b"PK", "starts with other bytes"),
+        (b"<!DOCTYPE html>\n<html>" + b" " * 600, r"a text that starts with '<!DOCTYPE html>\\n<html>"),
+        (b'<?xml version="1.0"?><Error><Code>NoSuchKey</Code></Error>', "a text that starts .*<Code>NoSuchKey"),
+        (b"version https://git-lfs.github.com/spec/v1\noid", "a text that starts with 'version https://git-lfs"),
+        ("PKü".encode(), "starts with other bytes"),
+        (b"text\x1b[31m", "starts with other bytes"),
     ):
         (tmp_path / "a").write_bytes(content)
-        for read in (tenarc.load, tenarc.open, lambda path: tenarc.open(path, torn=True)):
+        for read in (
+            tenarc.load,
+            tenarc.open,
+            lambda path: tenarc.open(path, torn=True),
+            from_file,
+            lambda path: tenarc.load(io.BytesIO(path.read_bytes())),
+        ):
             with pytest.raises(tenarc.Damaged, match=f"not a tenarc archive: it .*{said}"):
                 read(tmp_path / "a")
+
+
+def test_a_pipe_is_not_read_further_to_name_what_it_has():
+    read, write = os.pipe()
+    with open(read, "rb", 0) as file:
+        os.write(write, b"GET / HTTP/1.1")
+        with pytest.raises(tenarc.Damaged, match=r"it starts with other bytes \(byte 0\)"):
+            tenarc.load(file)
+        assert os.read(read, 3) == b"ET "
+        os.close(write)

@@ -100,7 +100,7 @@ def test_what_is_no_dict_of_arrays_is_refused(tensors, metadata, tmp_path):
 
 def test_names_of_the_modules():
     assert dir(tenarc.numpy) == ["load", "load_file", "save", "save_file"]
-    names = ["StorageReader", "StorageWriter", "load", "load_file", "save", "save_file", "to_torch"]
+    names = ["StorageReader", "StorageWriter", "collect", "load", "load_file", "save", "save_file", "to_torch"]
     assert dir(tenarc.torch) == names
     assert {"numpy", "torch"} <= {*dir(tenarc)} and not {"numpy", "torch"} & {*tenarc.__all__}
 

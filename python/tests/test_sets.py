@@ -1,5 +1,6 @@
 """States that many processes save together: blocks, commits, and what the crate `tenarc-store` makes of them."""
 
+import datetime
 import itertools
 import multiprocessing
 import os
@@ -14,7 +15,7 @@ from conftest import ROOT
 import tenarc
 from tenarc import sets
 from tenarc.blocks import tile_shape, tiles
-from tenarc.sets import Shard, State, commit
+from tenarc.sets import Collected, Shard, State, collect, commit
 
 
 def share(length: int, count: int) -> list[tuple[int, int]]:
@@ -137,6 +138,128 @@ def test_commits_at_the_same_time_come_one_after_the_other(tmp_path):
     assert [manifest.parent for manifest in manifests[1:]] == [manifest.write for manifest in manifests[:-1]]
     assert {block.path for manifest in manifests for block in manifest.blocks} == {"w0", "w1", "w2", "w3"}
     assert not [name for name in os.listdir(tmp_path / "manifests") if not name.endswith(".tenarc")]
+
+
+def shards_in(root) -> int:
+    return len(os.listdir(root / "shards"))
+
+
+NONE, DAY = datetime.timedelta(0), datetime.timedelta(days=1)
+
+
+def test_what_nobody_refers_to_is_collected(tmp_path):
+    assert collect(tmp_path) == Collected(0, 0, 0) and os.listdir(tmp_path) == []
+    tensors = {"w": ("f32", np.arange(1000, dtype="f4").reshape(100, 10))}
+    for step in range(1, 6):
+        commit(tmp_path, step, written(tmp_path, tensors, 2))
+    late = written(tmp_path, tensors, 2)
+    # All shards are young.
+    assert collect(tmp_path, keep=2) == Collected(0, 0, 3)
+    commit(tmp_path, 6, late)
+    old = State(tmp_path)
+    commit(tmp_path, 7, written(tmp_path, tensors, 3))
+    for path in (tmp_path / "shards").iterdir():
+        os.utime(path, (0, 0))
+    unfinished = Shard(tmp_path)
+    done = collect(tmp_path, keep=1, age=DAY)
+    # Two shards of each of the steps 1 to 6. The one that is being written stays.
+    assert (done.objects, done.manifests) == (12, 3) and done.bytes > 12 * 2000
+    assert shards_in(tmp_path) == 4
+    latest = State(tmp_path)
+    assert latest.manifest.step == 7 and np.array_equal(part_of(latest, "w"), raw(tensors["w"][1], "f32").bits)
+    with pytest.raises(tenarc.NotFound, match=r"the shard .* is missing, which has part of it at `w`"):
+        part_of(old, "w")
+    with pytest.raises(tenarc.NotFound, match="no state of step 6, but of 7"):
+        State(tmp_path, step=6)
+    assert collect(tmp_path) == Collected(0, 0, 0)
+    with unfinished:
+        unfinished.value("a", 1)
+        assert commit(tmp_path, 8, [unfinished.finish()]).number == 9
+    assert State(tmp_path).value("a") == 1
+
+
+def test_what_is_being_deleted_is_not_used_by_later_commits(tmp_path, monkeypatch):
+    tensors = {"w": ("u8", np.zeros((8, 4), "u1"))}
+    late = written(tmp_path, tensors, 2)
+
+    unlink = Path.unlink
+
+    def dies(path, **how):
+        if path.parent.name == "shards":
+            raise KeyboardInterrupt
+        unlink(path, **how)
+
+    # Before the first commit, too. It dies before it deletes anything.
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Path, "unlink", dies)
+        collect(tmp_path, age=NONE)
+    with pytest.raises(tenarc.NotFound, match="has no state"):
+        State(tmp_path)
+    for step in (3, 4):
+        assert shards_in(tmp_path) == 2 * step - 4
+        commit(tmp_path, step, written(tmp_path, tensors, 2))
+        with pytest.raises(tenarc.Damaged, match=r"a collection is deleting the shard.* in .*shards"):
+            commit(tmp_path, 2, late)
+    assert collect(tmp_path, age=NONE).objects == 4
+    with pytest.raises(tenarc.Damaged, match="not there any more"):
+        commit(tmp_path, 2, late)
+    assert State(tmp_path).manifest.step == 4 and shards_in(tmp_path) == 2
+
+
+def test_a_commit_before_a_collection_keeps_its_shards(tmp_path, monkeypatch):
+    tensors = {"w": ("u8", np.zeros((8, 4), "u1"))}
+    commit(tmp_path, 1, written(tmp_path, tensors, 1))
+    late, create = written(tmp_path, tensors, 2), sets._create
+
+    def after_another(root, manifest):
+        monkeypatch.setattr(sets, "_create", create)
+        commit(tmp_path, 2, late)
+        return create(root, manifest)
+
+    monkeypatch.setattr(sets, "_create", after_another)
+    # It had found those of step 2 to be unused, and that of step 1 to be needed.
+    assert collect(tmp_path, age=NONE).objects == 1
+    assert State(tmp_path).manifest.step == 2 and part_of(State(tmp_path), "w").shape == (8, 4)
+
+
+def collect_and_commit(root, rank) -> None:
+    if rank == 0:
+        for _ in range(30):
+            collect(root, age=NONE)
+    elif rank == 1:
+        for _ in range(60):
+            assert part_or_collected(State(root))
+    else:
+        for step in range(1, 8):
+            try:
+                commit(root, step, written(root, {"w": ("u8", np.full((9, 9), rank, "u1"))}, 2))
+            except tenarc.Damaged as error:
+                assert "a collection is deleting" in str(error) or "not there any more" in str(error)
+            except FileNotFoundError as error:
+                # Without an age, shards are deleted while they are written.
+                assert "shards" in str(error)
+
+
+def part_or_collected(state: State) -> bool:
+    try:
+        return part_of(state, "w").shape == (9, 9)
+    except tenarc.NotFound as error:
+        return "is missing" in str(error)
+
+
+def test_commits_and_collections_at_the_same_time_leave_whole_states(tmp_path):
+    commit(tmp_path, 0, written(tmp_path, {"w": ("u8", np.zeros((9, 9), "u1"))}, 2))
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=collect_and_commit, args=(tmp_path, rank)) for rank in range(4)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0] * 4
+    collect(tmp_path, age=NONE)
+    assert part_of(State(tmp_path), "w").shape == (9, 9)
+    assert shards_in(tmp_path) == len(State(tmp_path).manifest.objects) == 2
+    assert len(os.listdir(tmp_path / "manifests")) <= 3
 
 
 def test_what_is_not_whole_is_not_committed(tmp_path):
@@ -292,3 +415,8 @@ def test_python_reads_what_rust_has_divided(example, tmp_path):
     commit(root, 2, written(root, {"rows": tensors["rows"]}, 2))
     subprocess.run([example, "divide", tmp_path / "whole", root, "2"], check=True)
     assert [State(root).manifest.number, State(root).manifest.parent] == [3, State(root, step=2).manifest.write]
+    # Rust reads and commits after a collection.
+    assert collect(root, age=NONE).objects == 7
+    subprocess.run([example, "join", root, tmp_path / "joined"], check=True)
+    subprocess.run([example, "divide", tmp_path / "whole", root, "2"], check=True)
+    assert State(root).manifest.number == 5 and State(root).value("rank.1") == 1

@@ -2,6 +2,7 @@
 
 import enum
 import io
+import json
 import random
 from dataclasses import dataclass
 from typing import Any
@@ -117,6 +118,16 @@ def test_wrong_rows_and_columns_of_tables_are_errors():
     with pytest.raises(tenarc.Damaged, match="twice"):
         table_of(1, {"a": ["map", 2, u8(1, 1), u8(1, 2)]}).rows()
     assert len(table_of()) == 0 and table_of().columns() == {} and table_of().rows() == []
+
+
+def test_rows_are_written_as_json_in_one_line():
+    rows = [{"a": [1, 2], "at": {"b": [0.5] * n}, "t": np.ones((2, 1))} for n in range(3)]
+    for table in (Table(rows), tenarc.loads(tenarc.dumps(Table(rows)), tables=True)):
+        assert json.loads(json.dumps(table[2], default=np.ndarray.tolist)) == {
+            "a": [1, 2],
+            "at": {"b": [0.5, 0.5]},
+            "t": [[1.0], [1.0]],
+        }
 
 
 def test_a_data_frame_is_made_in_one_line():

@@ -259,6 +259,17 @@ def test_states_are_chosen_by_their_step(tmp_path):
     assert torch.equal(load_small(moved)["w"], torch.arange(20000.0))
 
 
+def test_the_bytes_are_told(tmp_path):
+    state = {"a": torch.ones(300, 400), "b": {"c": torch.zeros(500, dtype=torch.bfloat16), "n": 1, "t": "text"}}
+    told = []
+    options = {"progress": lambda done, total: told.append((done, total))}
+    dcp.save(state, storage_writer=tenarc.torch.StorageWriter(tmp_path, **options), no_dist=True)
+    assert told[-1] == (481_000, 481_000) and len(told) >= 2
+    told.clear()
+    dcp.load(state, storage_reader=tenarc.torch.StorageReader(tmp_path, **options), no_dist=True)
+    assert told[-1] == (481_000, 481_000) and len(told) == 2
+
+
 class Foreign:
     """An object that the format does not have."""
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 import numpy as np
+import numpy.typing as npt
+import polars
 from typing_extensions import assert_type
 
 import tenarc
@@ -37,6 +39,7 @@ def what_is_loaded_has_the_type_that_was_asked_for(data: bytes, reader: tenarc.R
         assert_type(archive.segment(0).view(cls=Model), Model)
         assert_type(archive["a.b"], Any)
         assert_type(archive.segment(0).get("a", 5), Any | int)
+        assert_type(archive.get("a", 5), Any | int)
     print(tenarc.load("a", cls=Model).title)  # type: ignore[attr-defined]
     tenarc.load("a", Model)  # type: ignore[call-overload]
 
@@ -46,11 +49,17 @@ def parts_have_types(archive: tenarc.Archive) -> None:
     assert_type(lazy, tenarc.LazyArray)
     assert_type(lazy.shape, tuple[int, ...])
     assert_type(lazy.dtype, np.dtype[Any])
+    # Some of them are numbers or `Raw`, so `Any` is one of the types, but names are checked and completed.
+    assert_type(lazy[:3], npt.NDArray[Any] | Any)
+    assert_type(archive.slice("a", np.s_[:3]).mean(axis=0), Any)
+    archive.tensor("a").men()  # type: ignore[union-attr]
     assert_type(archive.keys(), list[str])
     assert_type(archive.tensors(), Iterator[tenarc.TensorInfo])
     table = archive.table("log")
     assert_type(table[1:], list[Any])
-    assert_type(table.filter(tenarc.col("x") > 1), tenarc.Selection)
+    found = table.filter(tenarc.col("x") > 1)
+    assert_type(found, tenarc.Selection)
+    assert_type(found.to_polars(), polars.DataFrame)
     archive[0]  # type: ignore[index]
 
 

@@ -12,6 +12,7 @@ from itertools import accumulate
 from types import TracebackType
 from typing import Any, BinaryIO, TypeVar, overload
 
+import numpy.typing as npt
 import xxhash
 
 from . import items, notebook, walk
@@ -237,6 +238,10 @@ class Archive:
         """The only value with views as arrays: see `Segment.view`."""
         return self._only.view(cls, tables=tables, numbers=numbers)
 
+    @overload
+    def get(self, path: str) -> Any | None: ...
+    @overload
+    def get(self, path: str, default: T) -> Any | T: ...
     def get(self, path: str, default: Any = None) -> Any:
         """The value at a path, or `default`: see `Segment.get`."""
         return self._only.get(path, default)
@@ -267,11 +272,11 @@ class Archive:
         """Whether there is a value at a path in the only value."""
         return path in self._only
 
-    def tensor(self, path: str) -> Any:
+    def tensor(self, path: str) -> npt.NDArray[Any] | Any:
         """The array at a path: see `Segment.tensor`."""
         return self._only.tensor(path)
 
-    def slice(self, path: str, index: Any) -> Any:
+    def slice(self, path: str, index: Any) -> npt.NDArray[Any] | Any:
         """Part of the array at a path: see `Segment.slice`."""
         return self._only.slice(path, index)
 

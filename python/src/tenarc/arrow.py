@@ -28,6 +28,7 @@ from .columns import (
     TypeColumn,
     UnitColumn,
     category,
+    order_of,
     ordered,
 )
 from .errors import Fault, Unsupported
@@ -90,6 +91,8 @@ _pointer: Any = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_ch
 _NUMBERS = dict(
     zip("cCsSiIlLefg", ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8"), strict=True)
 )
+#: The types of the numbers of names in a dictionary, by their formats.
+_INDICES = {format: np.dtype(dtype).name for format, dtype in _NUMBERS.items()}
 #: The units of times, by their letter in the format.
 _UNITS = {"s": "s", "m": "ms", "u": "us", "n": "ns"}
 _DAY = 86_400_000
@@ -206,11 +209,13 @@ def _present(schema: _Schema, form: str, array: _Array, rows: _Rows) -> Column:
 def _coded(schema: _Schema, array: _Array, codes: _Rows) -> Column:
     """The column of rows of a dictionary. Texts are a category."""
     names, entries = schema.dictionary[0], array.dictionary[0]
+    order = None
+    if schema.flags & _ORDERED:
+        every = _column(names, entries, np.arange(entries.length))
+        order = order_of(_INDICES[schema.format.decode()], every.rows(0, every.count))
     distinct, used = ordered(codes)
     column = _column(names, entries, used)
-    if not isinstance(column, TextColumn):
-        return _column(names, entries, codes)
-    return category(distinct, column, bool(schema.flags & _ORDERED) and bool((used[1:] > used[:-1]).all()))
+    return category(distinct, column, order) if isinstance(column, TextColumn) else _column(names, entries, codes)
 
 
 def _typed(schema: _Schema, form: str, array: _Array, rows: _Rows) -> Column | None:

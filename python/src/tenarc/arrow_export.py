@@ -5,16 +5,18 @@ The arrays have the memory of the columns wherever Arrow stores the same. No row
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import prod
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .arrow_types import Type, Types, as_column, has_data, key_of, merged, type_of, variant_field
 from .columns import (
+    ORDERED,
     BytesColumn,
     Column,
     DictColumn,
@@ -33,6 +35,11 @@ from .columns import (
 from .errors import Mismatch, Unsupported, needed
 from .threads import Pool
 
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
 #: The greatest offset of Arrow's texts, byte strings, lists and maps.
 _MOST = (1 << 31) - 1
 #: The numpy dtypes of the numbers of named types.
@@ -46,6 +53,13 @@ _LONG = frozenset(("text", "bytes"))
 _BATCH = 122_880
 #: The most bytes of such a batch, unless a group has more.
 _BATCH_BYTES = 64 << 20
+#: pandas' dtypes of numbers and bools that can be missing, by the types of Arrow.
+_NULLABLE = {
+    "bool": "boolean",
+    "float": "Float32",
+    "double": "Float64",
+    **{f"{kind.lower()}{bits}": f"{kind}{bits}" for kind in ("Int", "UInt") for bits in (8, 16, 32, 64)},
+}
 _Bits = npt.NDArray[np.bool_]
 
 
@@ -53,7 +67,7 @@ class _TooLong(Exception):
     """A batch has more bytes or elements than Arrow's offsets can count."""
 
 
-def pyarrow() -> Any:
+def _pyarrow() -> Any:
     return needed("pyarrow", "tenarc[arrow]")
 
 
@@ -80,26 +94,48 @@ class ArrowRows:
         """
         export = self.export(None)
         batches = _joined(self.batches(export))
-        reader = pyarrow().RecordBatchReader.from_batches(export.schema, batches)
+        reader = _pyarrow().RecordBatchReader.from_batches(export.schema, batches)
         return reader.__arrow_c_stream__(requested_schema)
 
-    def to_arrow(self, columns: Iterable[str] | None = None) -> Any:
+    def to_arrow(self, columns: Iterable[str] | None = None) -> pyarrow.Table:
         """A `pyarrow.Table` of the rows. Needs pyarrow.
 
         `columns` are the columns that are read, by name or by path such as `at.x`, in this order; by default all.
         Rows that are no structs are a column with the name `value`.
         """
         export = self.export(columns)
-        return pyarrow().Table.from_batches(list(self.batches(export)), export.schema)
+        return _pyarrow().Table.from_batches(list(self.batches(export)), export.schema)
 
-    def to_pandas(self, columns: Iterable[str] | None = None) -> Any:
-        """A `pandas.DataFrame` of the rows. Needs pyarrow and pandas. For `columns`, see `to_arrow`."""
+    def to_pandas(self, columns: Iterable[str] | None = None) -> pandas.DataFrame:
+        """A `pandas.DataFrame` of the rows. Needs pyarrow and pandas. For `columns`, see `to_arrow`.
+
+        Columns of optional numbers and bools have dtypes such as `Int64`, in which no number changes.
+        """
         needed("pandas", "pandas")
-        return self.to_arrow(columns).to_pandas()
+        table = self.to_arrow(columns)
+        kinds = {field.name: str(field.type) for field in table.schema if field.nullable}
+        # As pandas itself describes columns of dtypes that have missing values, where it writes files of Arrow.
+        described = [
+            {"name": name, "field_name": name, "pandas_type": kind, "numpy_type": _NULLABLE[kind]}
+            for name, kind in kinds.items()
+            if kind in _NULLABLE
+        ]
+        text = json.dumps({"columns": described, "index_columns": [], "column_indexes": []})
+        return table.replace_schema_metadata({"pandas": text}).to_pandas()
 
-    def to_polars(self, columns: Iterable[str] | None = None) -> Any:
-        """A `polars.DataFrame` of the rows. Needs pyarrow and polars. For `columns`, see `to_arrow`."""
-        return needed("polars", "polars").from_arrow(self.to_arrow(columns), rechunk=False)
+    def to_polars(self, columns: Iterable[str] | None = None) -> polars.DataFrame:
+        """A `polars.DataFrame` of the rows. Needs pyarrow and polars. For `columns`, see `to_arrow`.
+
+        Columns of categories with an order are of the dtype `Enum`.
+        """
+        module, table = needed("polars", "polars"), self.to_arrow(columns)
+        orders = {
+            name: module.Enum(column.chunk(0).dictionary.to_pylist())
+            for name, column in zip(table.column_names, table.columns, strict=True)
+            if column.num_chunks and getattr(column.type, "ordered", False)
+        }
+        frame: polars.DataFrame = module.from_arrow(table, rechunk=False).cast(orders)
+        return frame
 
 
 class Export:
@@ -116,7 +152,7 @@ class Export:
 
         `table` is the name of the table.
         """
-        self._pa = pyarrow()
+        self._pa = _pyarrow()
         self._take = take
         self._types = Types(self._pa, groups)
         self._pool = Pool()
@@ -350,6 +386,14 @@ class Export:
         if name == "category":
             names = self._array(column.column, Type("text"), None, None)
             return self._codes(column.codes, names, bits, valid, ordered=kind.ordered)
+        if name == ORDERED:
+            _, *names = found.what[1]
+            places = {name: place for place, name in enumerate(names)}
+            numbers = [places.get(name, -1) for name in column.column.rows(0, column.column.count)]
+            if -1 in numbers:
+                raise _not_of(found)
+            codes = self._codes(np.array(numbers, "<i4")[column.codes], self._pa.array(names), bits, valid)
+            return codes.cast(kind)
         if name == "uuid":
             values = _spread(np.frombuffer(column.data, "V16"), bits)
             storage = self._made(kind.storage_type, len(values), valid, [values.view(np.uint8)])
@@ -391,7 +435,7 @@ def _joined(batches: Iterator[Any]) -> Iterator[Any]:
 def _as_one(batches: list[Any]) -> list[Any]:
     if len(batches) < 2:
         return batches
-    pa = pyarrow()
+    pa = _pyarrow()
     try:
         made: list[Any] = pa.Table.from_batches(batches).combine_chunks().to_batches()
     except pa.ArrowInvalid:

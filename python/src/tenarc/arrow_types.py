@@ -13,6 +13,7 @@ from . import dtypes
 from .column_maker import column_of
 from .columns import (
     ABSENT,
+    ORDERED,
     BoolColumn,
     BytesColumn,
     Column,
@@ -48,6 +49,7 @@ _NUMBERS = {
     "whole": "int64",
 }
 _FLOATS = ("f16", "f32", "f64")
+_INTEGERS = frozenset(name for name in _NUMBERS.values() if "int" in name)
 
 
 class Type(NamedTuple):
@@ -151,9 +153,8 @@ def _both(a: Type, b: Type) -> Type:
         inner = _merged(_untyped(a), _untyped(b))
         if a.what == b.what and a.kind == b.kind:
             return a._replace(parts={"": inner})
-        if a.kind == b.kind and a.what[0] == b.what[0] == "category":
-            # What is the order of the names in one group is not that in the other.
-            return a._replace(what=("category", (0,)), parts={"": inner})
+        if a.kind == b.kind and {a.what[0], b.what[0]} <= {"category", ORDERED}:
+            return _category(a, b)
         return inner
     if {a.kind, b.kind} == {"tuple", "list"}:
         (kind, what, parts), other = (a[:3], b) if a.kind == "tuple" else (b[:3], a)
@@ -175,6 +176,17 @@ def _both(a: Type, b: Type) -> Type:
         parts = {name: _merged(a.parts.get(name, no), b.parts.get(name, no)) for name in names}
         return Type(a.kind, a.what if a.what == b.what else None, parts)
     return _mixed(a, b)
+
+
+def _category(a: Type, b: Type) -> Type:
+    """The category of the rows of two. The one in which the other's names have the same order, or without one."""
+    for found, other in ((a, b), (b, a)):
+        if found.what[0] == other.what[0] == ORDERED:
+            (index, *names), (other_index, *some) = found.what[1], other.what[1]
+            if [name for name in names if name in {*some}] == some:
+                index = index if index == other_index else "int32"
+                return found._replace(what=(ORDERED, (index, *names)))
+    return Type("named", ("category", (0,)), {"": Type("text")})
 
 
 def _mixed(a: Type, b: Type) -> Type:
@@ -286,6 +298,9 @@ def _fits(column: TypeColumn, inner: Type) -> bool:
             return each == 16
         case ("category", 0 | 1):
             return isinstance(content, DictColumn) and isinstance(content.column, TextColumn)
+        case (found, str(index), str(), *names) if found == ORDERED:
+            is_category = inner.kind == "named" and inner.what[0] == "category" and not inner.nullable
+            return is_category and index in _INTEGERS and all(type(name) is str for name in names)
     return False
 
 
@@ -382,6 +397,8 @@ class Types:
             return make(*parameters)
         if name == "uuid":
             return pa.uuid()
+        if name == ORDERED:
+            return pa.dictionary(getattr(pa, parameters[0])(), pa.string(), ordered=True)
         return pa.dictionary(pa.int32(), pa.string(), ordered=parameters[0] == 1 and self._groups == 1)
 
 

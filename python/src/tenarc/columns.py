@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import accelerator, dtypes, items, named
-from .errors import Damaged, Fault, Mismatch
+from .errors import Damaged, Fault, Mismatch, Unsupported
 from .fields import frozen
 from .values import Numbers, Raw, Some, Tag
 
@@ -42,6 +42,8 @@ _MAP, _PAIR = 232, 80
 _SAVING, _SAMPLE, _MOST_DISTINCT, _REPEATED, _HEADS = 5, 256, 192, 32, 16
 # Texts of so few rows are made as fast without the accelerator.
 _FEW = 16
+#: The type around a category whose names have an order: see `docs/decisions/arrow.md`. A type has 16 parameters.
+ORDERED, _MOST_NAMES, _MAX_NAME = "arrow.dictionary", 15, 64
 #: Rows of a dict that are one object count as so many times less memory than rows by themselves. So the rows of
 #: dicts may have 1,024 times the bytes of the input (SPEC 7), because `Limits.memory` allows 64 times.
 _ONE_OBJECT = 16
@@ -49,6 +51,8 @@ _ONE_OBJECT = 16
 ABSENT: Any = object()
 #: The numbers of some rows, in order.
 Edges = npt.NDArray[np.int64]
+#: The parameters of `ORDERED`: the type of Arrow for the numbers of names, and the names, the least first.
+Order = tuple[str, ...]
 #: The numbers of some rows.
 Picks = npt.NDArray[np.integer[Any]]
 
@@ -885,12 +889,25 @@ class TypeColumn(BaseColumn):
         write(out, depth + 1)
 
 
-def category(codes: npt.NDArray[Any], names: TextColumn, is_ordered: bool) -> Column:
-    """A column of few names (SPEC 7.2). The codes number the names in the order in which they first occur.
+def category(codes: npt.NDArray[Any], names: TextColumn, order: Order | None) -> Column:
+    """A column of few names (SPEC 7.2). The codes number the names in the order in which they first occur."""
+    column = TypeColumn("category", (0,), DictColumn(codes, names))
+    return column if order is None else TypeColumn(ORDERED, order, column)
 
-    `is_ordered`: whether this is the order of the names, the least first.
-    """
-    return TypeColumn("category", (int(is_ordered),), DictColumn(codes, names))
+
+def order_of(index: str, names: Sequence[Any]) -> Order:
+    """The order of the names of a category, the least first, with the type of Arrow for their numbers."""
+    wrong = next(
+        (name for name in names if type(name) is not str or len(name.encode(errors="replace")) > _MAX_NAME), None
+    )
+    if wrong is not None or None in names or len(names) > _MOST_NAMES or len({*names}) < len(names):
+        text = (
+            f"the order of a category: expected at most {_MOST_NAMES} distinct texts of at most {_MAX_NAME} bytes"
+        )
+        found = f"{len(names)} names" if wrong is None else f"the name {wrong!r:.80}"
+        how = "leave the order out first, as by `cat.as_unordered()` of pandas, or make the column one of texts"
+        raise Fault(Unsupported, f"{text}, found {found}: {how}")
+    return (index, *names)
 
 
 def untyped(column: Column) -> Column:

@@ -10,11 +10,13 @@ import pathlib
 import reprlib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from . import near
 from .errors import Fault, Mismatch, bounded_recursion
 from .named import Both
 from .table import Table
@@ -47,7 +49,8 @@ def convert(value: Any, hint: Any) -> Any:
         with bounded_recursion():
             return _convert(value, hint, {})
     except Fault as fault:
-        raise fault.kind(fault.message, path=fault.path()) from None
+        error = fault.kind(fault.message, path=fault.path())
+        raise error if fault.missing is None else error.ending(partial(near.question, *fault.missing)) from None
 
 
 def _plain(value: Any) -> Any:
@@ -208,7 +211,7 @@ class _Failed:
 
     def fault(self) -> Fault:
         again = Fault(self._fault.kind, self._fault.message)
-        again.steps = [*self._steps]
+        again.steps, again.missing = [*self._steps], self._fault.missing
         return again
 
 
@@ -224,7 +227,9 @@ def _class(value: Any, cls: type, tried: _Tried) -> Any:
     if is_record(cls):
         return _dataclass(value, cls, tried)
     if issubclass(cls, enum.Enum):
-        fits = isinstance(value, str) and value in cls.__members__
+        if isinstance(value, str) and value not in cls.__members__:
+            raise _missing(f"expected a name of {cls.__name__}, found {_shown(value)}", value, cls.__members__)
+        fits = isinstance(value, str)
         return _expect(fits, cls[value] if fits else None, value, f"a name of {cls.__name__}")
     if issubclass(cls, (np.datetime64, np.timedelta64)):
         return _time(value, cls)
@@ -268,7 +273,7 @@ def _dataclass(value: Any, cls: type, tried: _Tried) -> Any:
         elif _is_optional(hint):
             item = None
         else:
-            raise Fault(Mismatch, f"the field `{field.name}` of {cls.__name__} is missing")
+            raise _missing(f"the field `{field.name}` of {cls.__name__} is missing", field.name, value)
         (found if field.init else later)[field.name] = item
     made = cls(**found)
     for name, item in later.items():
@@ -282,8 +287,15 @@ def _typed_dict(value: Any, cls: Any, tried: _Tried) -> dict[str, Any]:
         raise Fault(Mismatch, f"expected the keys of {cls.__name__}, found {_shown(value)}")
     for name in cls.__required_keys__:
         if name not in value:
-            raise Fault(Mismatch, f"the key `{name}` of {cls.__name__} is missing")
+            raise _missing(f"the key `{name}` of {cls.__name__} is missing", name, value)
     return {name: _at(value[name], hint, name, tried) for name, hint in _hints_of(cls).items() if name in value}
+
+
+def _missing(text: str, name: str, names: Iterable[Any]) -> Fault:
+    """The error about a name that is not there. `names` are those that are."""
+    fault = Fault(Mismatch, text)
+    fault.missing = name, names
+    return fault
 
 
 def _time(value: Any, cls: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 
@@ -133,6 +133,8 @@ class Fault(Exception):
         super().__init__(message)
         self.kind = kind
         self.message = message
+        #: The name that is not there, and those that are: for the end of the message, if it is shown.
+        self.missing: tuple[str, Iterable[Any]] | None = None
         # Innermost first: the number of the child in its parent's item, and its name in a path.
         self.steps: list[tuple[int, str | None]] = []
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from . import arrow, dtypes
 from .column_maker import column_of, groups_of
-from .columns import Column, OptionColumn, RawColumn, StructColumn, TextColumn, category, ordered
+from .columns import Column, OptionColumn, RawColumn, StructColumn, TextColumn, category, order_of, ordered
 from .dlpack import array_of
 from .errors import Fault, Unsupported, needed
 from .paths import Rows
@@ -77,13 +77,24 @@ def _interchanged(data: Any) -> Any:
 
 
 def _arrow_groups(data: Any) -> Iterator[Column]:
+    for count, make in _arrow_batches(data):
+        yield from groups_of(count, make)
+
+
+def _arrow_batches(data: Any) -> Iterator[tuple[int, Callable[[int, int], Column]]]:
+    polars = sys.modules.get("polars")
+    if polars is not None and isinstance(data, (polars.DataFrame, polars.Series)):
+        kinds = data.schema if isinstance(data, polars.DataFrame) else {data.name: data.dtype}
+        for name, kind in kinds.items():
+            if kind == polars.Object:
+                # In Arrow, they would be addresses in memory.
+                raise Fault(Unsupported, f"cannot write polars' dtype Object of the column {name!r:.80}")
     # Many small pieces would become as many groups.
     for method in ("combine_chunks", "rechunk"):
         if hasattr(data, method):
             data = getattr(data, method)()
             break
-    for count, make in arrow.batches(data):
-        yield from groups_of(count, make)
+    return arrow.batches(data)
 
 
 def _struct(columns: list[tuple[Any, Any]], count: int | None = None) -> _Rows:
@@ -127,7 +138,7 @@ def _column(values: Any) -> _Rows:
         column = RawColumn(values.shape[0], values.dtype, values.shape[1:], values.data)
         return _Rows(column.count, column.part)
     if arrow.is_arrow(values) and not _is_pandas(values):
-        pieces = [*_arrow_groups(values)]
+        pieces = [make(0, count) for count, make in _arrow_batches(values)]
         if len(pieces) == 1:
             return _Rows(pieces[0].count, pieces[0].part)
         return _rows_of([row for piece in pieces for row in piece.rows(0, piece.count)])
@@ -137,6 +148,7 @@ def _column(values: Any) -> _Rows:
 
 def _categories(codes: npt.NDArray[Any], names: Any, is_ordered: bool) -> _Rows | None:
     """Rows of a category, by the codes of their names or -1 for none; `None` if the names are no texts."""
+    order = order_of(codes.dtype.name, names) if is_ordered else None
     if not all(type(name) is str for name in names):
         return None
 
@@ -146,7 +158,7 @@ def _categories(codes: npt.NDArray[Any], names: Any, is_ordered: bool) -> _Rows 
         texts = column_of([names[code] for code in used.tolist()])
         if not isinstance(texts, TextColumn):
             return column_of([names[code] if code >= 0 else None for code in codes[start:stop].tolist()])
-        column = category(distinct, texts, is_ordered and bool((used[1:] > used[:-1]).all()))
+        column = category(distinct, texts, order)
         return column if there.all() else OptionColumn(there, column)
 
     return _Rows(len(codes), make)
@@ -205,7 +217,8 @@ def _frame(frame: Any) -> _Rows:
 def _check_index(data: Any) -> None:
     """Checks that an index only counts the rows, because it is not written."""
     index = data.index
-    if index.nlevels > 1 or index.name is not None or not np.array_equal(index, np.arange(len(index))):
+    is_count = index.nlevels == 1 and index.name is None and (index.dtype.kind in "iu" or not len(index))
+    if not is_count or not np.array_equal(index, np.arange(len(index))):
         what = f"the index of a {_kind_of(data)} is not written"
         raise Fault(Unsupported, f"{what}: use `reset_index()`, or `reset_index(drop=True)` if it is not needed")
 
@@ -236,9 +249,9 @@ def _series(series: Any) -> Any:
             return found
         return [None if code < 0 else names[code] for code in series.cat.codes.tolist()]
     elif getattr(dtype, "numpy_dtype", None) is not None and dtype.kind in "biuf":
-        missing = series.isna().to_numpy()
+        # Also without gaps, a column of such a dtype is one of optional values.
         values = series.to_numpy(dtype=dtype.numpy_dtype, na_value=dtype.numpy_dtype.type(0))
-        return np.ma.MaskedArray(values, missing) if missing.any() else values
+        return np.ma.MaskedArray(values, series.isna().to_numpy())
     elif kind == "StringDtype":
         return _without_missing(series)
     how = "convert it to numbers or text first, as by `astype('int64')` or `astype(str)`"

@@ -62,7 +62,7 @@ class LazyArray:
             raise TypeError("an array without dimensions has no length")
         return self.shape[0]
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Any) -> npt.NDArray[Any] | Any:
         return self._read(key)
 
     def __iter__(self) -> Iterator[Any]:

@@ -26,7 +26,7 @@ def question(wanted: str, names: Iterable[str]) -> str:
 def _nearest(wanted: str, names: Iterable[str]) -> str | None:
     if len(wanted) > _LONGEST:
         return None
-    compared = [name for name in islice(names, _MOST) if len(name) <= _LONGEST]
+    compared = [name for name in islice(names, _MOST) if isinstance(name, str) and len(name) <= _LONGEST]
     return next(iter(difflib.get_close_matches(wanted, compared, n=1, cutoff=0.65)), None)
 
 

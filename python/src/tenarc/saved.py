@@ -472,7 +472,7 @@ class Segment:
             raise
 
     @one_call
-    def tensor(self, path: str) -> Any:
+    def tensor(self, path: str) -> npt.NDArray[Any] | Any:
         """The array at a path, as a view. `Mismatch` if the value there is not a tensor.
 
         A column of several groups is a copy, and so is a plain list of numbers.
@@ -500,7 +500,7 @@ class Segment:
             raise Mismatch(f"expected a tensor, found {type(node).__name__}", path=path)
         return _typed(self._value(node, trail + through, path), _type_of(outer, found))
 
-    def slice(self, path: str, index: Any) -> Any:
+    def slice(self, path: str, index: Any) -> npt.NDArray[Any] | Any:
         """Part of the array at a path, in new memory: `slice(path, numpy.s_[2:5, ..., 0])`.
 
         The index is one of numpy's basic indexing: integers, slices, `...` and `None`. Only the chunks with this

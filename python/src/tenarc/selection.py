@@ -21,6 +21,8 @@ from .options import check_memory
 from .paths import AtColumn
 
 if TYPE_CHECKING:
+    import pyarrow
+
     from .table import Table
 
 T = TypeVar("T")
@@ -151,7 +153,7 @@ class Selection(arrow_export.ArrowRows):
             return self.to_arrow().__arrow_c_stream__(requested_schema)
         return super().__arrow_c_stream__(requested_schema)
 
-    def to_arrow(self, columns: Iterable[str] | None = None) -> Any:
+    def to_arrow(self, columns: Iterable[str] | None = None) -> pyarrow.Table:
         found = super().to_arrow(columns)
         return found if self._order is None else found.take(self._order)
 

@@ -10,16 +10,19 @@ a list.
 
 from __future__ import annotations
 
+import contextlib
+import datetime
 import hashlib
 import io
 import os
 import secrets
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +38,8 @@ from .message import dumps
 from .stream import Writer
 from .table import Table
 from .values import Raw
+
+T = TypeVar("T")
 
 #: The version of manifests.
 _VERSION = 1
@@ -92,6 +97,25 @@ class Manifest:
     values: list[StoredValue]
     #: The names of objects that the last collection deletes. Later manifests repeat them until the next one.
     deleted: list[str] = field(default_factory=list)
+
+
+#: What is before the first manifest.
+_NONE = Manifest(_VERSION, "", 0, 0, None, 0, [], [], [])
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What was deleted: `collect`."""
+
+    #: The number of shards, and of their bytes.
+    objects: int
+    bytes: int
+    #: The number of manifests.
+    manifests: int
+
+
+class _Gone(Exception):
+    """A collection has deleted a manifest meanwhile, so there is a newer one."""
 
 
 @dataclass(frozen=True)
@@ -194,28 +218,82 @@ def commit(root: str | os.PathLike[str], step: int, written: Iterable[Written]) 
         objects.append(one.object)
         blocks += [replace(block, object=number) for block in one.blocks]
         values += [replace(value, object=number) for value in one.values]
-    manifest = Manifest(_VERSION, "", 0, 0, None, step, objects, blocks, values)
+    manifest = replace(_NONE, step=step, objects=objects, blocks=blocks, values=values)
     _check_whole(manifest)
     manifest = replace(manifest, write=xxhash.xxh3_128(dumps([step, [one.name for one in objects]])).hexdigest())
-    (directory / _MANIFESTS).mkdir(parents=True, exist_ok=True)
-    # The directories may be new, too.
-    sync_directory(directory)
-    sync_directory(directory.parent)
-    for _ in range(_TRIES):
+
+    def tried() -> Manifest | None:
         numbers = _numbers(directory)
-        newest = _manifest(directory, numbers[-1]) if numbers else None
-        if newest is not None and newest.write == manifest.write:
+        newest = _manifest(directory, numbers[-1]) if numbers else _NONE
+        if newest.write == manifest.write:
             # The file system has created it, but its answer was lost.
             return newest
-        deleted = [] if newest is None else newest.deleted
-        found = [_still(directory / one.name, one, deleted) for one in objects]
-        number = 1 if newest is None else newest.number + 1
-        parent = None if newest is None else newest.write
-        names = dict(number=number, commit=number, parent=parent, deleted=deleted)
-        made = replace(manifest, objects=found, **cast(Any, names))
-        if _create(directory, made):
-            return made
-    raise OSError(f"others have committed {_TRIES} times meanwhile: {directory}")
+        found = [_still(directory / one.name, one, newest.deleted) for one in objects]
+        number, parent = newest.number + 1, newest.write or None
+        made = replace(
+            manifest, objects=found, number=number, commit=number, parent=parent, deleted=newest.deleted
+        )
+        return made if _create(directory, made) else None
+
+    return _until(directory, tried)
+
+
+def collect(
+    root: str | os.PathLike[str], *, keep: int = 1, age: datetime.timedelta = datetime.timedelta(days=1)
+) -> Collected:
+    """Deletes all states but the last `keep`, and shards that no kept state refers to and that are older than
+    `age`. So shards that are being written, or are written and not committed yet, stay.
+
+    What is deleted is written down first, in a manifest of its own. A commit that needs one of these shards then
+    fails, and names it. After a failure, the next call deletes what is left over. Whoever still reads one of the
+    states that are deleted gets errors about missing shards.
+    """
+    directory = Path(os.path.abspath(os.fsdecode(root)))
+    return _until(directory, lambda: _collected(directory, max(keep, 1), age.total_seconds()))
+
+
+def _collected(root: Path, keep: int, age: float) -> Collected | None:
+    """`None` if others have committed or collected meanwhile, and may use what was found."""
+    numbers = _numbers(root)
+    newest = _manifest(root, numbers[-1]) if numbers else _NONE
+    kept: list[Manifest] = []
+    surplus: list[int] = []
+    for number in reversed(numbers):
+        manifest = None if len(kept) >= keep else _manifest(root, number)
+        if manifest is not None and manifest.commit == number:
+            kept.append(manifest)
+        elif number != newest.number:
+            # The newest one is always kept: it says what comes next.
+            surplus.append(number)
+    used = {shard.name for manifest in kept for shard in manifest.objects}
+    now, size = time.time(), 0
+    old: list[Path] = []
+    for path in sorted((root / _SHARDS).glob(f"*{_SUFFIX}")):
+        with contextlib.suppress(FileNotFoundError):
+            found = path.stat()
+            if f"{_SHARDS}/{path.name}" not in used and now - found.st_mtime >= age:
+                old.append(path)
+                size += found.st_size
+    if old:
+        names = [f"{_SHARDS}/{path.name}" for path in old]
+        number = newest.number + 1
+        write = xxhash.xxh3_128(dumps([newest.number, names])).hexdigest()
+        parts: Any = dict(objects=[], blocks=[], values=[])
+        if not _create(root, replace(newest, write=write, number=number, deleted=names, **parts)):
+            return None
+    for path in (*old, *(_manifest_path(root, number) for number in surplus)):
+        path.unlink(missing_ok=True)
+    return Collected(len(old), size, len(surplus))
+
+
+def _until(root: Path, call: Callable[[], T | None]) -> T:
+    """What a call gives when no others have committed or collected meanwhile."""
+    for _ in range(_TRIES):
+        with contextlib.suppress(_Gone):
+            found = call()
+            if found is not None:
+                return found
+    raise OSError(f"others have committed {_TRIES} times meanwhile: {root}")
 
 
 def _still(path: Path, written: StoredObject, deleted: list[str]) -> StoredObject:
@@ -245,6 +323,10 @@ def _create(root: Path, manifest: Manifest) -> bool:
     for name in ("objects", "blocks", "values"):
         rows = [vars(row) for row in value[name]]
         value[name] = Table(rows) if rows else []
+    (root / _MANIFESTS).mkdir(parents=True, exist_ok=True)
+    # The directories may be new, too.
+    sync_directory(root)
+    sync_directory(root.parent)
     atomic = AtomicFile(_manifest_path(root, manifest.number), sync=True, replace=False)
     with atomic as file:
         save(cast(BinaryIO, file), value)
@@ -307,7 +389,10 @@ def _numbers(root: Path) -> list[int]:
 
 def _manifest(root: Path, number: int) -> Manifest:
     path = _manifest_path(root, number)
-    found: Manifest = load(path, cls=Manifest)
+    try:
+        found: Manifest = load(path, cls=Manifest)
+    except FileNotFoundError:
+        raise _Gone from None
     with in_file(path):
         if found.version != _VERSION:
             raise Version(f"expected a manifest of version {_VERSION}, found version {found.version}")
@@ -336,7 +421,7 @@ class State:
 
     def __init__(self, root: str | os.PathLike[str], step: int | None = None) -> None:
         self._root = Path(os.path.abspath(os.fsdecode(root)))
-        self.manifest = self._find(step)
+        self.manifest = _until(self._root, lambda: self._find(step))
         #: The blocks of each tensor.
         self.tensors = _by_path(self.manifest.blocks)
         self._values = {value.path: value for value in self.manifest.values}

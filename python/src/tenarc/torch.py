@@ -1,5 +1,5 @@
 """Archives of named torch tensors, with the functions that `safetensors.torch` has, and sets of archives that many
-processes save together, by `torch.distributed.checkpoint`: `StorageWriter` and `StorageReader`.
+processes save together, by `torch.distributed.checkpoint`: `StorageWriter`, `StorageReader` and `collect`.
 
 >>> import torch, tenarc.torch, tempfile, os
 >>> path = os.path.join(tempfile.mkdtemp(), "layer.tenarc")
@@ -25,9 +25,10 @@ from .torch_arrays import to_torch
 if TYPE_CHECKING:
     import torch
 
+    from .sets import collect
     from .torch_storage import StorageReader, StorageWriter
 
-__all__ = ["StorageReader", "StorageWriter", "load", "load_file", "save", "save_file", "to_torch"]
+__all__ = ["StorageReader", "StorageWriter", "collect", "load", "load_file", "save", "save_file", "to_torch"]
 
 
 def __dir__() -> list[str]:
@@ -35,8 +36,12 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in ("StorageReader", "StorageWriter"):
+    if name not in ("StorageReader", "StorageWriter", "collect"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import sets
+
+    if name == "collect":
+        return sets.collect
     from . import torch_storage
 
     return getattr(torch_storage, name)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
+from math import prod
 from typing import Any, TypeVar
 
 import torch
@@ -36,8 +37,10 @@ from torch.distributed.checkpoint.planner import (
 )
 from torch.futures import Future
 
+from . import dtypes
 from .blocks import Block, Region
 from .errors import Damaged, Fault, Mismatch, NotFound, Unsupported
+from .progress import Counter, Progress
 from .sets import Shard, State, StoredValue, Written, commit
 from .torch_arrays import from_torch, to_torch, torch_dtype
 from .values import Raw
@@ -59,12 +62,20 @@ class StorageWriter(storage.StorageWriter):
     until somebody deletes them. Others can read the tensors, such as the crate `tenarc-store`: the layout is its.
 
     Values beside the tensors are stored as what they are: numbers, texts, bytes, lists, tuples and dicts. Other
-    objects are refused with `Unsupported`, unless `pickle` is set. `step` is stored with the state.
+    objects are refused with `Unsupported`, unless `pickle` is set. `step` is stored with the state. `progress` is
+    that of `tenarc.save`, for the bytes that this process saves.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None = None, *, step: int = 0, pickle: bool = False) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        step: int = 0,
+        pickle: bool = False,
+        progress: Progress = False,
+    ) -> None:
         super().__init__()
-        self._path, self._step, self._pickle = path, step, pickle
+        self._path, self._step, self._pickle, self._progress = path, step, pickle, progress
 
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
         self._path = checkpoint_id or self._path
@@ -84,13 +95,16 @@ class StorageWriter(storage.StorageWriter):
         if not plan.items:
             return _done([])
         written: list[tuple[MetadataIndex, int, Block | StoredValue, str]] = []
-        with Shard(_directory(self._path)) as shard:
+        tensors = [item.tensor_data for item in plan.items if item.tensor_data is not None]
+        total = sum(prod(tensor.chunk.sizes) * tensor.properties.dtype.itemsize for tensor in tensors)
+        with Counter(self._progress, total, "saving") as counter, Shard(_directory(self._path)) as shard:
             for item in plan.items:
                 found = planner.resolve_data(item)
                 if item.type == WriteItemType.BYTE_IO:
                     written.append((item.index, *self._value(shard, item.index.fqn, found)))
                 else:
                     written.append((item.index, *_block(shard, item, found)))
+                counter.add(written[-1][1])
             done = shard.finish().object
         return _done([storage.WriteResult(index, size, (done, *stored)) for index, size, *stored in written])
 
@@ -141,13 +155,19 @@ class StorageReader(storage.StorageReader):
     checksums are verified.
 
     What was stored by pickle is refused with `Unsupported`, unless `pickle` is set: it can run any code.
+    `progress` is that of `tenarc.load`, for the bytes of tensors that this process loads.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str] | None = None, *, step: int | None = None, pickle: bool = False
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        step: int | None = None,
+        pickle: bool = False,
+        progress: Progress = False,
     ) -> None:
         super().__init__()
-        self._path, self._step, self._pickle = path, step, pickle
+        self._path, self._step, self._pickle, self._progress = path, step, pickle, progress
         self._state: State | None = None
 
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
@@ -199,18 +219,24 @@ class StorageReader(storage.StorageReader):
     def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:
         with closing(self._opened()) as state:
             blocks = {(path, *block.offset): block for path, found in state.tensors.items() for block in found}
-            for item in sorted(plan.items, key=lambda item: _place(item, blocks)):
-                path = item.storage_index.fqn
-                if item.type == LoadItemType.BYTE_IO:
-                    planner.load_bytes(item, self._bytes(state, path))
-                    continue
-                block = blocks.get((path, *(item.storage_index.offset or ())))
-                if block is None:
-                    raise NotFound(f"there is no block at {list(item.storage_index.offset or ())}", path=path)
-                target = planner.resolve_tensor(item).detach()
-                target.copy_(_part(state, block, item))
-                planner.commit_tensor(item, target)
+            items = sorted(plan.items, key=lambda item: _place(item, blocks))
+            with Counter(self._progress, sum(_length(item, blocks) for item in items), "loading") as counter:
+                for item in items:
+                    self._read(item, state, blocks, planner)
+                    counter.add(_length(item, blocks))
         return _done(None)
+
+    def _read(self, item: ReadItem, state: State, blocks: Mapping[Any, Block], planner: LoadPlanner) -> None:
+        path = item.storage_index.fqn
+        if item.type == LoadItemType.BYTE_IO:
+            planner.load_bytes(item, self._bytes(state, path))
+            return
+        block = blocks.get((path, *(item.storage_index.offset or ())))
+        if block is None:
+            raise NotFound(f"there is no block at {list(item.storage_index.offset or ())}", path=path)
+        target = planner.resolve_tensor(item).detach()
+        target.copy_(_part(state, block, item))
+        planner.commit_tensor(item, target)
 
     def _bytes(self, state: State, path: str) -> io.BytesIO:
         form, value = self._forms.get(path, "plain"), state.value(path)
@@ -314,6 +340,13 @@ def _place(item: ReadItem, blocks: Mapping[Any, Block]) -> tuple[int, int]:
     """Where a block is, so that shards are read from front to end."""
     block = blocks.get((item.storage_index.fqn, *(item.storage_index.offset or ())))
     return (0, 0) if block is None else (block.object, block.segment)
+
+
+def _length(item: ReadItem, blocks: Mapping[Any, Block]) -> int:
+    """The bytes of what is read of a block."""
+    block = blocks.get((item.storage_index.fqn, *(item.storage_index.offset or ())))
+    known = None if block is None else dtypes.BY_NAME.get(block.dtype)
+    return 0 if known is None else prod(item.lengths) * known.bits // 8
 
 
 def _part(state: State, block: Block, item: ReadItem) -> Any:

@@ -34,7 +34,8 @@ class Numbers(np.ndarray):
     """A numpy array that is written as a sequence of numbers (SPEC 3), such as a `Vec<f32>` of Rust.
 
     Other arrays are written as tensors. `Numbers([0.5, 1.0], "f4")` makes one. Sequences that are stored as
-    one block are read as `Numbers` with `numbers=True`, and in views.
+    one block are read as `Numbers` with `numbers=True`, and in views. `numbers.tolist()` is a list, also for json:
+    `json.dumps(row, default=numpy.ndarray.tolist)`.
     """
 
     def __new__(cls, values: Any, dtype: npt.DTypeLike | None = None) -> Numbers:

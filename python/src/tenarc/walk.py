@@ -15,6 +15,7 @@ from .decode import value_of
 from .directory import MAGIC, Directory, Entry, tail
 from .dtypes import Payload
 from .errors import Damaged, Error, Limit, Torn, Unsupported, Version, bounded_recursion
+from .foreign import MOST, no_archive
 from .items import BYTES, Items
 from .options import DEFAULT_READING, Limits, Reading
 from .rows import rows_of
@@ -230,7 +231,7 @@ class Walk:
 
     def __init__(self, file: BinaryIO | io.RawIOBase, limits: Limits, *, full: bool = False) -> None:
         """With `full`, rows and digests in the directory are compared too, and `entries` are kept."""
-        self.input = Input(file)
+        self._file, self.input = file, Input(file)
         self.limits = limits
         #: Each segment so far.
         self.entries: list[Entry] = []
@@ -249,8 +250,11 @@ class Walk:
 
     def _read_magic(self) -> None:
         for at, byte in enumerate(MAGIC):
-            if self.input.take(1, "magic")[0] != byte:
-                raise Damaged("not a tenarc archive: it starts with other bytes", offset=at)
+            found = self.input.take(1, "magic")
+            if found[0] != byte:
+                # What follows tells what it is, but a pipe may have nothing more for a long time.
+                is_file = isinstance(self._file, io.BytesIO) or size_of(self._file)
+                raise no_archive(MAGIC[:at] + found + (self._file.read(MOST) or b"") if is_file else b"", at)
 
     def header(self) -> Header | None:
         """The header of the next segment; `None` at the end of the archive."""
