@@ -36,7 +36,7 @@ use crate::handoff::{self, Slot, name};
 pub use crate::type_name::{Parameter, TimeUnit, TypeName};
 
 /// A value that is written with the name of its type. Other formats see the value alone, and so does
-/// [`Value`](crate::Value).
+/// [`Value`](crate::Value); [`WithTypes`](crate::value::WithTypes) keeps the name.
 ///
 /// The value must not be null: a value that can be missing is an `Option` of a `Typed`. What the value must be is in the
 /// table of `SPEC.md`, section 7.2. It is not checked: a reader that finds something else reads a value without a type.

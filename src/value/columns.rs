@@ -1,7 +1,7 @@
 //! Values from sequences that were written as columns.
 
-use super::Value;
 use super::read::read;
+use super::{Value, with_types};
 use crate::budget::Budget;
 use crate::elements::Elements;
 use crate::error::Result;
@@ -38,7 +38,11 @@ pub(super) fn read_columns(wire: &mut Reader<'_, '_>) -> Result<Value> {
 /// Reads a row of a column.
 pub(crate) fn read_row(column: &mut Column<'_>, row: usize, allowance: &Budget) -> Result<Value> {
     let at = column.at;
-    row_of(column, row, allowance).map_err(|error| error.at(at))
+    let value = row_of(column, row, allowance).map_err(|error| error.at(at))?;
+    match &column.of {
+        Some(of) if with_types::are_kept() => with_types::tagged(&of.name, value, allowance),
+        _ => Ok(value),
+    }
 }
 
 /// An array of these values.

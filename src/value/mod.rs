@@ -11,6 +11,7 @@ mod offer;
 mod read;
 mod ser;
 mod show;
+mod with_types;
 
 pub use crate::mem::RawValue;
 pub(crate) use columns::read_row;
@@ -21,6 +22,7 @@ pub(crate) use offer::{encode, offer};
 pub(crate) use read::read;
 pub use ser::to_value;
 pub(crate) use ser::{key_text, tensor_of};
+pub use with_types::WithTypes;
 
 use crate::tensor::DynTensor;
 

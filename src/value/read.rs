@@ -1,6 +1,6 @@
 //! Reads a [`Value`] from items.
 
-use super::{Numbers, Value, columns};
+use super::{Numbers, Value, columns, with_types};
 use crate::budget::Growth;
 use crate::elements::Elements;
 use crate::error::Result;
@@ -134,11 +134,19 @@ fn read_tagged(wire: &mut Reader<'_, '_>, tag: u64, at: u64) -> Result<Value> {
         tag::TYPE => {
             wire.enter()?;
             wire.enter()?;
-            wire.type_head()?;
+            let of = if with_types::are_kept() {
+                Some(wire.type_of_item(Reader::named_type)?)
+            } else {
+                wire.type_head()?;
+                None
+            };
             let inner = read(wire)?;
             wire.leave();
             wire.leave();
-            Ok(inner)
+            match of {
+                Some(of) => with_types::tagged(&of, inner, &wire.allowance()),
+                None => Ok(inner),
+            }
         }
         tag::COLUMNS => columns::read_columns(wire).map_err(|error| error.at(at)),
         tag::BIGNUM | tag::NEGATIVE_BIGNUM => read_bignum(wire, tag),

@@ -14,6 +14,11 @@ const MAX_PARAMETERS: u64 = 16;
 impl Reader<'_, '_> {
     /// Reads what the tag of a type has before its item. The tag was read.
     pub fn type_head(&mut self) -> Result<()> {
+        self.type_of_item(Self::type_name)
+    }
+
+    /// Reads what the tag of a type has before its item, of which `read` reads the type. The tag was read.
+    pub fn type_of_item<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let at = self.offset();
         let head = self.head()?;
         if head.major() != head::ARRAY || head.length() != Some(3) {
@@ -23,12 +28,12 @@ impl Reader<'_, '_> {
             );
             return Err(Error::data(what).at(at));
         }
-        self.type_name()?;
+        let of = read(self)?;
         let at = self.offset();
         if matches!(self.initial()?, head::NULL | head::UNDEFINED) {
             return Err(Error::data("a null has no type").at(at));
         }
-        Ok(())
+        Ok(of)
     }
 
     /// Passes over the name and the parameters of a type.

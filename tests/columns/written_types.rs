@@ -2,8 +2,10 @@
 
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize, Serializer};
+use tenarc::ser::EncodeOptions;
 use tenarc::types::{Parameter, TimeUnit, TypeName, Typed};
-use tenarc::{Archive, OArchive, Value, diag};
+use tenarc::value::WithTypes;
+use tenarc::{Archive, OArchive, Value, diag, inspect};
 
 #[allow(clippy::trivially_copy_pass_by_ref)]
 fn day<S: Serializer>(days: &i32, serializer: S) -> Result<S::Ok, S::Error> {
@@ -125,6 +127,49 @@ fn rows_of_several_types_are_items_with_their_types() {
     assert_eq!(shown(&archive).matches("\"duration\"").count(), 3, "{}", shown(&archive));
     let read: Vec<Value> = archive.table("t").unwrap().column("a").unwrap();
     assert_eq!(read, [Value::from(7), Value::from("x"), Value::from(8)]);
+}
+
+/// Rows of any form, messages, single rows and columns give the same values.
+#[test]
+fn values_can_keep_their_types() {
+    fn typed(of: &TypeName, item: impl Into<Value>) -> Value {
+        let parameter = |parameter: &Parameter| match parameter {
+            Parameter::Text(text) => Value::from(text.as_str()),
+            other => panic!("{other:?}"),
+        };
+        let parameters = of.parameters().iter().map(parameter).collect();
+        let parts = vec![of.name().into(), Value::Array(parameters), item.into()];
+        Value::Tag(inspect::TYPE, Box::new(Value::Array(parts)))
+    }
+    let visits = visits(40);
+    let row = |visit: &Visit| {
+        let of = TypeName::timestamp(TimeUnit::Microsecond, "Europe/Berlin").unwrap();
+        Value::from_iter([
+            ("day", typed(&TypeName::date(), visit.day)),
+            ("at", visit.at.map_or(Value::Null, |at| typed(&of, at))),
+            ("id", typed(&TypeName::uuid(), Value::Bytes(visit.id.to_vec()))),
+            ("pages", visit.pages.into()),
+        ])
+    };
+    let expected = Value::from_iter([("all", Value::Array(visits.iter().map(row).collect()))]);
+    let all = std::collections::BTreeMap::from([("all", &visits)]);
+    for rows in [EncodeOptions::default(), EncodeOptions::default().with_columns(true)] {
+        let bytes = tenarc::ser::to_vec_with(&all, rows).unwrap();
+        let WithTypes(found) = tenarc::from_slice(&bytes).unwrap();
+        assert_eq!(found, expected);
+        // A value that is read later does not keep them.
+        let plain: Value = tenarc::from_slice(&bytes).unwrap();
+        assert_eq!(plain["all"][1]["day"], Value::from(20_782));
+        assert!(tenarc::from_slice::<WithTypes>(&bytes[..bytes.len() - 1]).is_err());
+        assert_eq!(tenarc::from_slice::<Value>(&bytes).unwrap(), plain);
+    }
+    let archive = archive(&visits);
+    let table = archive.table("t").unwrap();
+    let rows: Vec<WithTypes> = table.rows(..).unwrap();
+    assert!(rows.iter().map(|row| &row.0).eq(visits.iter().map(row).collect::<Vec<_>>().iter()));
+    assert_eq!(table.row::<WithTypes>(7).unwrap().0, row(&visits[7]));
+    assert_eq!(table.column::<Vec<WithTypes>>("at").unwrap()[7].0, row(&visits[7])["at"]);
+    assert_eq!(archive.get::<WithTypes>("7.day").unwrap().0, row(&visits[7])["day"]);
 }
 
 #[test]

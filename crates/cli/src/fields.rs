@@ -5,6 +5,7 @@ use tenarc::Value;
 use tenarc::archive::Table;
 use tenarc::inspect::TYPE;
 use tenarc::types::TypeName;
+use tenarc::value::WithTypes;
 use tenarc_convert::meaning;
 
 use crate::failure::Result;
@@ -22,16 +23,8 @@ pub fn types(table: &Table<'_, Source>) -> Result<Vec<(String, TypeName)>> {
 }
 
 /// All rows of a table, with the tags of their types.
-///
-/// # Errors
-/// If the table is damaged.
-pub fn rows(table: &Table<'_, Source>) -> Result<impl Iterator<Item = tenarc::Result<Value>>> {
-    let types = types(table)?;
-    Ok(table.iter::<Value>().map(move |row| {
-        let mut row = row?;
-        tag(&mut row, &types);
-        Ok(row)
-    }))
+pub fn rows(table: &Table<'_, Source>) -> impl Iterator<Item = tenarc::Result<Value>> {
+    table.iter().map(|row| row.map(|WithTypes(row)| row))
 }
 
 /// The rows of a table as a value, with the tags of their types.
@@ -42,19 +35,10 @@ impl Serialize for AllRows<'_, '_> {
         let Self(table) = self;
         let len = usize::try_from(table.len()).map_err(S::Error::custom)?;
         let mut seq = serializer.serialize_seq(Some(len))?;
-        for row in rows(table).map_err(S::Error::custom)? {
+        for row in rows(table) {
             seq.serialize_element(&row.map_err(S::Error::custom)?)?;
         }
         seq.end()
-    }
-}
-
-/// Puts the tags of these [`types`] around the fields of a row, which a [`Value`] of the row does not have.
-pub fn tag(row: &mut Value, types: &[(String, TypeName)]) {
-    for (path, of) in types {
-        if let Some(value) = at_path_mut(row, path) {
-            tag_value(value, of);
-        }
     }
 }
 
@@ -80,32 +64,9 @@ fn at_path<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
     })
 }
 
-/// Like [`at_path`], to change the value. `path` can be a JSON Pointer.
-fn at_path_mut<'v>(value: &'v mut Value, path: &str) -> Option<&'v mut Value> {
-    if value.get(path).is_some() {
-        return value.get_mut(path);
-    }
-    if path.starts_with('/') {
-        return value.pointer_mut(path);
-    }
-    let splits =
-        path.match_indices('.').filter_map(|(at, _)| Some((path.get(..at)?, path.get(at + 1..)?)));
-    let mut splits = splits.filter(|(name, rest)| {
-        value.get(*name).is_some_and(|inner| at_path(inner, rest).is_some())
-    });
-    let (name, rest) = splits.next()?;
-    at_path_mut(value.get_mut(name)?, rest)
-}
-
-/// Puts the tag of a type around a value that a type can give a meaning to, and around each of a sequence.
-pub fn tag_value(value: &mut Value, of: &TypeName) {
-    match value {
-        Value::Array(items) => items.iter_mut().for_each(|item| tag_value(item, of)),
-        Value::Integer(_) | Value::Bytes(_) | Value::Tensor(_) => {
-            let parameters = Value::Array(meaning::values(of.parameters()));
-            let parts = vec![of.name().into(), parameters, std::mem::take(value)];
-            *value = Value::Tag(TYPE, Box::new(Value::Array(parts)));
-        }
-        _ => {}
-    }
+/// Puts the tag of a type around a tensor.
+pub fn tag_tensor(tensor: Value, of: &TypeName) -> Value {
+    let parameters = Value::Array(meaning::values(of.parameters()));
+    let parts = vec![of.name().into(), parameters, tensor];
+    Value::Tag(TYPE, Box::new(Value::Array(parts)))
 }

@@ -4,14 +4,14 @@
 use std::ops::Range;
 
 use tenarc::archive::{Segment, Table};
-use tenarc::types::TypeName;
+use tenarc::value::WithTypes;
 use tenarc::{DynTensor, Tensor, Value};
 
 use crate::args::Show;
 use crate::condition;
 use crate::document::{Document, Section};
 use crate::failure::{Failure, Of, Result};
-use crate::fields::{self, at, may_have, tag_value};
+use crate::fields::{self, at, may_have, tag_tensor};
 use crate::input::Source;
 use crate::node::{Columns, Field, Kind, Node};
 use crate::paths;
@@ -112,18 +112,23 @@ fn in_table<'a>(table: &Table<'_, Source>, path: &str, whole: &str) -> Result<Se
     let is_row = |step: &&str| !step.is_empty() && step.bytes().all(|byte| byte.is_ascii_digit());
     if let Some(at) = steps.iter().position(is_row) {
         let row = steps.remove(at).parse().map_err(|_| Failure::new("there is no such row"));
-        let row = table.row::<Value>(row.of(quoted(whole))?).of(quoted(whole))?;
+        let WithTypes(row) = table.row(row.of(quoted(whole))?).of(quoted(whole))?;
         return Section::of_value(&row)?.into_part(&steps.join("."));
     }
     let columns = table.columns()?;
     let column = columns.iter().find(|column| column.path() == path);
-    let mut value = match column.filter(|column| column.is_tensor()) {
+    let value = match column.filter(|column| column.is_tensor()) {
         Some(_) => {
             let Tensor(tensor) = table.column::<Tensor<DynTensor>>(path)?;
-            Value::Tensor(Box::new(tensor))
+            let tensor = Value::Tensor(Box::new(tensor));
+            match column.and_then(|column| column.type_name()) {
+                Some(of) => tag_tensor(tensor, of),
+                None => tensor,
+            }
         }
         None => {
-            let values = table.column::<Vec<Value>>(path)?;
+            let values: Vec<_> =
+                table.column::<Vec<WithTypes>>(path)?.into_iter().map(|value| value.0).collect();
             // Rows that are not stored as columns are null where a field is missing.
             if column.is_none() && values.iter().all(Value::is_null) {
                 return Err(Failure::new("there is no such column").of(&quoted(path)));
@@ -131,9 +136,6 @@ fn in_table<'a>(table: &Table<'_, Source>, path: &str, whole: &str) -> Result<Se
             Value::Array(values)
         }
     };
-    if let Some(of) = column.and_then(|column| column.type_name()) {
-        tag_value(&mut value, of);
-    }
     Section::of_value(&value)
 }
 
@@ -155,26 +157,17 @@ impl Section<'_> {
         };
         if let Some(segment) = self.segment() {
             let column = if self.root.holds_columns() { self.column(path)? } else { None };
-            let of = match column {
-                Some(Field { tensor: Some(node), of: None, .. }) => {
-                    self.root = node;
-                    return Ok(self);
+            if let Some(Field { tensor: Some(node), of, .. }) = column {
+                if let Some(of) = of {
+                    let tensor = written::value(&self, &node)?;
+                    return self.decoded(&tag_tensor(tensor, &of));
                 }
-                Some(Field { tensor: Some(node), of: Some(of), .. }) => {
-                    let mut value = written::value(&self, &node)?;
-                    tag_value(&mut value, &of);
-                    return self.decoded(&value);
-                }
-                column => column.and_then(|column| column.of),
-            };
+                self.root = node;
+                return Ok(self);
+            }
             // A value in columns, or a number of a packed sequence, has no node.
-            match segment.get::<Value>(path) {
-                Ok(mut value) => {
-                    if let Some(of) = of {
-                        tag_value(&mut value, &of);
-                    }
-                    return self.decoded(&value);
-                }
+            match segment.get(path) {
+                Ok(WithTypes(value)) => return self.decoded(&value),
                 Err(error) => failure = error.into(),
             }
             if let Some(value) = self.field_of_rows(path)? {
@@ -196,7 +189,7 @@ impl Section<'_> {
             else {
                 continue;
             };
-            if let Value::Array(rows) = segment.get::<Value>(rows)? {
+            if let WithTypes(Value::Array(rows)) = segment.get(rows)? {
                 let fields: Vec<_> = rows.iter().map(|row| at(row, field)).collect();
                 if fields.iter().any(Option::is_some) {
                     let fields = fields.into_iter().map(|field| field.cloned().unwrap_or_default());
@@ -318,15 +311,6 @@ impl<'a> Rows<'a> {
         Ok(Self::Picked { table, numbers, columns: args.columns.clone() })
     }
 
-    /// Returns the columns whose values have a named type, and the types.
-    ///
-    /// # Errors
-    /// If the table is damaged.
-    fn types(&self) -> Result<Vec<(String, TypeName)>> {
-        let (Self::Table(table) | Self::Picked { table, .. }) = self else { return Ok(Vec::new()) };
-        fields::types(table)
-    }
-
     pub fn len(&self) -> u64 {
         match self {
             Self::Table(table) => table.len(),
@@ -348,12 +332,8 @@ impl<'a> Rows<'a> {
         rows: Range<u64>,
         each: &mut dyn FnMut(&Section<'_>, &[Node]) -> Result<()>,
     ) -> Result<()> {
-        let types = self.types()?;
-        let mut give = |mut block: Vec<Value>| {
-            for row in &mut block {
-                fields::tag(row, &types);
-            }
-            give(block, each)
+        let mut give = |block: Vec<WithTypes>| {
+            give(block.into_iter().map(|WithTypes(row)| row).collect(), each)
         };
         match self {
             Self::Array(section) => {
@@ -365,16 +345,16 @@ impl<'a> Rows<'a> {
                 let at = |row: u64| usize::try_from(row).unwrap_or(usize::MAX).min(numbers.len());
                 let numbers = numbers.get(at(rows.start)..at(rows.end)).unwrap_or_default();
                 for numbers in numbers.chunks(BLOCK) {
-                    let mut block: Vec<Value> = table.take(numbers)?;
+                    let mut block: Vec<WithTypes> = table.take(numbers)?;
                     if !columns.is_empty() {
-                        block = block.iter().map(|row| only(row, columns)).collect();
+                        block = block.iter().map(|row| WithTypes(only(&row.0, columns))).collect();
                     }
                     give(block)?;
                 }
                 Ok(())
             }
             Self::Table(table) if rows == (0..table.len()) => {
-                let mut values = table.iter::<Value>();
+                let mut values = table.iter::<WithTypes>();
                 loop {
                     let block = values.by_ref().take(BLOCK).collect::<tenarc::Result<Vec<_>>>()?;
                     if block.is_empty() {

@@ -141,9 +141,8 @@ fn same<S: Serializer>(
             let table =
                 section.table(columns).map_err(|error| failed::<S::Error>(section, error))?;
             let len = usize::try_from(table.len()).map_err(S::Error::custom)?;
-            let rows = fields::rows(&table).map_err(|error| failed::<S::Error>(section, error))?;
             let mut seq = serializer.serialize_seq(Some(len))?;
-            for row in rows {
+            for row in fields::rows(&table) {
                 let row = row.map_err(|error| failed::<S::Error>(section, error))?;
                 seq.serialize_element(&row)?;
             }
@@ -257,7 +256,7 @@ pub fn value(section: &Section<'_>, node: &Node) -> Result<Value> {
         Kind::Leaf => tenarc::from_slice(section.item(&node.range))?,
         Kind::Columns(columns) => {
             let table = section.table(columns)?;
-            let rows = fields::rows(&table)?.collect::<tenarc::Result<_>>()?;
+            let rows = fields::rows(&table).collect::<tenarc::Result<_>>()?;
             Value::Array(rows)
         }
         Kind::Array(items) => {

@@ -135,7 +135,7 @@ fn rows_with_values_of_named_types() {
     out.save_as("log", &vec![row(None, &duration)]).unwrap();
     out.finish().unwrap();
     let shown = run(&dir, &["show", "a.tenarc", "log"]).good().to_owned();
-    let row = |at: &str| {
+    let row = |at: &str, mixed: &str| {
         format!(
             r#"  {{
     "at": {at},
@@ -145,12 +145,15 @@ fn rows_with_values_of_named_types() {
       "id": 30313233-3435-3637-3839-616263646566,
     }},
     "plain": 7,
-    "mixed": 1500,
+    "mixed": {mixed},
   }},
 "#
         )
     };
-    let rows = [row("2026-07-01T12:30:01.500Z[Europe/Berlin]"), row("null"), row("null")].concat();
+    let utc = "1970-01-01T00:00:01.500Z";
+    let first = row("2026-07-01T12:30:01.500Z[Europe/Berlin]", utc);
+    // Each row has its own type.
+    let rows = [first, row("null", utc), row("null", "1500 s")].concat();
     assert_eq!(shown, format!("[\n{rows}]\n"));
     let one = run(&dir, &["show", "a.tenarc", "--segment", "0"]).good().to_owned();
     assert!(
@@ -170,6 +173,66 @@ fn rows_with_values_of_named_types() {
         (&json[0]["in.days"], &json[0]["inner"]["price"]),
         (&"2026-11-28".into(), &"-12.50".into())
     );
+}
+
+/// Values of types are texts wherever they are in the rows.
+#[test]
+fn types_inside_of_rows_are_kept() {
+    use std::collections::BTreeMap;
+
+    use serde::Serialize;
+    use tenarc::types::{TypeName, Typed};
+    #[derive(Serialize)]
+    enum Kind<'a> {
+        On(Typed<'a, i32>),
+    }
+    #[derive(Serialize)]
+    struct Row<'a> {
+        list: Vec<Typed<'a, i32>>,
+        pair: (Typed<'a, i32>, Option<Typed<'a, i32>>),
+        map: BTreeMap<String, Typed<'a, i32>>,
+        kind: Kind<'a>,
+    }
+    let dir = Dir::new();
+    let date = TypeName::date();
+    let day = || Typed::new(&date, &20_785);
+    let row = |len| Row {
+        list: (0..len).map(|_| day()).collect(),
+        pair: (day(), (len > 1).then(day)),
+        map: (0..2).map(|key: u8| (key.to_string(), day())).collect(),
+        kind: Kind::On(day()),
+    };
+    let day = "2026-11-28";
+    let expected = |len: usize| {
+        serde_json::json!({
+            "list": vec![day; len],
+            "pair": [day, (len > 1).then_some(day)],
+            "map": {"0": day, "1": day},
+            "kind": {"On": day},
+        })
+    };
+    for rows in [2, 40] {
+        let mut out =
+            tenarc::OArchive::create(dir.file("a.tenarc"), tenarc::archive::SaveOptions::default())
+                .unwrap();
+        out.save_as("log", &(0..rows).map(row).collect::<Vec<_>>()).unwrap();
+        out.finish().unwrap();
+        let all: Vec<_> = (0..rows).map(expected).collect();
+        run(&dir, &["convert", "a.tenarc", "a.json"]).failed(0, "JSON has no `date`");
+        let json = std::fs::read(dir.file("a.json")).unwrap();
+        assert_eq!(
+            serde_json::from_slice::<serde_json::Value>(&json).unwrap(),
+            serde_json::json!(all)
+        );
+        let shown = run(&dir, &["show", "a.tenarc", "--json", "--full"]).json();
+        assert_eq!(shown, serde_json::json!(all));
+        assert_eq!(
+            run(&dir, &["get", "a.tenarc", "list", "--json"]).json()[1],
+            serde_json::json!([day])
+        );
+        std::fs::remove_file(dir.file("a.json")).unwrap();
+        std::fs::remove_file(dir.file("a.tenarc")).unwrap();
+    }
 }
 
 #[test]

@@ -176,7 +176,7 @@ impl Comparison<'_> {
         found: &mut Vec<Difference>,
     ) -> Result<()> {
         let tables = (table(self.a, a)?, table(self.b, b)?);
-        let sides = (Blocks::of(a, tables.0.as_ref())?, Blocks::of(b, tables.1.as_ref())?);
+        let sides = (Blocks::of(a, tables.0.as_ref()), Blocks::of(b, tables.1.as_ref()));
         let (Some(mut from), Some(mut to)) = sides else {
             // One of the two is not an array, but for example numbers in a buffer. Only a writer other than tenarc
             // stores numbers as columns.
@@ -360,12 +360,12 @@ impl Block<'_> {
 }
 
 impl<'t> Blocks<'t> {
-    fn of(node: &'t Node, table: Option<&'t Table<'_, Source>>) -> Result<Option<Self>> {
-        Ok(match (&node.kind, table) {
-            (_, Some(table)) => Some(Self::Columns(Box::new(fields::rows(table)?))),
+    fn of(node: &'t Node, table: Option<&'t Table<'_, Source>>) -> Option<Self> {
+        match (&node.kind, table) {
+            (_, Some(table)) => Some(Self::Columns(Box::new(fields::rows(table)))),
             (node::Kind::Array(items), _) => Some(Self::Array(items.chunks(BLOCK))),
             _ => None,
-        })
+        }
     }
 
     /// Returns the next block, which is empty at the end.
