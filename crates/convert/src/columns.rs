@@ -36,19 +36,25 @@ impl<'a, S: ReadAt + ?Sized> JoinedTable<'a, S> {
     /// # Errors
     /// If a value cannot be read, or is damaged.
     pub fn of(values: Vec<Segment<'a, S>>) -> Result<Option<Self>> {
-        let Some(first) = values.first().filter(|_| values.len() > 1).cloned() else {
-            return Ok(None);
-        };
-        if first.name().is_none_or(str::is_empty) {
+        let name = values.first().and_then(Segment::name).filter(|name| !name.is_empty());
+        if values.len() < 2 || name.is_none() {
             return Ok(None);
         }
+        let mut first = None;
         for value in &values {
-            let item = value.inspect()?.next().transpose()?;
-            let is_part = item.is_some_and(|item| item.event == Event::Tag(COLUMNS));
-            if !is_part || value.name() != first.name() {
+            let mut items = value.inspect()?;
+            let mut next = || items.next().map(|item| item.map(|item| item.event)).transpose();
+            match next()? {
+                Some(Event::Tag(COLUMNS)) => drop(first.get_or_insert_with(|| value.clone())),
+                // No rows.
+                Some(Event::Array) if next()? == Some(Event::End) => {}
+                _ => return Ok(None),
+            }
+            if value.name() != name {
                 return Ok(None);
             }
         }
+        let Some(first) = first else { return Ok(None) };
         Ok(Some(Self { first, table: Rc::new(Table::of_segments(values)?) }))
     }
 
@@ -58,7 +64,7 @@ impl<'a, S: ReadAt + ?Sized> JoinedTable<'a, S> {
     }
 }
 
-/// The metadata are those of the first part, whose columns are those of the table.
+/// The metadata are those of the first part that has rows, whose columns are those of the table.
 impl<S: ReadAt + ?Sized> Stored for JoinedTable<'_, S> {
     fn metadata(&self) -> Result<&[u8]> {
         self.first.metadata()

@@ -59,12 +59,17 @@ pub fn write(of: Converted, values: &mut Values<'_>, target: &Target, lossy: Los
         Converted::Json | Converted::Msgpack => {
             let options = options.with_lines(are_lines);
             write_stream(target, &mut |out| {
-                let is_done = !are_lines
-                    && joined(of, values, &mut |value| {
-                        tell(&of.write(value, &mut *out, &options)?, None, NOT_KEPT);
-                        Ok(())
-                    })?;
-                if is_done { Ok(()) } else { all(of, values, out, &options) }
+                let mut write = |value: &dyn Stored| {
+                    tell(&of.write(value, &mut *out, &options)?, None, NOT_KEPT);
+                    Ok(())
+                };
+                match of {
+                    Converted::Json if !are_lines && values.joined()?.is_some() => {
+                        one_array(values, out, &options)
+                    }
+                    Converted::Msgpack if joined(of, values, &mut write)? => Ok(()),
+                    _ => all(of, values, out, &options),
+                }
             })
         }
         Converted::Safetensors
@@ -100,6 +105,63 @@ fn all(
     })?;
     tell(&lost, None, NOT_KEPT);
     Ok(())
+}
+
+/// Writes the parts of a table as one array of JSON. The rows of one part are in memory at a time.
+fn one_array(values: &mut Values<'_>, out: &mut dyn Write, options: &Options) -> Result<()> {
+    let (mut lost, mut rows) = (Losses::default(), false);
+    out.write_all(b"[")?;
+    values.each(&mut |value| {
+        value.with_section(&mut |section| {
+            let mut part =
+                InBrackets { out, follows: rows, begun: false, wrote: false, last: Vec::new() };
+            lost.extend(as_rows(section, |value| {
+                Ok(Converted::Json.write(value, &mut part, options)?)
+            })?);
+            rows |= part.wrote;
+            Ok(())
+        })
+    })?;
+    out.write_all(b"]\n")?;
+    tell(&lost, None, NOT_KEPT);
+    Ok(())
+}
+
+/// Writes what is in an array of JSON: all but the first bracket, and the last one with the end of its line.
+struct InBrackets<'w> {
+    out: &'w mut dyn Write,
+    /// Whether it follows another part, which has rows.
+    follows: bool,
+    /// Whether the first bracket was passed.
+    begun: bool,
+    /// Whether the part has rows.
+    wrote: bool,
+    /// The bytes that may be the last ones.
+    last: Vec<u8>,
+}
+
+impl Write for InBrackets<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.last.extend_from_slice(bytes);
+        if !self.begun && !bytes.is_empty() {
+            self.begun = true;
+            self.last.remove(0);
+        }
+        let inside = self.last.len().saturating_sub(b"]\n".len());
+        if inside > 0 {
+            if self.follows && !self.wrote {
+                self.out.write_all(b",")?;
+            }
+            self.wrote = true;
+            self.out.write_all(self.last.get(..inside).unwrap_or_default())?;
+            self.last.drain(..inside);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 /// The size of shards if the output is named as an index and no size is given. transformers wrote shards of this size

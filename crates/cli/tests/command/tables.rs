@@ -85,7 +85,7 @@ fn the_parts_of_a_table_are_one_value_of_other_formats() {
     let date = TypeName::date();
     let late = TypeName::timestamp(TimeUnit::Millisecond, "").unwrap();
     let mut out = OArchive::create(dir.file("log.tenarc"), SaveOptions::default()).unwrap();
-    for days in [0..20, 20..300] {
+    for days in [0..0, 0..20, 20..20, 20..299, 299..300] {
         let rows: Vec<_> = days.clone().zip(days.map(|day| i64::from(day) << 32)).collect();
         let row = |(day, ms)| Row {
             day: Typed::new(&date, day),
