@@ -6,7 +6,6 @@ use tenarc::archive::Table;
 use tenarc::inspect::TYPE;
 use tenarc::types::TypeName;
 use tenarc::value::WithTypes;
-use tenarc_convert::meaning;
 
 use crate::failure::Result;
 use crate::input::Source;
@@ -64,9 +63,8 @@ fn at_path<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
     })
 }
 
-/// Puts the tag of a type around a tensor.
-pub fn tag_tensor(tensor: Value, of: &TypeName) -> Value {
-    let parameters = Value::Array(meaning::values(of.parameters()));
-    let parts = vec![of.name().into(), parameters, tensor];
+/// An item with the tag of its type.
+pub fn tagged(name: &str, parameters: Vec<Value>, item: Value) -> Value {
+    let parts = vec![name.into(), Value::Array(parameters), item];
     Value::Tag(TYPE, Box::new(Value::Array(parts)))
 }

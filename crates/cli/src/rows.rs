@@ -6,12 +6,13 @@ use std::ops::Range;
 use tenarc::archive::{Segment, Table};
 use tenarc::value::WithTypes;
 use tenarc::{DynTensor, Tensor, Value};
+use tenarc_convert::meaning;
 
 use crate::args::Show;
 use crate::condition;
 use crate::document::{Document, Section};
 use crate::failure::{Failure, Of, Result};
-use crate::fields::{self, at, may_have, tag_tensor};
+use crate::fields::{self, at, may_have, tagged};
 use crate::input::Source;
 use crate::node::{Columns, Field, Kind, Node};
 use crate::paths;
@@ -122,7 +123,7 @@ fn in_table<'a>(table: &Table<'_, Source>, path: &str, whole: &str) -> Result<Se
             let Tensor(tensor) = table.column::<Tensor<DynTensor>>(path)?;
             let tensor = Value::Tensor(Box::new(tensor));
             match column.and_then(|column| column.type_name()) {
-                Some(of) => tag_tensor(tensor, of),
+                Some(of) => tagged(of.name(), meaning::values(of.parameters()), tensor),
                 None => tensor,
             }
         }
@@ -160,7 +161,8 @@ impl Section<'_> {
             if let Some(Field { tensor: Some(node), of, .. }) = column {
                 if let Some(of) = of {
                     let tensor = written::value(&self, &node)?;
-                    return self.decoded(&tag_tensor(tensor, &of));
+                    let parameters = meaning::values(of.parameters());
+                    return self.decoded(&tagged(of.name(), parameters, tensor));
                 }
                 self.root = node;
                 return Ok(self);

@@ -6,16 +6,16 @@ use std::io::Write;
 
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use tenarc::error::Category;
-use tenarc::inspect::TYPE;
-use tenarc::tensor::Order;
+use tenarc::tensor::{Deferred, Order};
 use tenarc::{Archive, DType, DynTensor, OArchive, Value};
-use tenarc_convert::{Format, Options, meaning};
+use tenarc_convert::{Format, Options, meaning, npy};
 
 use super::show::Nested;
 use crate::args::{Get, GetFormat};
 use crate::document::{Document, Section};
 use crate::elements::{self, Cast, Element};
 use crate::failure::{Failure, Of, Result, Status};
+use crate::fields::tagged;
 use crate::formats::stream::{print_or_write, write_stream};
 use crate::input::shown;
 use crate::losses::{NOT_KEPT, tell};
@@ -55,24 +55,35 @@ pub fn run(args: &Get, out: &mut Out) -> Result<Status> {
         }
         GetFormat::Text => print_or_write(&target, out, &mut |writer| text(&taken, writer))?,
         GetFormat::Raw => write_stream(&target, &mut |writer| Ok(writer.write_all(&taken.bytes)?))?,
-        GetFormat::Npy => {
-            let archive = Archive::new(taken.archived()?)?;
-            let value = archive.segment(0)?;
-            let options = Options::default().with_losses(true);
-            write_stream(&target, &mut |writer| {
-                let lost = Format::Npy.write(&value, writer, &options);
-                let lost = lost.map_err(|error| match error.category() {
-                    Category::Unsupported => {
-                        Failure::new(format!("{error}: --cast f32, or use --as raw"))
-                    }
-                    _ => error.into(),
-                })?;
-                tell(&lost, None, NOT_KEPT);
-                Ok(())
-            })?;
-        }
+        GetFormat::Npy => save_npy(&taken, &target)?,
     }
     Ok(Status::Good)
+}
+
+/// Saves a tensor as an npy file. Dates, times and durations are those of numpy.
+fn save_npy(taken: &Taken, target: &Target) -> Result<()> {
+    let dtype = taken.dtype.clone();
+    let shown = |error: tenarc::Error| match error.category() {
+        Category::Unsupported => Failure::new(format!("{error}: --cast f32, or use --as raw")),
+        _ => error.into(),
+    };
+    let Some(of) = &taken.of else {
+        let tensor = Deferred::from_blocks(dtype, &taken.shape, Order::C, |put| put(&taken.bytes));
+        write_stream(target, &mut |writer| npy::write(writer, &tensor).map_err(shown))?;
+        return Ok(());
+    };
+    // A value with its type, of which the converter makes the dtype of numpy.
+    let tensor = DynTensor::new(dtype, &taken.shape, Order::C, taken.bytes.clone())?;
+    let tensor = Value::Tensor(Box::new(tensor));
+    let mut out = OArchive::new(Vec::new())?;
+    out.save(&tagged(&of.0, of.1.clone(), tensor))?;
+    let archive = Archive::new(out.finish()?)?;
+    let (value, options) = (archive.segment(0)?, Options::default().with_losses(true));
+    write_stream(target, &mut |writer| {
+        tell(&Format::Npy.write(&value, writer, &options).map_err(shown)?, None, NOT_KEPT);
+        Ok(())
+    })?;
+    Ok(())
 }
 
 /// Prints or saves all tensors whose path matches.
@@ -184,20 +195,6 @@ impl Taken {
             (self.dtype, self.of) = (dtype, None);
         }
         Ok(self)
-    }
-
-    /// An archive of the tensor with its type.
-    fn archived(&self) -> Result<Vec<u8>> {
-        let Self { dtype, shape, bytes, of } = self;
-        let tensor = DynTensor::new(dtype.clone(), shape, Order::C, bytes.clone())?;
-        let mut value = Value::Tensor(Box::new(tensor));
-        if let Some((name, parameters)) = of {
-            let parts = vec![name.as_str().into(), Value::Array(parameters.clone()), value];
-            value = Value::Tag(TYPE, Box::new(Value::Array(parts)));
-        }
-        let mut out = OArchive::new(Vec::new())?;
-        out.save(&value)?;
-        Ok(out.finish()?)
     }
 }
 
