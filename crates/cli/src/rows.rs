@@ -58,7 +58,10 @@ impl Document {
     }
 
     /// The name of the table that is all of an archive, if its values are several parts of it.
-    fn table_name(&self) -> Result<Option<String>> {
+    ///
+    /// # Errors
+    /// If a value cannot be read.
+    pub fn table_name(&self) -> Result<Option<String>> {
         let Some(archive) = self.archive().filter(|archive| archive.len() > 1) else {
             return Ok(None);
         };

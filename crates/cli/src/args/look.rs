@@ -79,7 +79,7 @@ pub struct Show {
     #[arg(long = "where", value_name = "CONDITION")]
     pub condition: Option<String>,
     /// Show only this many rows of a table
-    #[arg(long, value_name = "ROWS")]
+    #[arg(long, short = 'n', value_name = "ROWS")]
     pub head: Option<usize>,
     /// Show only these columns of a table: id,request.size
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]

@@ -99,7 +99,11 @@ fn the_parts_of_a_table_are_one_value_of_other_formats() {
     run(&dir, &["convert", "log.tenarc", "log.parquet"]).good();
     for file in ["log.tenarc", "log.parquet"] {
         assert_eq!(run(&dir, &["get", file, "x"]).out().split_whitespace().count(), 300);
-        let ran = run(&dir, &["show", file, "--where", "x > 18", "--head", "3", "--json"]);
+        assert_eq!(
+            run(&dir, &["show", file, "--json", "--full"]).json().as_array().unwrap().len(),
+            300
+        );
+        let ran = run(&dir, &["show", file, "--where", "x > 18", "-n", "3", "--json"]);
         let days = ["1970-01-20", "1970-01-21", "1970-01-22"];
         assert_eq!(
             ran.out().lines().filter(|line| days.iter().any(|day| line.contains(day))).count(),
