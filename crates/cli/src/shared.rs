@@ -1,6 +1,7 @@
 //! Tables over several values: the rows of all values that were saved under one name.
 
 use tenarc::DType;
+use tenarc::types::TypeName;
 
 use crate::document::{Compressed, Document, Section};
 use crate::elements;
@@ -36,6 +37,8 @@ pub struct Column {
     pub path: String,
     /// The kind of the rows. It is "rows" if values have different kinds.
     pub kind: &'static str,
+    /// The type that is named for the rows of all values.
+    pub of: Option<TypeName>,
     /// The column as a tensor, if it is one in all values, with the same dtype and the same shape of a row. Its bytes are
     /// those of all values together.
     pub tensor: Option<Payload>,
@@ -149,6 +152,7 @@ impl Column {
 struct Known {
     path: String,
     kind: &'static str,
+    of: Option<TypeName>,
     /// The number of values that have the column.
     count: usize,
     /// Whether the column is a tensor in all of them.
@@ -165,6 +169,7 @@ impl Known {
         Self {
             path: field.path.clone(),
             kind: field.kind,
+            of: field.of.clone(),
             count: 0,
             are_tensors: true,
             numbers: Vec::new(),
@@ -179,6 +184,7 @@ impl Known {
         if self.kind != field.kind {
             self.kind = "rows";
         }
+        self.of = self.of.take().filter(|of| Some(of) == field.of.as_ref());
         let payload = field.tensor.as_ref().and_then(Node::payload);
         match (payload, &field.optional) {
             (Some(payload), _) => {
@@ -221,7 +227,7 @@ impl Known {
             let dtypes = self.numbers.iter().map(|(dtype, _)| dtype);
             Some((common(dtypes).filter(|_| is_measured)?, dims.clone()))
         });
-        Column { path: self.path, kind: self.kind, tensor, compressed, numbers }
+        Column { path: self.path, kind: self.kind, of: self.of, tensor, compressed, numbers }
     }
 }
 

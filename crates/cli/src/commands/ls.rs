@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use std::io::Write;
 
 use serde::Serialize;
+use tenarc::types::TypeName;
 
 use crate::args::{Ls, Sort};
 use crate::document::{Document, Section};
@@ -38,6 +39,9 @@ struct Row<'a> {
     /// The kind of the rows of a column. It is "columns" for a whole sequence that is stored as columns.
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
+    /// The name of the type that the rows of a column have.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    of: Option<String>,
     shape: Vec<usize>,
     order: &'static str,
     /// `None` if it is not a tensor.
@@ -108,7 +112,7 @@ impl Found<'_> {
         match args.sort {
             Sort::Stored => {}
             Sort::Path => rows.sort_by(|a, b| natural(&a.path).cmp(&natural(&b.path))),
-            Sort::Dtype => rows.sort_by(|a, b| a.form().cmp(b.form())),
+            Sort::Dtype => rows.sort_by_key(Row::form),
             Sort::Shape => {
                 rows.sort_by(|a, b| (a.shape.len(), &a.shape).cmp(&(b.shape.len(), &b.shape)));
             }
@@ -161,6 +165,7 @@ impl<'a> Row<'a> {
             path,
             dtype: None,
             kind,
+            of: None,
             shape,
             order: "C",
             bytes: None,
@@ -170,9 +175,11 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Returns the dtype, or the kind of a column that is not a tensor.
-    fn form(&self) -> &str {
-        self.dtype.as_deref().or(self.kind).unwrap_or_default()
+    /// Returns the dtype, or the kind of a column that is not a tensor, and the name of its type.
+    fn form(&self) -> String {
+        let form = self.dtype.as_deref().or(self.kind).unwrap_or_default();
+        let of = self.of.iter().flat_map(|of| [" ", of]);
+        std::iter::once(form).chain(of).collect()
     }
 }
 
@@ -190,9 +197,13 @@ fn table<'a>(
             Some(payload) => Row::of(section, path, kind, payload),
             None => Row::without_tensor(section, path, kind, vec![len]),
         };
-        each(row)?;
+        each(Row { of: named(field.of.as_ref()), ..row })?;
     }
     Ok(())
+}
+
+fn named(of: Option<&TypeName>) -> Option<String> {
+    of.map(|of| of.name().to_owned())
 }
 
 /// Lists a table over several values, and its columns.
@@ -208,6 +219,7 @@ fn shared_table<'a>(
         path: path.to_owned(),
         dtype: None,
         kind: Some(kind),
+        of: None,
         shape: vec![shared.rows],
         order: "C",
         bytes: None,
@@ -217,7 +229,7 @@ fn shared_table<'a>(
     };
     each(row("", COLUMNS))?;
     for column in &shared.columns {
-        let row = row(&column.path, column.kind);
+        let row = Row { of: named(column.of.as_ref()), ..row(&column.path, column.kind) };
         each(match &column.tensor {
             Some(tensor) => Row {
                 dtype: Some(tensor.dtype.name().to_owned()),
@@ -268,7 +280,7 @@ fn print(rows: &[Row<'_>], several: bool, out: &mut Out) -> Result<()> {
         let order = if row.order == "F" { " F" } else { "" };
         let mut cells = vec![
             shown(&row.path),
-            escaped(row.form()).into_owned(),
+            escaped(&row.form()).into_owned(),
             shape(&row.shape) + order,
             row.bytes.map_or_else(|| "-".into(), bytes),
         ];

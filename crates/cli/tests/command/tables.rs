@@ -109,6 +109,14 @@ fn the_parts_of_a_table_are_one_value_of_other_formats() {
             ran.out().lines().filter(|line| days.iter().any(|day| line.contains(day))).count(),
             3
         );
+        let ran = run(&dir, &["ls", file]);
+        let mut lines = ran.out().lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        assert!(
+            lines.any(|line| line.windows(4).any(|part| part == ["day", "i32", "date", "[300]"])),
+            "{ran:?}"
+        );
+        let listed = run(&dir, &["ls", file, "--json"]).json();
+        assert_eq!((&listed[1]["type"], &listed[3]["type"]), (&"date".into(), &().into()));
         assert_eq!(run(&dir, &["get", file, "day[31:33]"]).good(), "1970-02-01 1970-02-02\n");
         run(&dir, &["get", file, "late", "-o", "late.npy"]).good();
         let npy = fs::read(dir.file("late.npy")).unwrap();
