@@ -38,10 +38,10 @@ pub(super) fn read_columns(wire: &mut Reader<'_, '_>) -> Result<Value> {
 /// Reads a row of a column.
 pub(crate) fn read_row(column: &mut Column<'_>, row: usize, allowance: &Budget) -> Result<Value> {
     let at = column.at;
-    let value = row_of(column, row, allowance).map_err(|error| error.at(at))?;
+    let value = row_of(column, row, allowance).map_err(|error| error.at(at));
     match &column.of {
-        Some(of) if with_types::are_kept() => with_types::tagged(&of.name, value, allowance),
-        _ => Ok(value),
+        Some(of) if with_types::are_kept() => with_types::tagged(&of.name, value?, allowance),
+        _ => value,
     }
 }
 
