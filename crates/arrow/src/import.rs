@@ -19,10 +19,10 @@ pub struct Import {
 }
 
 impl Import {
-    /// Plans the columns with these fields.
+    /// Plans the columns with these fields. Of several with one name, also in a struct, the first is kept.
     ///
     /// # Errors
-    /// If two columns, or two fields of a struct, have the same name, or the shape of a tensor is wrong.
+    /// If the shape of a tensor is wrong.
     pub fn of<'a>(fields: impl IntoIterator<Item = &'a Field>) -> Result<Self> {
         let mut report = Report::default();
         let plans = Plan::of_fields(fields, "", &mut report)?;

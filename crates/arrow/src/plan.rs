@@ -63,8 +63,8 @@ impl Plan {
         for (number, field) in fields.into_iter().enumerate() {
             let name = field.name();
             if !names.insert(name) {
-                let what = "there are two fields of this name";
-                return Err(Error::data(what).in_field(join(path, name)));
+                report.add(&join(path, name), "a field before it has this name: it is left out");
+                continue;
             }
             plans.extend(Self::of(field, number, &join(path, name), report)?);
         }

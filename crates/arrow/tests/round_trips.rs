@@ -15,6 +15,7 @@ use arrow_schema::{DataType, Field, Schema};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use tenarc::archive::{Compression, SaveOptions};
+use tenarc::de::Limits;
 use tenarc::io::SharedBytes;
 use tenarc::{Archive, OArchive, Tensor};
 use tenarc_arrow::{ArrowTable, Import, save};
@@ -251,6 +252,27 @@ fn types_come_back() {
         }
         assert_eq!(found.len(), 2);
     }
+}
+
+/// SQL gives such tables, as for `select a, b, a`.
+#[test]
+fn of_columns_with_one_name_the_first_is_kept() {
+    let numbers = |numbers: [i8; 2]| Arc::new(Int8Array::from(numbers.to_vec())) as ArrayRef;
+    let field = |name: &str| Field::new(name, DataType::Int8, false);
+    let schema = Arc::new(Schema::new(vec![field("a"), field("b"), field("a")]));
+    let import = Import::of(schema.fields().iter().map(AsRef::as_ref)).unwrap();
+    let lost = [("a".to_owned(), "a field before it has this name: it is left out".to_owned())];
+    assert_eq!(
+        (import.report().lost(), import.kept().collect::<Vec<_>>()),
+        (&lost[..], vec![0, 1])
+    );
+    let columns = vec![numbers([1, 2]), numbers([3, 4]), numbers([5, 6])];
+    let batch = RecordBatch::try_new(schema, columns).unwrap();
+    let rows = import.rows(&[batch], Limits::default()).unwrap();
+    let bytes = tenarc::to_vec(&rows).unwrap();
+    let found: Vec<HashMap<String, i8>> = tenarc::from_slice(&bytes).unwrap();
+    let row = |a, b| HashMap::from([("a".to_owned(), a), ("b".to_owned(), b)]);
+    assert_eq!(found, [row(1, 3), row(2, 4)]);
 }
 
 #[test]

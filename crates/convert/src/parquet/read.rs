@@ -95,7 +95,6 @@ impl<S: ReadAt + Send + Sync + 'static> ParquetFile<S> {
     /// # Errors
     /// - If the source cannot be read.
     /// - If the source is not a Parquet file, or is damaged.
-    /// - If two columns, or two fields of a struct, have the same name.
     pub fn new(source: S) -> Result<Self> {
         let source = Source::new(source).map_err(Error::io)?;
         check_footer(&source)?;
