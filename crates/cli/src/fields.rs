@@ -1,24 +1,20 @@
 //! Fields of rows as values, and their types.
 
+use std::cell::Cell;
+
 use serde::ser::{Error as _, Serialize, SerializeSeq as _, Serializer};
 use tenarc::Value;
-use tenarc::archive::Table;
+use tenarc::archive::{Column, Table};
 use tenarc::inspect::TYPE;
 use tenarc::types::TypeName;
 use tenarc::value::WithTypes;
 
-use crate::failure::Result;
 use crate::input::Source;
 
-/// The columns of a table whose values have a named type, and the types.
-///
-/// # Errors
-/// If the table is damaged.
-pub fn types(table: &Table<'_, Source>) -> Result<Vec<(String, TypeName)>> {
-    let columns = table.columns()?.into_iter();
-    let named =
-        columns.filter_map(|column| Some((column.path().to_owned(), column.type_name()?.clone())));
-    Ok(named.collect())
+/// The paths of the columns whose values have a named type, and the types.
+pub fn types(columns: &[Column]) -> Vec<(String, TypeName)> {
+    let named = |column: &Column| Some((column.path().to_owned(), column.type_name()?.clone()));
+    columns.iter().filter_map(named).collect()
 }
 
 /// All rows of a table, with the tags of their types.
@@ -26,18 +22,45 @@ pub fn rows(table: &Table<'_, Source>) -> impl Iterator<Item = tenarc::Result<Va
     table.iter().map(|row| row.map(|WithTypes(row)| row))
 }
 
-/// The rows of a table as a value, with the tags of their types.
-pub struct AllRows<'t, 'a>(pub &'t Table<'a, Source>);
+/// Serializes all rows of a table, with the tags of their types. `failed` makes an error of serde if one cannot be read.
+pub fn serialize_rows<S: Serializer>(
+    table: &Table<'_, Source>,
+    serializer: S,
+    failed: impl Fn(tenarc::Error) -> S::Error,
+) -> Result<S::Ok, S::Error> {
+    let len = usize::try_from(table.len()).map_err(S::Error::custom)?;
+    let mut seq = serializer.serialize_seq(Some(len))?;
+    for row in rows(table) {
+        seq.serialize_element(&row.map_err(&failed)?)?;
+    }
+    seq.end()
+}
+
+/// All rows of a table as a value.
+pub struct AllRows<'t, 'a> {
+    table: &'t Table<'a, Source>,
+    /// Why a row could not be read. An error that passes through serde keeps only its text.
+    fault: Cell<Option<tenarc::Error>>,
+}
+
+impl<'t, 'a> AllRows<'t, 'a> {
+    pub fn of(table: &'t Table<'a, Source>) -> Self {
+        Self { table, fault: Cell::new(None) }
+    }
+
+    /// The error behind one that occurred while the rows were written.
+    pub fn error(&self, written: tenarc::Error) -> tenarc::Error {
+        self.fault.take().unwrap_or(written)
+    }
+}
 
 impl Serialize for AllRows<'_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self(table) = self;
-        let len = usize::try_from(table.len()).map_err(S::Error::custom)?;
-        let mut seq = serializer.serialize_seq(Some(len))?;
-        for row in rows(table) {
-            seq.serialize_element(&row.map_err(S::Error::custom)?)?;
-        }
-        seq.end()
+        serialize_rows(self.table, serializer, |error| {
+            let shown = S::Error::custom(&error);
+            self.fault.set(Some(error));
+            shown
+        })
     }
 }
 

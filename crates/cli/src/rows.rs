@@ -43,32 +43,37 @@ impl Document {
         {
             return Ok(target);
         }
-        let only = self.table_name()?;
-        let chosen = chosen.or(only.as_deref());
-        if let (Some(name), Some(archive)) = (chosen, self.archive())
-            && self.numbers(chosen)?.len() > 1
-        {
-            let table = archive.table(name)?;
-            return match path {
-                "" => Ok(Meant::Table(table)),
-                path => in_table(&table, path, path).map(Meant::Value),
-            };
+        let table = match (chosen, self.archive()) {
+            (None, _) => self.whole_table()?,
+            (Some(name), Some(archive)) if self.numbers(chosen)?.len() > 1 => {
+                Some(archive.table(name)?)
+            }
+            _ => None,
+        };
+        match (table, path) {
+            (Some(table), "") => Ok(Meant::Table(table)),
+            (Some(table), path) => in_table(&table, path, path).map(Meant::Value),
+            (None, path) => self.only(chosen)?.into_part(path).map(Meant::Value),
         }
-        self.only(chosen)?.into_part(path).map(Meant::Value)
     }
 
-    /// The name of the table that is all of an archive, if its values are several parts of it.
+    /// The table that is all of an archive, if its values are several parts of it.
     ///
     /// # Errors
     /// If a value cannot be read.
-    pub fn table_name(&self) -> Result<Option<String>> {
+    pub fn whole_table(&self) -> Result<Option<Table<'_, Source>>> {
         let Some(archive) = self.archive().filter(|archive| archive.len() > 1) else {
             return Ok(None);
         };
         let first = archive.segment(0)?;
         let Some(name) = first.name().filter(|name| !name.is_empty()) else { return Ok(None) };
-        let is_table = self.numbers(Some(name)).is_ok_and(|all| all.len() as u64 == archive.len());
-        Ok(is_table.then(|| name.to_owned()))
+        for number in 1..archive.len() {
+            // A damaged value is reported when it is read.
+            if !archive.segment(number).is_ok_and(|other| other.name() == Some(name)) {
+                return Ok(None);
+            }
+        }
+        Ok(archive.table(name).ok())
     }
 
     /// Finds what a path names if it starts with the name of a value in an archive. Returns `None` if it does not.
@@ -288,10 +293,10 @@ impl<'a> Rows<'a> {
                 Self::Picked { table, .. } => table,
             },
         };
-        let types = fields::types(&table)?;
+        let known = table.columns()?;
+        let types = fields::types(&known);
         let condition = args.condition.as_deref().map(|text| condition::parse(text, &types));
         let condition = condition.transpose()?;
-        let known = table.columns()?;
         let is_known = |path: &&str| known.iter().any(|column| column.path() == *path);
         let mut missing: Vec<&str> =
             args.columns.iter().map(String::as_str).filter(|path| !is_known(path)).collect();

@@ -140,13 +140,7 @@ fn same<S: Serializer>(
             }
             let table =
                 section.table(columns).map_err(|error| failed::<S::Error>(section, error))?;
-            let len = usize::try_from(table.len()).map_err(S::Error::custom)?;
-            let mut seq = serializer.serialize_seq(Some(len))?;
-            for row in fields::rows(&table) {
-                let row = row.map_err(|error| failed::<S::Error>(section, error))?;
-                seq.serialize_element(&row)?;
-            }
-            seq.end()
+            fields::serialize_rows(&table, serializer, |error| failed::<S::Error>(section, error))
         }
         Kind::Array(items) if is_numeric(section, items) => {
             // The items are serialized as decoded numbers, so that an archive can store them as one block.

@@ -42,6 +42,9 @@ impl<'a, S: ReadAt + ?Sized> JoinedTable<'a, S> {
         }
         let mut first = None;
         for value in &values {
+            if value.name() != name {
+                return Ok(None);
+            }
             let mut items = value.inspect()?;
             let mut next = || items.next().map(|item| item.map(|item| item.event)).transpose();
             match next()? {
@@ -49,9 +52,6 @@ impl<'a, S: ReadAt + ?Sized> JoinedTable<'a, S> {
                 // No rows.
                 Some(Event::Array) if next()? == Some(Event::End) => {}
                 _ => return Ok(None),
-            }
-            if value.name() != name {
-                return Ok(None);
             }
         }
         let Some(first) = first else { return Ok(None) };

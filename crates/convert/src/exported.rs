@@ -293,9 +293,8 @@ impl<'m> Walk<'m> {
                 if matches!(self.keep, Keep::TextArrays | Keep::Texts)
                     && !self.steps.is_empty() =>
             {
-                let shape = self.shape_of_texts(range.start);
                 let most = if self.keep == Keep::Texts { usize::MAX } else { 1 };
-                let Some(shape) = shape.filter(|shape| shape.len() <= most) else {
+                let Some(shape) = self.shape_of_texts(range.start, most) else {
                     return self.container(true);
                 };
                 let name = self.name()?;
@@ -367,9 +366,9 @@ impl<'m> Walk<'m> {
     }
 
     /// Returns the shape of the array that starts at this offset, if its elements are texts, or arrays of one length that
-    /// are such arrays. If an element cannot be read, it is not a text, and the walk over the items reports what is wrong with
+    /// are such arrays, and it has at most `most` dimensions. If an element cannot be read, it is not a text, and the walk over the items reports what is wrong with
     /// it.
-    fn shape_of_texts(&self, start: usize) -> Option<Vec<usize>> {
+    fn shape_of_texts(&self, start: usize, most: usize) -> Option<Vec<usize>> {
         let items = Items::new(self.bytes.get(start..).unwrap_or_default());
         // The lengths of the arrays at each depth, which are known at the end of the first one; the elements so far of each
         // array that is open; and how deep the texts are.
@@ -377,7 +376,7 @@ impl<'m> Walk<'m> {
         for item in items {
             let depth = open.len();
             match item.ok()?.event {
-                Event::Array if leaf.is_none_or(|leaf| depth < leaf) => {
+                Event::Array if depth < leaf.unwrap_or(most) => {
                     if let Some(count) = open.last_mut() {
                         *count += 1;
                     }

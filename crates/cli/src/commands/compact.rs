@@ -65,7 +65,7 @@ fn types(args: &Compact) -> Result<Vec<(String, TypeName)>> {
     for name in names {
         // A name that is not there, or is that of no table, is an error of the compaction.
         if let Ok(table) = archive.table(&name) {
-            types.extend(fields::types(&table)?);
+            types.extend(fields::types(&table.columns()?));
         }
     }
     Ok(types)

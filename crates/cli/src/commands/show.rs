@@ -48,7 +48,7 @@ pub fn run(args: &Show, out: &mut Out) -> Result<Status> {
         shown_rows(&rows, 0..rows.len(), args, out)?;
         return Ok(Status::Good);
     }
-    if !args.path.is_empty() || chosen.is_none() && document.table_name()?.is_some() {
+    if !args.path.is_empty() || chosen.is_none() && document.whole_table()?.is_some() {
         return part(&document, args, out);
     }
     let mut lines = JsonLines::default();

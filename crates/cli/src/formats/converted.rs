@@ -263,8 +263,10 @@ fn joined(
     if holds_columns(of) {
         write(&table)?;
     } else {
-        let rows = AllRows(table.table());
-        let archive = temporary_archive(|out| Ok(out.save(&rows).map(drop)?))?;
+        let rows = AllRows::of(table.table());
+        let archive = temporary_archive(|out| {
+            Ok(out.save(&rows).map(drop).map_err(|error| rows.error(error))?)
+        })?;
         write(&archive.segment(0)?)?;
     }
     Ok(true)

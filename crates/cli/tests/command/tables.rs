@@ -72,16 +72,14 @@ fn a_table_is_described_as_the_file_has_it() {
     assert_eq!(run(&dir, &["verify", &name, "--json"]).json()[0]["bytes"], len);
 }
 
-/// A Parquet file of several row groups, or a log to which rows were appended, is one table.
-#[test]
-fn the_parts_of_a_table_are_one_value_of_other_formats() {
+/// A log of 300 rows that were saved at several times. Some parts have no rows.
+fn save_log(dir: &Dir) {
     #[derive(Serialize)]
     struct Row<'a> {
         day: Typed<'a, i32>,
         late: Typed<'a, i64>,
         x: f64,
     }
-    let dir = Dir::new();
     let date = TypeName::date();
     let late = TypeName::timestamp(TimeUnit::Millisecond, "").unwrap();
     let mut out = OArchive::create(dir.file("log.tenarc"), SaveOptions::default()).unwrap();
@@ -96,6 +94,13 @@ fn the_parts_of_a_table_are_one_value_of_other_formats() {
             .unwrap();
     }
     out.finish().unwrap();
+}
+
+/// A Parquet file of several row groups, or a log to which rows were appended, is one table.
+#[test]
+fn the_parts_of_a_table_are_one_value_of_other_formats() {
+    let dir = Dir::new();
+    save_log(&dir);
     run(&dir, &["convert", "log.tenarc", "log.parquet"]).good();
     for file in ["log.tenarc", "log.parquet"] {
         assert_eq!(run(&dir, &["get", file, "x"]).out().split_whitespace().count(), 300);
@@ -164,6 +169,31 @@ fn the_parts_of_a_table_are_one_value_of_other_formats() {
             fs::remove_file(dir.file(name)).unwrap();
         }
     }
+}
+
+/// Whatever is written, also by way of a temporary file.
+#[test]
+fn damage_in_a_part_of_a_table_is_bad() {
+    let dir = Dir::new();
+    save_log(&dir);
+    let mut bytes = fs::read(dir.file("log.tenarc")).unwrap();
+    let x = 250f64.to_le_bytes();
+    let at = bytes.windows(8).rposition(|found| found == x).unwrap();
+    bytes[at] ^= 1;
+    dir.write("damaged.tenarc", &bytes);
+    for to in ["log.json", "log.msgpack", "log.pt", "log.npz"] {
+        let ran = run(&dir, &["convert", "--lossy", "damaged.tenarc", to]);
+        assert!(
+            ran.status == 1 && ran.err.contains("checksum") && !dir.file(to).exists(),
+            "{ran:?}"
+        );
+    }
+}
+
+#[test]
+fn rows_are_deleted_by_their_dates() {
+    let dir = Dir::new();
+    save_log(&dir);
     run(&dir, &["compact", "log.tenarc", "--delete", "day < '1970-02-01'"]).good();
     assert_eq!(tenarc::open(dir.file("log.tenarc")).unwrap().table("log").unwrap().len(), 269);
 }
