@@ -63,7 +63,7 @@ impl Plan {
         for (number, field) in fields.into_iter().enumerate() {
             let name = field.name();
             if !names.insert(name) {
-                report.add(&join(path, name), "a field before it has this name: it is left out");
+                report.add(&join(path, name), "a further field of this name is left out");
                 continue;
             }
             plans.extend(Self::of(field, number, &join(path, name), report)?);

@@ -261,7 +261,7 @@ fn of_columns_with_one_name_the_first_is_kept() {
     let field = |name: &str| Field::new(name, DataType::Int8, false);
     let schema = Arc::new(Schema::new(vec![field("a"), field("b"), field("a")]));
     let import = Import::of(schema.fields().iter().map(AsRef::as_ref)).unwrap();
-    let lost = [("a".to_owned(), "a field before it has this name: it is left out".to_owned())];
+    let lost = [("a".to_owned(), "a further field of this name is left out".to_owned())];
     assert_eq!(
         (import.report().lost(), import.kept().collect::<Vec<_>>()),
         (&lost[..], vec![0, 1])

@@ -198,10 +198,8 @@ fn parts_of_tensors(metadata: &[(String, String)]) -> Losses {
     for (name, Saved { saved_offsets }) in saved {
         if saved_offsets.iter().any(|offset| *offset > 0) {
             let start = shown(&saved_offsets);
-            losses.add(
-                &name,
-                format!("it is a part of a tensor, which starts at {start} of the whole"),
-            );
+            losses
+                .add(&name, format!("it is a part of a tensor: it starts at {start} of the whole"));
         }
     }
     if losses.is_empty() {

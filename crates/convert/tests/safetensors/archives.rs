@@ -351,7 +351,7 @@ fn a_part_of_a_tensor_is_not_taken_for_the_whole() {
     let (first, second) = (file(0), file(1));
     let (first, second) =
         (first.value(Names::Stored).unwrap(), second.value(Names::Stored).unwrap());
-    let what = "`w`: it is a part of a tensor, which starts at [1, 0] of the whole";
+    let what = "`w`: it is a part of a tensor: it starts at [1, 0] of the whole";
     assert!(first.losses().is_empty() && first.losses().notes()[0].contains("other files"));
     assert_eq!(second.losses().listed()[0].to_string(), what);
 }
