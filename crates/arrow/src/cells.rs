@@ -16,7 +16,7 @@ use tenarc::types::TypeName;
 use tenarc::{DType, Error, Result, Tensor};
 
 use crate::category::{around, unordered};
-use crate::names::kept;
+use crate::names::static_name;
 use crate::plan::{Is, Plan, Variants};
 
 /// The most digits of decimals that are stored as integers of 64 bits.
@@ -222,7 +222,7 @@ impl Kind {
                 let codes = (0..array.len()).map(number).collect();
                 let name = |name: &String| {
                     let content = plans.iter().position(|plan| plan.name == name);
-                    Ok((kept(name)?, content))
+                    Ok((static_name(name)?, content))
                 };
                 let names = names.iter().map(name).collect::<Result<_>>()?;
                 Self::Enum(codes, names, Field::all(plans, array.columns())?)

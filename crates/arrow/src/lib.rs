@@ -61,6 +61,7 @@ mod values;
 struct Readme;
 
 pub use import::{Import, save};
+pub use names::static_name;
 pub use report::Report;
 pub use rows::Rows;
 pub use table::{ArrowTable, TABLE, TableReader, Types, is_columns};

@@ -15,9 +15,12 @@ struct Kept {
 /// The number of bytes that the names of all files may take in a process.
 const MOST: usize = 16 << 20;
 
-/// Returns a name with the lifetime `'static`. serde needs it, because names of fields are usually part of a program's
-/// code. Each name is kept once and never freed.
-pub fn kept(name: &str) -> Result<&'static str> {
+/// Returns a name with the lifetime `'static`, for structs whose fields are only known when a program runs. serde needs
+/// it, because names of fields are usually part of a program's code. Each name is kept once and never freed.
+///
+/// # Errors
+/// If all names together would take more than 16 MiB.
+pub fn static_name(name: &str) -> Result<&'static str> {
     let mut kept = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
     let Kept { names, bytes } = &mut *kept;
     let names = names.get_or_insert_default();
@@ -40,8 +43,8 @@ mod tests {
 
     #[test]
     fn a_name_is_kept_once() {
-        let first = kept("a name that no other test has").unwrap();
-        let again = kept(&String::from("a name that no other test has")).unwrap();
+        let first = static_name("a name that no other test has").unwrap();
+        let again = static_name(&String::from("a name that no other test has")).unwrap();
         assert!(std::ptr::eq(first, again));
     }
 }

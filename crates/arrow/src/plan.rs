@@ -12,7 +12,7 @@ use tenarc::{DType, Error, Result};
 use crate::category::{Seen, around};
 use crate::extension::{FIXED_SHAPE_TENSOR, FixedShape, METADATA, NAME, UUID};
 use crate::named::{DATE64, FIXED};
-use crate::names::kept;
+use crate::names::static_name;
 use crate::report::Report;
 use crate::schema::{ENUM, KIND, MISSING, NULL, TUPLE, join};
 
@@ -80,7 +80,7 @@ impl Plan {
         if is_uuid {
             let is = Is::Typed(TypeName::uuid());
             return Ok(Some(Self {
-                name: kept(field.name())?,
+                name: static_name(field.name())?,
                 number,
                 is,
                 has_nulls: false,
@@ -126,7 +126,7 @@ impl Plan {
                     let contents = fields.iter().map(AsRef::as_ref);
                     let mut plans = Self::of_fields(contents, path, report)?;
                     plans.retain(|plan| plan.number > 0);
-                    let name = kept(field.name())?;
+                    let name = static_name(field.name())?;
                     let is = Is::Enum(Vec::new(), plans);
                     return Ok(Some(Self { name, number, is, has_nulls: false, is_missing }));
                 }
@@ -157,7 +157,7 @@ impl Plan {
             },
             other => plain(other, path, report),
         };
-        let name = kept(field.name())?;
+        let name = static_name(field.name())?;
         Ok(found.map(|is| Self { name, number, is, has_nulls: false, is_missing }))
     }
 

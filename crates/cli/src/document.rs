@@ -34,15 +34,15 @@ pub enum Wanted {
     Description,
 }
 
-/// Whether an Arrow file is read as a table even if its columns can be read as tensors.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Whether a file that can be read as tensors is read as a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AsTable {
     #[default]
     No,
-    /// The output can be nothing else.
+    /// The output can be nothing else: an Arrow file is read as a table.
     Needed,
-    /// By `--table`.
-    Asked,
+    /// By `--table`, with the path of the arrays that are its columns. If it is empty, they are the whole value.
+    Asked(String),
 }
 
 /// The options that decide how inputs are read. All subcommands share them.

@@ -1,5 +1,6 @@
-//! The columns of a sequence in an archive as tensors.
+//! The columns of a sequence in an archive as tensors and arrays of texts.
 
+use std::fmt;
 use std::rc::Rc;
 
 use tenarc::archive::{Segment, Table};
@@ -7,19 +8,36 @@ use tenarc::inspect::{COLUMNS, Event, dotted, escape_step};
 use tenarc::io::ReadAt;
 use tenarc::tensor::{Deferred, Order, TensorMeta};
 use tenarc::types::TypeName;
-use tenarc::{DynTensor, Result, Tensor};
+use tenarc::{DynTensor, Error, Result, Tensor};
 
 use crate::{Losses, Put, Stored};
 
-/// A column of a sequence as a tensor.
+/// A column of a sequence as an array.
 #[derive(Debug)]
-pub struct TensorColumn<'a> {
+pub struct FlatColumn<'a> {
     /// Its path, as the names of tensors have it.
     pub name: String,
     /// The type that is named for its rows.
     pub of: Option<TypeName>,
-    /// Its rows. They are read when they are written.
-    pub tensor: Deferred<'a>,
+    /// Its rows.
+    pub rows: FlatRows<'a>,
+}
+
+/// The rows of a column.
+pub enum FlatRows<'a> {
+    /// They are read when they are written.
+    Tensor(Deferred<'a>),
+    /// The function reads them.
+    Texts(Box<dyn Fn() -> Result<Vec<String>> + 'a>),
+}
+
+impl fmt::Debug for FlatRows<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tensor(tensor) => f.debug_tuple("Tensor").field(tensor).finish(),
+            Self::Texts(_) => f.write_str("Texts"),
+        }
+    }
 }
 
 /// The values of an archive that are parts of one table, as one value: they have one name, and their rows are stored as
@@ -83,18 +101,18 @@ impl<S: ReadAt + ?Sized> Stored for JoinedTable<'_, S> {
         _pointer: &str,
         name: &str,
         losses: &mut Losses,
-    ) -> Result<Vec<TensorColumn<'a>>> {
-        tensor_columns(&self.table, name, losses)
+    ) -> Result<Vec<FlatColumn<'a>>> {
+        flat_columns(&self.table, name, losses)
     }
 }
 
-/// Returns the columns of a sequence that are tensors, and adds the other columns to `losses`. `sequence` is the path of the
-/// sequence as the names of its tensors have it.
-pub fn tensor_columns<'a, S: ReadAt + ?Sized>(
+/// Returns the columns of a sequence that are tensors or texts, and adds the other columns to `losses`. `sequence` is the path
+/// of the sequence as the names of its tensors have it.
+pub fn flat_columns<'a, S: ReadAt + ?Sized>(
     table: &Rc<Table<'a, S>>,
     sequence: &str,
     losses: &mut Losses,
-) -> Result<Vec<TensorColumn<'a>>> {
+) -> Result<Vec<FlatColumn<'a>>> {
     let sequence = Rc::<str>::from(sequence);
     let columns = table.columns()?;
     if columns.is_empty() {
@@ -111,10 +129,21 @@ pub fn tensor_columns<'a, S: ReadAt + ?Sized>(
         let below = dotted(path);
         let name =
             if sequence.is_empty() { below.into_owned() } else { format!("{sequence}.{below}") };
+        let of = column.type_name().cloned();
+        let (table, path) = (table.clone(), path.to_owned());
+        let around = sequence.clone();
+        let in_sequence = move |error: Error| match &*around {
+            "" => error,
+            sequence => error.in_field(sequence),
+        };
+        if column.kind() == "texts" && !column.is_optional() {
+            let read = move || table.column(&path).map_err(&in_sequence);
+            found.push(FlatColumn { name, of, rows: FlatRows::Texts(Box::new(read)) });
+            continue;
+        }
         let tensor = column.dtype().zip(column.row_shape()).filter(|_| column.is_tensor());
         let Some((dtype, dims)) = tensor else {
-            let kind = column.kind();
-            losses.add(&name, format!("a column of {kind} is not a tensor: it is left out"));
+            losses.add(&name, no_tensor(column.kind()));
             continue;
         };
         let shape = [&[rows][..], dims].concat();
@@ -125,22 +154,20 @@ pub fn tensor_columns<'a, S: ReadAt + ?Sized>(
             losses.add_tensor(&name, what);
             continue;
         }
-        let of = column.type_name().cloned();
-        let (dtype, path) = (dtype.clone(), column.path().to_owned());
-        let (table, sequence) = (table.clone(), sequence.clone());
         // The whole column is in memory while it is written.
         let read = move |put: &mut dyn FnMut(&[u8]) -> Result<()>| {
             let tensor: Result<Tensor<DynTensor>> = table.column(&path);
-            let tensor = tensor.map_err(|error| match &*sequence {
-                "" => error,
-                sequence => error.in_field(sequence),
-            });
-            put(&tensor?.le_bytes())
+            put(&tensor.map_err(&in_sequence)?.le_bytes())
         };
-        let tensor = Deferred::from_blocks(dtype, &shape, Order::C, read);
-        found.push(TensorColumn { name, of, tensor });
+        let tensor = Deferred::from_blocks(dtype.clone(), &shape, Order::C, read);
+        found.push(FlatColumn { name, of, rows: FlatRows::Tensor(tensor) });
     }
     Ok(found)
+}
+
+/// What a loss says of a column that is left out.
+pub fn no_tensor(kind: &str) -> String {
+    format!("a column of {kind} is not a tensor: it is left out")
 }
 
 /// Returns a step of a JSON Pointer: a slash and the escaped text.

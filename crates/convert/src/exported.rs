@@ -11,7 +11,7 @@ use tenarc::tensor::{Deferred, TensorMeta};
 use tenarc::{Error, Result, Value};
 
 use super::Losses;
-use crate::columns::{TensorColumn, escaped};
+use crate::columns::{FlatColumn, FlatRows, escaped, no_tensor};
 use crate::nested::MAX_STEPS;
 use crate::stored::Stored;
 use crate::typed::Type;
@@ -127,19 +127,30 @@ impl<'a> Exported<'a> {
             once(&name, &range)?;
             tensors.push((name, deferred(value, payload, range)));
         }
+        let mut texts = Vec::with_capacity(found.texts.len());
         for Columns { pointer, name, at } in found.columns {
-            for column in value.columns(&pointer, &name, &mut losses)? {
-                let TensorColumn { name, of, tensor } = column;
+            for FlatColumn { name, of, rows } in value.columns(&pointer, &name, &mut losses)? {
+                let is_text = matches!(rows, FlatRows::Texts(_));
+                if is_text && !matches!(keep, Keep::TextArrays | Keep::Texts) {
+                    losses.add(&name, no_tensor("texts"));
+                    continue;
+                }
                 once(&name, &(at..at))?;
                 match of.as_ref().map(Type::of) {
-                    Some(of) if keep == Keep::Texts => drop(types.insert(name.clone(), of)),
+                    Some(of) if keep == Keep::Texts && !is_text => {
+                        types.insert(name.clone(), of);
+                    }
+                    Some(of) if is_text && of.is_category() => losses
+                        .note(format!("`{}`: its categories become texts", name.escape_debug())),
                     Some(of) => losses.add(&name, of.left_out()),
                     None => {}
                 }
-                tensors.push((name, tensor));
+                match rows {
+                    FlatRows::Tensor(tensor) => tensors.push((name, tensor)),
+                    FlatRows::Texts(read) => texts.push((name, read()?)),
+                }
             }
         }
-        let mut texts = Vec::with_capacity(found.texts.len());
         for (name, range) in found.texts {
             once(&name, &range)?;
             let start = range.start as u64;

@@ -119,13 +119,16 @@ mod zstd;
 
 pub use apart::{Apart, Current};
 pub use as_value::AsValue;
-pub use columns::{JoinedTable, TensorColumn};
+pub use columns::{FlatColumn, FlatRows, JoinedTable};
 pub use file::{Opened, TensorFile};
 pub use format::{Format, into_archive};
 pub use loss::{Loss, Losses};
 pub use made::written;
 pub use nested::Names;
 pub use options::Options;
+#[cfg(any(feature = "arrow", feature = "parquet"))]
+#[cfg_attr(docsrs, doc(cfg(any(feature = "arrow", feature = "parquet"))))]
+pub use records::ArrayTable;
 pub use stored::{Put, Stored};
 
 #[cfg(all(doctest, feature = "safetensors"))]

@@ -160,6 +160,22 @@ impl Losses {
         other.notes.into_iter().for_each(|note| self.note(note));
     }
 
+    /// The listed losses at a path and below it, whose steps are joined by dots. Those in files that join steps by slashes count,
+    /// too. There are no notes.
+    #[must_use]
+    pub fn below(&self, path: &str) -> Self {
+        let mut below = Self::default();
+        for Loss { path: of, what, is_tensor } in &self.listed {
+            let steps = of.replace('/', ".");
+            match steps.strip_prefix(path) {
+                Some(rest) if path.is_empty() || rest.is_empty() || rest.starts_with('.') => {}
+                _ => continue,
+            }
+            if *is_tensor { below.add_tensor(of, &**what) } else { below.add(of, &**what) }
+        }
+        below
+    }
+
     /// Checks whether a conversion that keeps `kept` tensors may go on.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use tenarc::value::from_value;
 use tenarc::{DynTensor, Result, Tensor, Value};
 
 use crate::Losses;
-use crate::columns::{TensorColumn, tensor_columns};
+use crate::columns::{FlatColumn, flat_columns};
 use crate::support::reserve;
 use crate::typed::Type;
 
@@ -120,8 +120,7 @@ pub trait Stored {
         }
     }
 
-    /// Returns the columns of a sequence that are tensors. Columns that are not tensors are added to
-    /// the losses. `pointer` is the path of the sequence as a JSON Pointer. `name` is the same path as the names of its
+    /// Returns the columns of a sequence that are tensors or texts. The others are added to the losses. `pointer` is the path of the sequence as a JSON Pointer. `name` is the same path as the names of its
     /// tensors have it. The default is for values without sequences that are stored as columns.
     ///
     /// # Errors
@@ -131,7 +130,7 @@ pub trait Stored {
         _pointer: &str,
         _name: &str,
         _losses: &mut Losses,
-    ) -> Result<Vec<TensorColumn<'a>>> {
+    ) -> Result<Vec<FlatColumn<'a>>> {
         Ok(Vec::new())
     }
 }
@@ -166,7 +165,7 @@ impl<S: ReadAt + ?Sized> Stored for Segment<'_, S> {
         pointer: &str,
         name: &str,
         losses: &mut Losses,
-    ) -> Result<Vec<TensorColumn<'a>>> {
-        tensor_columns(&Rc::new(self.table(pointer)?), name, losses)
+    ) -> Result<Vec<FlatColumn<'a>>> {
+        flat_columns(&Rc::new(self.table(pointer)?), name, losses)
     }
 }

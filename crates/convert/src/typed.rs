@@ -59,6 +59,14 @@ impl Type {
         }
     }
 
+    /// Whether it says only that few of the rows are different, and not in which order they are.
+    pub fn is_category(&self) -> bool {
+        matches!(
+            (&*self.name, &*self.parameters),
+            ("category", [Parameter::Integer(0)]) | ("arrow.dictionary", [Parameter::Text(_)])
+        )
+    }
+
     /// What a loss says of a tensor whose type is not kept.
     pub fn left_out(&self) -> String {
         format!("its type, {self}, is left out")

@@ -23,9 +23,10 @@ pub struct Read {
     /// With --torn: also read the tensors of the value that is cut off, unverified
     #[arg(long, requires = "torn")]
     pub no_verify: bool,
-    /// Read an Arrow file as a table of records, even if its columns can be read as tensors
-    #[arg(long)]
-    pub table: bool,
+    /// Read the arrays at this path, or of the whole value, as the columns of a table: a dataset of structs in HDF5, arrays of one length
+    /// in an npz file, columns of an Arrow file that could be tensors
+    #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub table: Option<String>,
     /// The dtype of arrays of bf16 or FP8 that numpy saved as raw bytes, with the types V2 and V1. Can be given once for
     /// each width
     #[arg(long, value_name = "DTYPE", value_parser = dtype)]
@@ -34,8 +35,8 @@ pub struct Read {
 
 impl Read {
     pub fn reading(&self) -> Reading {
-        let Self { from, torn, no_verify, table, ref void } = *self;
-        let table = if table { AsTable::Asked } else { AsTable::No };
+        let Self { from, torn, no_verify, ref table, ref void } = *self;
+        let table = table.clone().map_or(AsTable::No, AsTable::Asked);
         Reading { from, torn, no_verify, table, void: void.clone(), ..Reading::default() }
     }
 }

@@ -31,17 +31,27 @@ impl Document {
 /// # Errors
 /// If it cannot be read, or is not of this format.
 fn read(format: Format, input: Input, reading: &Reading) -> Result<Document> {
-    // Parquet files are always read as tables.
-    if reading.table == AsTable::Asked && !matches!(format, Format::Arrow | Format::Parquet) {
-        let found = name(format);
-        let what = format!("--table is for Arrow files: the format of this one is {found}");
+    let mut arrays = match &reading.table {
+        AsTable::Asked(path) => Some(&**path),
+        AsTable::No | AsTable::Needed => None,
+    };
+    if matches!(format, Format::Arrow | Format::Parquet)
+        && let Some(path) = arrays.take()
+        && !path.is_empty()
+    {
+        let what =
+            format!("the whole file is a table, of {}: give --table without a path", name(format));
         return Err(Failure::new(what));
     }
-    match (format, format.converted()) {
+    let document = match (format, format.converted()) {
         (Format::Arrow, _) => tables::read_arrow(input, reading),
         (_, Some(of)) => converted::read(format, of, input, reading),
         (Format::Archive, _) => archive::read(input, reading),
         (Format::Parquet, _) => tables::read_parquet(input, reading),
         _ => Document::of_messages(input.name.clone(), format, input.contents()?),
+    };
+    match arrays {
+        Some(path) => tables::of_arrays(document?, path),
+        None => document,
     }
 }

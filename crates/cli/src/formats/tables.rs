@@ -4,23 +4,26 @@
 use std::path::Path;
 
 use tenarc::archive::Segment;
+use tenarc::error::Category;
 use tenarc::{Archive, Value};
 use tenarc_convert::arrow::{self, ArrowFile, TableFile};
 use tenarc_convert::parquet::{self, ParquetFile};
-use tenarc_convert::{Format as Converted, Losses, Opened, Options};
+use tenarc_convert::{ArrayTable, Format as Converted, Losses, Opened, Options};
 
 use super::stream::write_file_or_stream;
 use super::values::{Valued, Values};
 use super::{Format, Lossy, converted};
 use crate::document::{AsTable, Document, Reading, Wanted};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::input::{Input, Source};
 use crate::limits::limits;
 use crate::losses::NOT_READ;
 use crate::output::say;
 use crate::panics::quietly;
+use crate::rows::Meant;
 use crate::target::Target;
 use crate::temporary::{TEMPORARY, Temporary, noted_archive, save_temporary, temporary_archive};
+use crate::text::quoted;
 use crate::written::Written;
 
 /// Reads the tables of a Parquet file.
@@ -139,11 +142,17 @@ pub fn write_parquet(values: &mut Values<'_>, target: &Target, lossy: Lossy) -> 
         held = archive_of(values)?;
         held.segments().collect::<tenarc::Result<_>>()?
     };
-    write_file_or_stream(
+    let mut is_table = true;
+    let written = write_file_or_stream(
         target,
-        |file, path| parquet::segments_to_file(segments.clone(), file, path, &options),
+        |file, path| {
+            let written = parquet::segments_to_file(segments.clone(), file, path, &options);
+            written.inspect_err(|error| is_table = error.category() != Category::Mismatch)
+        },
         |writer| Ok(parquet::segments_to_writer(segments.clone(), writer, &options)?),
-    )
+    );
+    let hint = if is_table { "" } else { "; --table=PATH takes the arrays at a path as columns" };
+    written.map_err(|failure| failure.with_hint(hint))
 }
 
 /// Returns the values of a file of JSON lines as a table in a temporary archive, which has the name of the file without
@@ -154,14 +163,61 @@ pub fn write_parquet(values: &mut Values<'_>, target: &Target, lossy: Lossy) -> 
 pub fn of_lines(values: &mut Values<'_>) -> Result<Option<Document>> {
     let Some(stem) = values.lines().map(str::to_owned) else { return Ok(None) };
     let Some(rows) = values.as_rows()? else { return Ok(None) };
-    let held = archive_of(&mut Values::of(&rows, None)?)?;
+    let table = as_columns(&archive_of(&mut Values::of(&rows, None)?)?, &stem)?;
+    Ok(table.map(|table| Document::of_archive(TEMPORARY.into(), Format::Archive, table)))
+}
+
+/// Returns the values of an archive as a table of columns. Returns `None` if it would not keep all of them as they are.
+fn as_columns(held: &Archive<Source>, name: &str) -> Result<Option<Archive<Source>>> {
     let segments = held.segments().collect::<tenarc::Result<_>>()?;
     let mut is_table = false;
     let table = temporary_archive(|out| {
-        is_table = arrow::segments_to_archive(segments, out, &stem)?;
+        is_table = arrow::segments_to_archive(segments, out, name)?;
         Ok(())
     })?;
-    Ok(is_table.then(|| Document::of_archive(TEMPORARY.into(), Format::Archive, table)))
+    Ok(is_table.then_some(table))
+}
+
+/// Returns a document of the table at a path. It is a sequence, or its columns are the arrays of a map.
+///
+/// # Errors
+/// If there is no such path, or it leads to no table, or if the temporary archive cannot be written.
+pub fn of_arrays(document: Document, path: &str) -> Result<Document> {
+    if path.is_empty() && document.whole_table()?.is_some() {
+        return Ok(document);
+    }
+    let section = match document.meant(path, None)? {
+        Meant::Value(section) => section,
+        Meant::Table(_) => {
+            let name = quoted(path);
+            let what = format!("{name} is a table already: choose it by its name, without --table");
+            return Err(Failure::new(what));
+        }
+    };
+    let stem = Path::new(&document.name).file_stem().map(|stem| stem.to_string_lossy());
+    let name = path.rsplit('.').next().filter(|name| !name.is_empty());
+    let name = name.map_or_else(|| stem.unwrap_or("table".into()), Into::into);
+    let held =
+        temporary_archive(|out| save_temporary(out, Some(&name), &Written::whole(&section)))?;
+    // What else the file holds was not asked for.
+    let mut losses =
+        if path.is_empty() { document.losses().clone() } else { document.losses().below(path) };
+    let table = match ArrayTable::of(&held.segment(0)?) {
+        Ok(table) => {
+            losses.extend(table.losses().clone());
+            temporary_archive(|out| {
+                out.save_as(&name, &table)?;
+                Ok(())
+            })?
+        }
+        Err(error) if error.category() == Category::Mismatch && held.table(&name).is_ok() => {
+            as_columns(&held, &name)?.unwrap_or(held)
+        }
+        Err(error) if path.is_empty() => return Err(error.into()),
+        Err(error) => return Err(Failure::from(error).of(&quoted(path))),
+    };
+    let document = Document::of_archive(document.name.clone(), document.format, table);
+    Ok(document.with_losses(losses))
 }
 
 /// Saves values to a temporary archive.

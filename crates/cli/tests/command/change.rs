@@ -512,7 +512,15 @@ fn what_is_no_table_is_not_written_as_parquet() {
     };
     dir.save("a.tenarc", &columns(3));
     let ran = run(&dir, &["convert", "a.tenarc", "a.parquet"]);
-    ran.failed(2, "a Parquet file is one table of rows: expected a sequence, found map\n");
+    ran.failed(
+        2,
+        "a Parquet file is one table of rows: expected a sequence, found map; --table=PATH takes",
+    );
+    run(&dir, &["convert", "--table", "a.tenarc", "b.parquet"]).good();
+    assert!(run(&dir, &["show", "b.parquet"]).good().contains("\"b\": 0"));
+    dir.save("rows.tenarc", &columns(5));
+    run(&dir, &["convert", "--table", "rows.tenarc", "c.parquet"])
+        .failed(2, "`a`: it has 3 rows, and the table has 5: it is left out");
     // A file of Arrow has columns. They are read as a table, because Parquet has nothing else.
     run(&dir, &["convert", "a.tenarc", "a.arrow"]).good();
     run(&dir, &["convert", "a.arrow", "a.parquet"]).good();

@@ -399,8 +399,12 @@ fn an_arrow_file_is_a_table_if_asked_for() {
     }
     run(&dir, &["convert", "rows.json", "rows.parquet"]).good();
     run(&dir, &["ls", "--table", "rows.parquet"]).good();
-    run(&dir, &["ls", "--table", "rows.json"])
-        .failed(2, "rows.json: --table is for Arrow files: the format of this one is json");
+    run(&dir, &["ls", "--table=n", "rows.parquet"]).failed(
+        2,
+        "rows.parquet: the whole file is a table, of parquet: give --table without a path",
+    );
+    // What is a sequence of objects already becomes columns.
+    assert!(run(&dir, &["ls", "--table", "rows.json"]).good().contains("columns"));
 }
 
 #[test]

@@ -168,9 +168,11 @@ fn convert_takes_the_whole_table() {
     assert_eq!((&rows[0]["count"], &rows[0]["min"]), (&json!(100), &json!(400)));
     run(&dir, &["convert", "days.tenarc", "x.parquet", "-e", "events.id"])
         .failed(2, "\"id\" is a column: choose the whole table, \"events\"");
-    run(&dir, &["convert", "days.tenarc", "x.npz", "-s", "events"])
+    run(&dir, &["convert", "days.tenarc", "x.safetensors", "-s", "events"])
         .failed(2, "`label`: a column of texts is not a tensor: it is left out");
-    assert!(!dir.file("x.npz").exists());
+    assert!(!dir.file("x.safetensors").exists());
+    run(&dir, &["convert", "--lossy", "days.tenarc", "x.npz", "-s", "events"]);
+    assert_eq!(run(&dir, &["show", "--json", "x.npz", "label"]).json()[499], "x");
 }
 
 /// A command that needs one value does not take the last one silently.

@@ -309,3 +309,27 @@ fn json_lines_become_columns_of_an_archive() {
         assert_eq!(tenarc::open(dir.file("a.tenarc")).unwrap().len(), values, "{lines}");
     }
 }
+
+/// A dataset of structs, as `PyTables` writes them, is rows.
+#[test]
+fn structs_of_hdf5_are_a_table() {
+    let dir = Dir::new();
+    let name = copied(&dir, "hdf5/structs_latest.h5");
+    let table = "--table=rows";
+    let ran = run(
+        &dir,
+        &["show", "--json", table, &name, "--where", "id > 0", "--columns", "id,text,inner.name"],
+    );
+    let rows: Vec<serde_json::Value> =
+        ran.out().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows.len(), 2, "{ran:?}");
+    assert_eq!(rows[1]["text"], "tëxttëxttëxt");
+    assert_eq!(rows[1]["inner.name"], "aba");
+    // Of the losses in the file, those in the dataset count.
+    let ran = run(&dir, &["convert", table, &name, "rows.parquet"]);
+    ran.failed(2, "cannot be kept: `rows/raw`: raw elements of 3 bytes");
+    assert!(!ran.err.contains("clash"), "{ran:?}");
+    run(&dir, &["show", "--table=clash.a.b.c", &name]).failed(2, "there is no value at");
+    run(&dir, &["show", "--table=one.text", &name])
+        .failed(2, "\"one.text\": expected a map of arrays");
+}

@@ -1,6 +1,7 @@
 //! What the formats with tables have in common: they write a table of an archive, and save record batches to one.
 //! `tenarc-arrow` converts between both.
 
+mod arrays;
 mod compare;
 
 use std::cell::RefCell;
@@ -18,6 +19,7 @@ use crate::honest::Honest;
 use crate::support::over_memory;
 use crate::{Losses, Options, made};
 
+pub use arrays::ArrayTable;
 pub use compare::compare;
 
 /// Returns whether all values are sequences that are stored as columns, and so a table.
@@ -176,6 +178,9 @@ pub fn texts<'t>(
     kept
 }
 
+/// What is lost of a table without rows.
+const NO_ROWS: &str = "there are no rows, so the names and types of the columns are left out";
+
 /// Rows of a file that are read group by group, and what is not read of them.
 pub struct Groups<'f, I> {
     pub groups: I,
@@ -226,7 +231,7 @@ impl<I: Iterator<Item = Result<Rows>>> Groups<'_, I> {
             out.save_as::<[(); 0]>(name, &[])?;
         }
         if rows == 0 {
-            losses.add("", "there are no rows, so the names and types of the columns are left out");
+            losses.add("", NO_ROWS);
             losses.check(options.accept_losses, self.columns)?;
         }
         Ok(Saved { losses, name: name.to_owned(), rows })

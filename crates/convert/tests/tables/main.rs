@@ -1,5 +1,6 @@
 //! Tables in Parquet and Arrow files: from archives, to archives, of other writers, and broken.
 
+mod arrays;
 mod arrow;
 mod broken;
 mod empty;
