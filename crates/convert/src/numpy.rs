@@ -4,7 +4,13 @@
 pub mod columns;
 #[cfg(any(feature = "msgpack", feature = "npy"))]
 pub mod literal;
-#[cfg(any(feature = "msgpack", feature = "npy"))]
+#[cfg(any(
+    feature = "arrow",
+    feature = "hdf5",
+    feature = "msgpack",
+    feature = "npy",
+    feature = "parquet"
+))]
 pub mod times;
 
 use tenarc::{DType, Error, Result};

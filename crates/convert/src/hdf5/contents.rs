@@ -20,9 +20,11 @@ use super::datatype::{Array, Field, Kind, Numbers, Resolve, Text};
 use super::error::{failed, innermost, is_of_object, is_unsupported};
 use super::links::{self, Link};
 use super::mend::{self, Unknown};
+use super::pandas;
 use super::stored::Source;
 use super::{filters, stored};
 use crate::Losses;
+use crate::numpy::times::Times;
 use crate::place::Place;
 
 /// The most levels of groups. Each is a level of nesting in an archive.
@@ -91,6 +93,8 @@ pub struct Found {
 #[derive(Debug)]
 pub enum Elements {
     Numbers(Array),
+    /// Integers that are times or durations.
+    Times(Times, Array),
     Text(Text),
     List(Numbers),
     /// A value that is in memory: null, or the paths of the objects to which references lead.
@@ -119,6 +123,7 @@ impl Contents {
             paths: HashMap::new(),
             budget,
             searched: MAX_SEARCHED,
+            may_have_zones: false,
         };
         let entries = walk.group(&root, "", MAX_DEPTH)?;
         walk.name_scales()?;
@@ -208,6 +213,8 @@ struct Walk<'a> {
     budget: Budget,
     /// The number of messages that may still be searched for names.
     searched: usize,
+    /// Whether the attributes of the group whose datasets are read may name time zones.
+    may_have_zones: bool,
 }
 
 impl Walk<'_> {
@@ -226,7 +233,10 @@ impl Walk<'_> {
             raw => raw,
         };
         let resolve = |reference: &[u8], size| group.resolve_vlen_reference_bytes(reference, size);
+        let before = self.found.attributes.len();
         self.attributes(shown, group.address(), raw.map_err(of_group)?, &resolve)?;
+        let attributes = self.found.attributes.get(before).and_then(|(_, values)| values.as_map());
+        self.may_have_zones = attributes.is_some_and(pandas::may_have_zones);
 
         let mut names = HashSet::new();
         let members = match group.members() {
@@ -477,7 +487,10 @@ impl Walk<'_> {
                     let layout = stored::layout(self.file, dataset, header, array.len);
                     place = place_of(&*layout.map_err(of_dataset)?, &array, self.file);
                 }
-                Elements::Numbers(array)
+                match self.times(&path, field.is_some(), &array.numbers.dtype) {
+                    Some(times) => Elements::Times(times, array),
+                    None => Elements::Numbers(array),
+                }
             }
             Kind::Text(..) | Kind::List(_) | Kind::Reference(_)
                 if outer.len() > 1 && outer.contains(&0) =>
@@ -688,6 +701,21 @@ impl Walk<'_> {
             self.found.attributes.push((of_object(path), Value::Map(values)));
         }
         Ok(())
+    }
+
+    /// What pandas says of the integers at a path: of a dataset, or of a field of its structs.
+    fn times(&self, path: &str, is_field: bool, dtype: &DType) -> Option<Times> {
+        let (dataset, field) = match path.rsplit_once('/').filter(|_| is_field) {
+            Some((_, _)) if self.may_have_zones => return None,
+            Some((dataset, field)) => (dataset, Some(field)),
+            None => (path, None),
+        };
+        // The attributes of a dataset were added just before.
+        let (object, attributes) = self.found.attributes.last()?;
+        if *dtype != DType::I64 || object.strip_prefix(ROOT) != Some(dataset) {
+            return None;
+        }
+        pandas::times(attributes.as_map()?, field)
     }
 
     /// Adds the names of the values of an enum to the attributes of the dataset or the field at this path.

@@ -24,6 +24,7 @@
 //! | dataset that is null | null |
 //! | references to objects | their paths, for example `/run/pressure` |
 //! | attributes | maps in `__metadata__`, by the path of the object, for example `/` and `/run` |
+//! | integers that pandas says are times or durations | tensor of that type, as of an npz file |
 //! | names of the values of an enum | a map from names to numbers, as the attribute `enum` of the dataset or field |
 //! | scales of dimensions | their paths in the attribute `DIMENSION_LIST`, an entry for each dimension |
 //!
@@ -51,6 +52,7 @@ mod index;
 mod keras;
 mod links;
 mod mend;
+mod pandas;
 mod stored;
 
 use std::fmt;
@@ -67,6 +69,7 @@ use tenarc::{DynTensor, Error, Result, Value};
 use crate::as_value::{AsValue, Metadata, Part};
 use crate::codec::Codec;
 use crate::nested::{self, Key, Node};
+use crate::stored::Put;
 use crate::texts::{Next, Texts};
 use crate::{Names, Options, TensorFile, source};
 
@@ -177,7 +180,8 @@ impl Hdf5 {
     /// Describes all tensors. The path of each is its name.
     pub fn tensors(&self) -> Vec<TensorInfo> {
         let info = |found: &Found| match &found.kind {
-            Elements::Numbers(Array { numbers, shape, len }) => {
+            Elements::Numbers(Array { numbers, shape, len })
+            | Elements::Times(_, Array { numbers, shape, len }) => {
                 let meta = TensorMeta::new(numbers.dtype.clone(), &**shape, Order::C);
                 Some(TensorInfo::new(found.path.clone(), meta, *len as u64))
             }
@@ -209,7 +213,9 @@ impl Hdf5 {
         let number = self.contents.numbers.get(name);
         let found = number.and_then(|number| self.contents.datasets.get(*number));
         match found.map(|found| (found, &found.kind)) {
-            Some((found, Elements::Numbers(array))) => Ok((found, array)),
+            Some((found, Elements::Numbers(array) | Elements::Times(_, array))) => {
+                Ok((found, array))
+            }
             _ => {
                 Err(Error::not_found(format!("there is no tensor named `{}`", name.escape_debug())))
             }
@@ -219,6 +225,12 @@ impl Hdf5 {
     fn part<'a>(&'a self, found: &'a Found) -> Result<Part<'a>> {
         match &found.kind {
             Elements::Numbers(array) => Ok(Part::Tensor(self.deferred_of(found, array))),
+            Elements::Times(times, array) => {
+                let times =
+                    times.part(&array.shape, Order::C, move |put| self.blocks(found, array, put));
+                // What cannot be read fails when it is written, like other elements.
+                times.or_else(|_| Ok(Part::Tensor(self.deferred_of(found, array))))
+            }
             Elements::Text(text) => {
                 Texts::new(&found.outer, || self.texts(found, *text)).map(Part::Texts)
             }
@@ -239,14 +251,19 @@ impl Hdf5 {
     fn deferred_of<'a>(&'a self, found: &'a Found, array: &'a Array) -> Deferred<'a> {
         let dtype = array.numbers.dtype.clone();
         Deferred::from_blocks(dtype, &array.shape, Order::C, move |put| {
-            match self.place_of(found) {
-                Some(start) => {
-                    let end = start.saturating_add(array.len as u64);
-                    source::in_steps(&self.file, start..end, |block, _| put(block))
-                }
-                None => put(&self.elements(found, array)?),
-            }
+            self.blocks(found, array, put)
         })
+    }
+
+    /// Passes the little-endian elements of a dataset to `put` in blocks.
+    fn blocks(&self, found: &Found, array: &Array, put: &mut Put<'_>) -> Result<()> {
+        match self.place_of(found) {
+            Some(start) => {
+                let end = start.saturating_add(array.len as u64);
+                source::in_steps(&self.file, start..end, |block, _| put(block))
+            }
+            None => put(&self.elements(found, array)?),
+        }
     }
 
     /// Reads all elements of a dataset, and converts them to little-endian.

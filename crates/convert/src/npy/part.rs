@@ -9,8 +9,6 @@ use super::input::{Bytes, Input};
 use super::payload::Gather;
 use crate::as_value::Part;
 use crate::numpy::columns::{Column, Elements, unknown};
-use crate::numpy::times::Times;
-use crate::stored::Put;
 use crate::texts::Texts;
 
 /// Returns a column of an array, which is read when it is written. `open` returns the input at the start of the
@@ -51,7 +49,7 @@ pub fn of<'a, B: Bytes + 'a>(
             })))
         }
         Elements::Times(..) if is_column_major && !column.shape.is_empty() => mixed(),
-        Elements::Times(times, order) => typed(&times, &shape, array.order, move |put| {
+        Elements::Times(times, order) => times.part(&shape, array.order, move |put| {
             let mut gather = Gather::new(record_len, byte_len, column.clone(), open()?);
             gather.blocks(&DType::I64, order, put)?;
             finish(gather.into_input())
@@ -63,45 +61,4 @@ pub fn of<'a, B: Bytes + 'a>(
             Ok(Gather::new(record_len, byte_len, column.clone(), open()?).texts(texts, finish))
         })?)),
     }
-}
-
-/// Returns times that `read` reads, as numbers of a type. All of them are read here, because they decide on the type: only
-/// numpy's own has a number for a missing time.
-fn typed<'a>(
-    times: &Times,
-    shape: &[usize],
-    order: Order,
-    read: impl Fn(&mut Put<'_>) -> Result<()> + 'a,
-) -> Result<Part<'a>> {
-    if let Some((of, numbers)) = times.known() {
-        let mut fits = true;
-        read(&mut |block| {
-            fits &= numbers_in(block).all(|number| numbers.contains(&number));
-            Ok(())
-        })?;
-        if fits && of.name() == "date" {
-            let days = move |put: &mut Put<'_>| {
-                read(&mut |block| {
-                    let days =
-                        numbers_in(block).map(|days| i32::try_from(days).map(i32::to_le_bytes));
-                    let days: Vec<_> = days.collect::<Result<_, _>>().map_err(|_| changed())?;
-                    put(days.as_flattened())
-                })
-            };
-            return Ok(Part::Typed(of, Deferred::from_blocks(DType::I32, shape, order, days)));
-        }
-        if fits {
-            return Ok(Part::Typed(of, Deferred::from_blocks(DType::I64, shape, order, read)));
-        }
-    }
-    Ok(Part::Typed(times.own()?, Deferred::from_blocks(DType::I64, shape, order, read)))
-}
-
-fn numbers_in(block: &[u8]) -> impl Iterator<Item = i64> + '_ {
-    block.as_chunks().0.iter().map(|bytes| i64::from_le_bytes(*bytes))
-}
-
-#[cold]
-fn changed() -> Error {
-    Error::damaged("the file has changed while it was read")
 }

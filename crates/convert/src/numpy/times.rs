@@ -2,9 +2,12 @@
 
 use std::ops::RangeInclusive;
 
-use tenarc::Result;
+use tenarc::tensor::{Deferred, Order};
 use tenarc::types::{Parameter, TimeUnit, TypeName};
+use tenarc::{DType, Error, Result};
 
+use crate::as_value::Part;
+use crate::stored::Put;
 use crate::typed::Type;
 
 /// The types of arrays that no type of the format holds, because of their unit or because of a missing time. The parameter
@@ -85,19 +88,67 @@ impl Times {
         TypeName::new(name, vec![Parameter::Text(self.unit.clone())])
     }
 
+    /// Returns the times that `read` reads, as numbers of a type. All of them are read here, because they decide on the type: only
+    /// numpy's own has a number for a missing time.
+    pub fn part<'a>(
+        &self,
+        shape: &[usize],
+        order: Order,
+        read: impl Fn(&mut Put<'_>) -> Result<()> + 'a,
+    ) -> Result<Part<'a>> {
+        if let Some((of, numbers)) = self.known() {
+            let mut fits = true;
+            read(&mut |block| {
+                fits &= numbers_in(block).all(|number| numbers.contains(&number));
+                Ok(())
+            })?;
+            if fits && of.name() == "date" {
+                let days = move |put: &mut Put<'_>| {
+                    read(&mut |block| {
+                        let days =
+                            numbers_in(block).map(|days| i32::try_from(days).map(i32::to_le_bytes));
+                        let days: Vec<_> = days.collect::<Result<_, _>>().map_err(|_| changed())?;
+                        put(days.as_flattened())
+                    })
+                };
+                return Ok(Part::Typed(of, Deferred::from_blocks(DType::I32, shape, order, days)));
+            }
+            if fits {
+                return Ok(Part::Typed(of, Deferred::from_blocks(DType::I64, shape, order, read)));
+            }
+        }
+        Ok(Part::Typed(self.own()?, Deferred::from_blocks(DType::I64, shape, order, read)))
+    }
+
+    /// Returns the times of a type that has the name of numpy.
+    pub fn of_own(of: &Type) -> Option<Self> {
+        match (&*of.name, of.texts()?.as_slice()) {
+            (TIMES, [unit]) => Self::new('M', unit),
+            (DURATIONS, [unit]) => Self::new('m', unit),
+            _ => None,
+        }
+    }
+
     /// Returns the times that a tensor of this type holds. `None` if it holds something else.
     pub fn of_type(of: &Type) -> Option<Self> {
         let (kind, unit) = match (&*of.name, of.texts()?.as_slice()) {
             ("date", []) => ('M', "D"),
             ("timestamp", [unit, _]) => ('M', *unit),
             ("duration", [unit]) => ('m', *unit),
-            (TIMES, [unit]) => return Self::new('M', unit),
-            (DURATIONS, [unit]) => return Self::new('m', unit),
-            _ => return None,
+            _ => return Self::of_own(of),
         };
         let is_known = unit == "D" || KNOWN.iter().any(|known| known.name() == unit);
         is_known.then(|| Self { kind, unit: unit.to_owned() })
     }
+}
+
+fn numbers_in(block: &[u8]) -> impl Iterator<Item = i64> + '_ {
+    block.as_chunks().0.iter().map(|bytes| i64::from_le_bytes(*bytes))
+}
+
+#[cold]
+fn changed() -> Error {
+    Error::damaged("the file has changed while it was read")
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use tenarc::{DType, DynTensor, Error, Result, Tensor, Value};
 use tenarc_arrow::static_name;
 
 use crate::exported::METADATA;
+use crate::numpy::times::Times;
 use crate::saved::{Saved, unpacked};
 use crate::typed::Type;
 use crate::{Losses, Stored};
@@ -231,6 +232,10 @@ impl Read<'_> {
                 Column::Tensor(tensor)
             }
             Saved::Named(of, inner) => match self.column(*inner, rows, path, losses)? {
+                Ok(Column::Tensor(tensor)) => match times(&of, &tensor)? {
+                    Some(times) => times,
+                    None => Column::typed(of, Column::Tensor(tensor))?,
+                },
                 Ok(inner) => Column::typed(of, inner)?,
                 Err(what) => return Ok(Err(what)),
             },
@@ -341,6 +346,27 @@ impl Read<'_> {
         };
         Ok(values.into_iter().map(integer).collect())
     }
+}
+
+/// The column of numpy's times and durations, some of which are missing. `None` if the format has no type for them.
+fn times(of: &Type, tensor: &DynTensor) -> Result<Option<Column>> {
+    let known = Times::of_own(of).and_then(|times| times.known());
+    let Some((of, numbers)) = known.filter(|_| tensor.shape().len() == 1) else {
+        return Ok(None);
+    };
+    let Ok(found) = tensor.as_slice::<i64>() else { return Ok(None) };
+    if !found.iter().all(|number| *number == i64::MIN || numbers.contains(number)) {
+        return Ok(None);
+    }
+    let rows = (0..).zip(found).map(|(row, number)| (*number != i64::MIN).then_some(row));
+    let tensor = if of.name() == "date" {
+        let days = found.iter().map(|days| i32::try_from(*days).unwrap_or_default()).collect();
+        DynTensor::from_vec::<i32>(tensor.shape(), Order::C, days)?
+    } else {
+        tensor.clone()
+    };
+    let column = Column::Typed(of, Box::new(Column::Tensor(tensor)));
+    Ok(Some(Column::chosen(rows.collect(), column)))
 }
 
 fn is_map_of(entries: &[(Value, Saved)], names: [&str; 2]) -> bool {

@@ -207,6 +207,39 @@ fn categories_and_masks_are_columns() {
     assert_eq!(kind.type_name().map(TypeName::name), Some("category"));
 }
 
+/// numpy has a number for a missing time, and a table has null.
+#[test]
+fn missing_times_are_null() {
+    let times = |name: &str, unit: &str, numbers: [i64; 3]| {
+        let of = TypeName::new(name, vec![tenarc::types::Parameter::Text(unit.into())]).unwrap();
+        let tensor = Tensor(Array1::from_iter(numbers));
+        archive(&std::collections::BTreeMap::from([("a", Typed::new(&of, &tensor))]))
+    };
+    let missing = i64::MIN;
+    let seconds = TypeName::timestamp(TimeUnit::Second, "").unwrap();
+    for (name, unit, numbers, of) in [
+        ("datetime64", "s", [5, missing, 7], Some(seconds)),
+        ("datetime64", "D", [5, missing, 7], Some(TypeName::date())),
+        ("timedelta64", "ms", [5, missing, 7], Some(TypeName::duration(TimeUnit::Millisecond))),
+        ("datetime64", "D", [5, missing, 1 << 40], None),
+        ("datetime64", "W", [5, missing, 7], None),
+    ] {
+        let arrays = times(&format!("numpy.org/{name}"), unit, numbers);
+        let table = ArrayTable::of(&arrays.segment(0).unwrap()).unwrap();
+        let saved = archive(&table);
+        let saved = saved.table("t").unwrap();
+        let columns = saved.columns().unwrap();
+        assert_eq!(columns[0].is_optional(), of.is_some(), "{name} {unit}");
+        if of.is_some() {
+            assert_eq!(columns[0].type_name(), of.as_ref());
+            let found: Vec<Option<i64>> = saved.column("a").unwrap();
+            assert_eq!(found, [Some(5), None, Some(7)]);
+        } else {
+            assert_eq!(saved.column::<Vec<i64>>("a").unwrap(), numbers);
+        }
+    }
+}
+
 #[test]
 fn what_has_no_arrays_is_no_table() {
     let refused = |value: Value, why: &str| {
