@@ -89,6 +89,7 @@
 //! |---|---|---|
 //! | `compression` | yes | reads and writes compressed buffers with the codecs `zstd` and `lz4`, in pure Rust |
 //! | `ndarray` | yes | uses ndarray's arrays and views as tensors, and `s![..]` to select slices; versions 0.16 and 0.17 |
+//! | `faer` | no | uses faer's matrices, columns and rows as tensors; version 0.24 |
 //! | `nalgebra` | no | uses nalgebra's matrices and vectors as tensors; versions 0.33 to 0.35 |
 //! | `sha256` | no | lets [`Checkpoints`] keep a file `SHA256SUMS` with the hashes of all checkpoints |
 //! | `zstd` | no | uses the C library of zstd, which has compression levels and decompresses frames with matches faster; it accepts the same frames |
