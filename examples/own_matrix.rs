@@ -1,11 +1,12 @@
-//! A matrix type of your own as a tensor: one that is column-major, as those of faer are.
+//! A matrix type of your own as a tensor: one that is column-major.
 //!
 //! ```sh
 //! cargo run --release --example own_matrix
 //! ```
 //!
 //! `ToTensor` says the shape and the order of the elements, and lends their bytes, so that saving copies nothing. `FromTensor`
-//! gets the elements in the order in which they were saved. For nalgebra's matrices, the feature `nalgebra` has both.
+//! gets the elements in the order in which they were saved. The features `nalgebra` and `faer`
+//! have both for the matrices of these crates.
 
 use ndarray::{Array2, array};
 use serde::{Deserialize, Serialize};

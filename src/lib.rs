@@ -49,8 +49,8 @@
 //! - **Parts** are one value in several pieces: the metadata, and a buffer for each large tensor. They are
 //!   for transports that move pieces, such as message queues and shared memory.
 //!
-//! All three take the same types. In the repository, `docs/guide.md` introduces the crate,
-//! `docs/encodings.md` compares the encodings, and `SPEC.md` specifies them.
+//! All three take the same types. The [guide](guide::start) introduces the crate, a page compares
+//! [the encodings](guide::encodings), and `SPEC.md` in the repository specifies them.
 //!
 //! # To do this, use this
 //!
@@ -89,6 +89,7 @@
 //! |---|---|---|
 //! | `compression` | yes | reads and writes compressed buffers with the codecs `zstd` and `lz4`, in pure Rust |
 //! | `ndarray` | yes | uses ndarray's arrays and views as tensors, and `s![..]` to select slices; versions 0.16 and 0.17 |
+//! | `faer` | no | uses faer's matrices, columns and rows as tensors; version 0.24 |
 //! | `nalgebra` | no | uses nalgebra's matrices and vectors as tensors; versions 0.33 to 0.35 |
 //! | `sha256` | no | lets [`Checkpoints`] keep a file `SHA256SUMS` with the hashes of all checkpoints |
 //! | `zstd` | no | uses the C library of zstd, which has compression levels and decompresses frames with matches faster; it accepts the same frames |
@@ -133,6 +134,8 @@ pub mod diag;
 mod dtype;
 mod elements;
 pub mod error;
+#[cfg(any(doc, doctest))]
+pub mod guide;
 mod handoff;
 pub mod inspect;
 pub mod io;
@@ -177,25 +180,5 @@ pub use value::{Value, from_value, to_value};
 struct Readme;
 
 #[cfg(doctest)]
-#[doc = include_str!("../docs/guide.md")]
-struct Guide;
-
-#[cfg(doctest)]
-#[doc = include_str!("../docs/tables.md")]
-struct Tables;
-
-#[cfg(doctest)]
-#[doc = include_str!("../docs/cookbook.md")]
-struct Cookbook;
-
-#[cfg(doctest)]
-#[doc = include_str!("../docs/encodings.md")]
-struct Encodings;
-
-#[cfg(doctest)]
 #[doc = include_str!("../docs/compression.md")]
 struct CompressionGuide;
-
-#[cfg(doctest)]
-#[doc = include_str!("../docs/from-bincode.md")]
-struct FromBincode;

@@ -3,6 +3,25 @@
 //! Reading converts each element to the array's type. It is an error if that type cannot represent the number exactly.
 //! For example, every `f16` can be converted to `f32`, but an `f64` only if it has the value of an `f32`. NaN cannot be
 //! converted to an integer. Writing is the same as with `tenarc::tensor`.
+//!
+//! ```
+//! use tenarc::Tensor;
+//!
+//! #[derive(serde::Serialize)]
+//! struct Old {
+//!     loss: Tensor<Vec<f32>>,
+//! }
+//!
+//! #[derive(serde::Deserialize)]
+//! struct New {
+//!     #[serde(with = "tenarc::tensor::cast")]
+//!     loss: Vec<f64>,
+//! }
+//!
+//! let bytes = tenarc::to_vec(&Old { loss: vec![0.5, 0.25].into() })?;
+//! assert_eq!(tenarc::from_slice::<New>(&bytes)?.loss, [0.5, 0.25]);
+//! # Ok::<(), tenarc::Error>(())
+//! ```
 
 use serde::Deserializer;
 

@@ -59,6 +59,7 @@
 //! | `ArrayView`, [`DynView`] | no copy; an error if the payload is not aligned | an error |
 //! | `CowArray` | no copy if the payload is aligned, otherwise one | read in place |
 //! | nalgebra's `OMatrix`, such as `DMatrix` and `Vector3` | one copy; a second one if the tensor is row-major | the same |
+//! | faer's `Mat`, `Col`, `Row` | two copies | one copy |
 //! | [`SharedTensor`] | one copy; none from a [map](crate::Map::load_shared) or [parts](crate::parts::Parts::load_shared) | read in place |
 //!
 //! If the element type is not the stored one, reading is an error that names both types. [`cast`] converts elements.
@@ -67,6 +68,8 @@ pub mod cast;
 mod deferred;
 mod dyn_tensor;
 mod dyn_view;
+#[cfg(feature = "faer")]
+mod faer;
 mod fields;
 mod from_tensor;
 #[cfg(feature = "nalgebra")]

@@ -62,8 +62,8 @@ use crate::meta::CompactMeta;
             `Vec<Array2<f32>>`, takes no `#[serde(with = \"tenarc::tensor\")]`: make it an \
             `Option<Tensor<_>>`, a `Vec<Tensor<_>>` or a map of `Tensor<_>`",
     note = "elements are `bool`, integers of up to 64 bits, floats and complex numbers: see \
-            `tenarc::tensor::Element`; arrays of ndarray and matrices of nalgebra need the features \
-            `ndarray` and `nalgebra`"
+            `tenarc::tensor::Element`; arrays of ndarray and matrices of faer and nalgebra need the \
+            features `ndarray`, `faer` and `nalgebra`"
 )]
 pub trait ToTensor {
     /// Dtype, shape and order.

@@ -48,6 +48,23 @@ fn the_book_has_every_page() {
     assert!(missing.is_empty(), "pages that {} does not list: {missing:?}", summary.display());
 }
 
+#[test]
+fn links_of_pages_in_rustdoc_are_defined_there() {
+    let module = fs::read_to_string("src/guide.rs").unwrap();
+    let pages = module.split("\"../").skip(1).filter_map(|rest| rest.split('"').next());
+    let mut number = 0;
+    for page in pages {
+        let text = fs::read_to_string(page).unwrap();
+        let inline = prose(&text).find(|line| line.contains("]("));
+        assert_eq!(inline, None, "{page}: it would stay as it is");
+        for name in prose(&text).filter_map(definition).map(|(name, _)| name) {
+            number += 1;
+            assert!(module.contains(&format!("/// [{name}]: crate::")), "{page}: {name}");
+        }
+    }
+    assert!(number > 20, "{number}");
+}
+
 /// All Markdown files in a folder and in those below it.
 fn pages(folder: &Path) -> Vec<PathBuf> {
     let mut pages = Vec::new();
@@ -91,7 +108,13 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
 
 fn links(text: &str) -> impl Iterator<Item = &str> {
     let after = prose(text).flat_map(|line| line.split("](").skip(1));
-    after.filter_map(|rest| rest.split_once(')').map(|(link, _)| link))
+    let inline = after.filter_map(|rest| rest.split_once(')').map(|(link, _)| link));
+    inline.chain(prose(text).filter_map(definition).map(|(_, link)| link))
+}
+
+/// The name of a link and where it leads, of a line such as `[guide]: guide.md`.
+fn definition(line: &str) -> Option<(&str, &str)> {
+    line.strip_prefix('[')?.split_once("]: ")
 }
 
 /// What the headings of a page are called in links: small letters, digits and hyphens.

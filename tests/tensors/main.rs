@@ -9,6 +9,8 @@ mod containers;
 mod debug_output;
 mod deferred;
 mod dynamic;
+#[cfg(feature = "faer")]
+mod faer;
 mod foreign;
 mod layouts;
 mod mismatches;
