@@ -58,26 +58,26 @@ impl Store {
             return Ok(());
         }
         let key = self.key("probe");
-        let create = || self.objects.put(&key, Bytes::from_static(b"tenarc"), Put::Create);
-        // It may be there already, from another process.
-        match create().await {
-            Ok(_) => {}
-            Err(error) if error.kind() == Kind::Exists => {}
-            Err(error) => return Err(error),
-        }
-        let again = create().await;
-        match again {
-            Err(error) if error.kind() == Kind::Exists => {
-                let _ = self.creates_once.set(());
-                Ok(())
+        let mut created = false;
+        // It may be there already, from another process. Or another one creates it now: then S3 may refuse both.
+        for tried in 0..3 {
+            match self.objects.put(&key, Bytes::from_static(b"tenarc"), Put::Create).await {
+                Ok(_) if created => break,
+                Ok(_) => created = true,
+                Err(error) if error.kind() == Kind::Exists && tried > 0 => {
+                    let _ = self.creates_once.set(());
+                    return Ok(());
+                }
+                Err(error) if error.kind() == Kind::Exists => {}
+                Err(error) if error.kind() == Kind::Unsupported => break,
+                Err(error) => return Err(error),
             }
-            Err(error) if error.kind() != Kind::Unsupported => Err(error),
-            _ => Err(Error::new(
-                Kind::Unsupported,
-                "the store replaces an object although it was asked to create one, so that two commits could be mixed up: use \
-                 Store::with_single_writer if only one process commits",
-            )),
         }
+        Err(Error::new(
+            Kind::Unsupported,
+            "the store replaces an object although it was asked to create one, so that two commits could be mixed up: use \
+             Store::with_single_writer if only one process commits",
+        ))
     }
 
     /// Writes a state behind all others, unless the same receipts have made one before.
