@@ -16,6 +16,7 @@ use tenarc_store::{
     Error, Kind, Later, Listed, Object, ObjectStoreObjects, Objects, Part, Put, Result, Stat,
     Store, Upload,
 };
+use tokio::sync::Notify;
 
 /// What happens to a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -72,6 +73,8 @@ pub struct Settings {
     pub reorders: bool,
     /// The state of a random generator, which lets other tasks go first. 0 for none.
     pub seed: u64,
+    /// The next object is put only after this is notified.
+    pub hold: Option<Arc<Notify>>,
     /// Parts are not kept, so that they take no memory once they are written.
     pub forgets: bool,
 }
@@ -112,6 +115,7 @@ impl Trial {
             in_order: false,
             reorders: false,
             seed: 0,
+            hold: None,
             forgets: false,
         };
         Self(Arc::new(Shared {
@@ -131,6 +135,11 @@ impl Trial {
     pub fn set(&self, change: impl FnOnce(&mut Settings)) {
         change(&mut self.0.settings.lock().unwrap());
         self.take();
+    }
+
+    /// Whether an object is held.
+    pub fn holds(&self) -> bool {
+        self.settings().hold.is_none()
     }
 
     /// What it was asked for since the last call. What was asked for ahead may still be under way.
@@ -221,16 +230,17 @@ impl Objects for Trial {
                 if self.settings().no_suffixes && matches!(part, Part::Last(_)) {
                     return Err(Error::new(Kind::Unsupported, "no suffixes"));
                 }
-                self.inner().get(key, part, version).await
+                let Object { pieces, stat } = self.inner().get(key, part, version).await?;
+                Ok((pieces.try_collect::<Vec<_>>().await?.concat(), stat))
             };
             let (answer, fault) = self.ask_as("get", 0, answer).await;
-            let mut object = answer?;
+            let (mut bytes, stat) = answer?;
             if fault == Some(Fault::Truncated) {
-                object.pieces.truncate(1);
-                object.pieces.iter_mut().for_each(|piece| piece.truncate(piece.len() / 2));
+                bytes.truncate(bytes.len() / 2);
             }
-            self.asked().bytes += object.len() as u64;
-            Ok(object)
+            self.asked().bytes += bytes.len() as u64;
+            let pieces = stream::iter([Ok(Bytes::from(bytes))]).boxed();
+            Ok(Object { pieces, stat })
         })
     }
 
@@ -239,9 +249,13 @@ impl Objects for Trial {
     }
 
     fn put<'a>(&'a self, key: &'a str, content: Bytes, put: Put) -> Later<'a, Option<String>> {
-        Box::pin({
+        Box::pin(async move {
             let put = if self.settings().replaces { Put::Replace } else { put };
-            self.ask("put", content.len(), self.inner().put(key, content, put))
+            let hold = self.settings().hold.take();
+            if let Some(hold) = hold {
+                hold.notified().await;
+            }
+            self.ask("put", content.len(), self.inner().put(key, content, put)).await
         })
     }
 
