@@ -6,6 +6,7 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ndarray::{Array2, s};
@@ -319,6 +320,24 @@ fn values_are_written_one_after_the_other() {
         let all =
             archive.with(|archive| archive.series("state", "")?.stack::<Array2<f32>>(..)).await?;
         assert_eq!(all[[99, 0]], 99.0);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_save_in_the_background_is_a_task() {
+    in_runtimes(|| async {
+        let trial = Trial::new();
+        let store = trial.store();
+        trial.set(|settings| settings.wait = Duration::from_millis(50));
+        let state = Arc::new(model(5, 1 << 17));
+        let saving = tokio::spawn({
+            let (store, state) = (store.clone(), state.clone());
+            async move { store.save("model.tenarc", &*state).await }
+        });
+        // The training goes on, and reads the same state.
+        saving.await.unwrap()?;
+        assert!(store.load::<Model>("model.tenarc").await? == *state);
         Ok(())
     });
 }
