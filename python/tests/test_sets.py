@@ -15,6 +15,7 @@ from conftest import ROOT
 import tenarc
 from tenarc import sets
 from tenarc.blocks import tile_shape, tiles
+from tenarc.places import Directory, place_of
 from tenarc.sets import Collected, Shard, State, collect, commit
 
 
@@ -133,7 +134,8 @@ def test_commits_at_the_same_time_come_one_after_the_other(tmp_path):
     for process in processes:
         process.join()
     assert [process.exitcode for process in processes] == [0] * 4
-    manifests = [sets._manifest(tmp_path, number) for number in sets._numbers(tmp_path)]
+    place = place_of(tmp_path)
+    manifests = [sets._manifest(place, number) for number in sets._numbers(place)]
     assert [manifest.number for manifest in manifests] == [*range(1, 21)]
     assert [manifest.parent for manifest in manifests[1:]] == [manifest.write for manifest in manifests[:-1]]
     assert {block.path for manifest in manifests for block in manifest.blocks} == {"w0", "w1", "w2", "w3"}
@@ -211,15 +213,32 @@ def test_a_commit_before_a_collection_keeps_its_shards(tmp_path, monkeypatch):
     commit(tmp_path, 1, written(tmp_path, tensors, 1))
     late, create = written(tmp_path, tensors, 2), sets._create
 
-    def after_another(root, manifest):
+    def after_another(place, manifest):
         monkeypatch.setattr(sets, "_create", create)
         commit(tmp_path, 2, late)
-        return create(root, manifest)
+        return create(place, manifest)
 
     monkeypatch.setattr(sets, "_create", after_another)
     # It had found those of step 2 to be unused, and that of step 1 to be needed.
     assert collect(tmp_path, age=NONE).objects == 1
     assert State(tmp_path).manifest.step == 2 and part_of(State(tmp_path), "w").shape == (8, 4)
+
+
+def test_a_number_that_was_there_before_is_no_commit(tmp_path, monkeypatch):
+    tensors = {"w": ("u8", np.zeros((8, 4), "u1"))}
+    commit(tmp_path, 1, written(tmp_path, tensors, 1))
+    late, create = written(tmp_path, tensors, 2), Directory.create
+
+    def slow(place, name, content):
+        monkeypatch.setattr(Directory, "create", create)
+        for step in (3, 4):
+            commit(tmp_path, step, written(tmp_path, tensors, 1))
+        assert collect(tmp_path).manifests == 2
+        return create(place, name, content)
+
+    monkeypatch.setattr(Directory, "create", slow)
+    assert commit(tmp_path, 2, late).number == 4
+    assert State(tmp_path).manifest.step == 2
 
 
 def collect_and_commit(root, rank) -> None:
@@ -310,7 +329,7 @@ def test_after_an_error_no_shard_is_left(tmp_path):
 def changed(root, **names) -> None:
     """Writes a manifest with other content than the newest."""
     manifest = State(root).manifest
-    path = sets._manifest_path(root, manifest.number)
+    path = root / sets._manifest_name(manifest.number)
     value = vars(manifest) | {
         name: [vars(row) for row in getattr(manifest, name)] for name in ("objects", "blocks")
     }
@@ -361,7 +380,7 @@ def test_manifests_are_checked(tmp_path):
                 "expected a shard of 1 bytes, found",
             ),
             (
-                {"objects": lambda rows: rows[0].update(end="0" * 64)},
+                {"objects": lambda rows: rows[0].update(end="0" * 64, version=None)},
                 tenarc.Damaged,
                 "the shard was replaced since it was written",
             ),
@@ -420,3 +439,94 @@ def test_python_reads_what_rust_has_divided(example, tmp_path):
     subprocess.run([example, "join", root, tmp_path / "joined"], check=True)
     subprocess.run([example, "divide", tmp_path / "whole", root, "2"], check=True)
     assert State(root).manifest.number == 5 and State(root).value("rank.1") == 1
+
+
+class Faulty:
+    """A store of obstore whose answers are lost, or wrong, once for each name that is set."""
+
+    def __init__(self) -> None:
+        self.inner, self.lost, self.wrong, self.replaces = obstore_store().MemoryStore(), False, False, False
+
+    def put(self, path, content, mode="overwrite"):
+        if self.wrong and "manifests" in path:
+            self.wrong = False
+            raise pytest.importorskip("obstore.exceptions").AlreadyExistsError("409 Conflict")
+        done = self.inner.put(path, content, mode="overwrite" if self.replaces else mode)
+        if self.lost and "manifests" in path:
+            self.lost = False
+            raise OSError("503 Service Unavailable")
+        return done
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+
+def obstore_store():
+    return pytest.importorskip("obstore.store")
+
+
+@pytest.fixture
+def faulty(monkeypatch):
+    # Writers are made by a function, which wants a store of its own.
+    obstore, found = pytest.importorskip("obstore"), Faulty()
+    opened = obstore.open_writer
+    monkeypatch.setattr(obstore, "open_writer", lambda store, path: opened(store.inner, path))
+    return found
+
+
+def test_sets_in_stores_are_those_of_directories(tmp_path):
+    store, tensors = obstore_store().MemoryStore(), samples()
+    place = place_of("runs/7", store)
+    with pytest.raises(tenarc.NotFound, match="nothing was committed in 'runs/7' in a MemoryStore"):
+        State(place)
+    for step in (1, 2):
+        commit(place, step, written(place, tensors, 3))
+    old, late = State(place, step=1), written(place, tensors, 2)
+    for name, (dtype, whole) in tensors.items():
+        assert part_of(State(place), name).tobytes() == raw(whole, dtype).bits.tobytes(), name
+    # The same files.
+    for page in store.list("runs/7"):
+        for found in page:
+            file = tmp_path / found["path"]
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(store.get(found["path"]).bytes())
+    assert State(tmp_path / "runs/7").value("rank.2") == {"rank": 2, "rows": [2, 2, 2]}
+
+    assert collect("runs/7", store=store, keep=2) == Collected(0, 0, 0)
+    done = collect("runs/7", store=store, age=NONE)
+    assert (done.objects, done.manifests) == (3 + 2, 1)
+    with pytest.raises(tenarc.Damaged, match=r"a collection is deleting|not there any more"):
+        commit(place, 3, late)
+    with pytest.raises(tenarc.NotFound, match="is missing, which has part of it at `rows`"):
+        part_of(old, "rows")
+    assert State(place).manifest.step == 2 and part_of(State(place), "rows").shape == (1037, 300)
+    with pytest.raises(KeyError), Shard(place) as shard:
+        shard.value("a", 1)
+        raise KeyError
+    assert len(place.list("shards")) == 3
+
+
+def test_an_answer_of_a_store_that_is_lost_or_wrong_commits_once(faulty):
+    place = place_of("", faulty)
+    tensors = {"w": ("u8", np.zeros((8, 4), "u1"))}
+    shards = written(place, tensors, 2)
+    faulty.lost = True
+    with pytest.raises(OSError, match="503"):
+        commit(place, 1, shards)
+    assert State(place).manifest.number == 1 and commit(place, 1, shards).number == 1
+    # S3 can refuse one of two that create an object at once, although there is none.
+    faulty.wrong = True
+    assert commit(place, 2, written(place, tensors, 2)).number == 2 and not faulty.wrong
+    for name in place.list("shards"):
+        faulty.inner.put(f"shards/{name}", b"")
+    with pytest.raises(tenarc.Damaged, match="expected a shard of"):
+        commit(place, 3, shards)
+    with pytest.raises(tenarc.Damaged, match="expected a shard of"):
+        part_of(State(place), "w")
+
+
+def test_a_store_that_replaces_objects_is_refused(faulty):
+    faulty.replaces, place = True, place_of("run", faulty)
+    with pytest.raises(tenarc.Unsupported, match="the store replaces an object"):
+        commit(place, 1, written(place, {"w": ("u8", np.zeros((8, 4), "u1"))}, 2))
+    assert place.list("manifests") == {}

@@ -34,6 +34,8 @@ If the command was installed by the package tenarc-store-cli, a file can also be
 s3://bucket/model.tenarc, gs://bucket/model.tenarc, az://container/model.tenarc, or an https address. Keys come from \
 the environment, such as AWS_ACCESS_KEY_ID. AWS_SKIP_SIGNATURE=true reads public buckets without keys.
 
+`tenarc NAME` runs the program tenarc-NAME if it is no command of this one: `tenarc query` is tenarc-query, SQL on tables.
+
 The file name - means standard input or standard output. Pipes work like files. Colours are used if the \
 output is a terminal and NO_COLOR is not set.";
 

@@ -14,6 +14,7 @@ mod info;
 mod ls;
 mod man;
 mod merge;
+mod other;
 mod recover;
 mod show;
 mod split;
@@ -26,6 +27,7 @@ use std::process::ExitCode;
 
 use anstream::ColorChoice;
 use clap::Parser;
+use clap::error::ErrorKind;
 
 use crate::args::{Cli, Color, Command};
 use crate::failure::{Kind, Result, Status};
@@ -36,6 +38,7 @@ use crate::output::{Out, be_quiet, say};
 pub fn run() -> ExitCode {
     let result = match Cli::try_parse() {
         Ok(cli) => dispatch(&cli),
+        Err(error) if error.kind() == ErrorKind::InvalidSubcommand => return other::run(&error),
         Err(error) if error.use_stderr() => error.exit(),
         Err(help) => print(&help),
     };

@@ -5,6 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use futures_util::TryStreamExt as _;
 use tenarc::io::ReadAt;
 use tokio::runtime::Handle;
 
@@ -107,19 +108,23 @@ impl ObjectFile {
         Ok(object)
     }
 
-    /// Reads a range that is not empty and in the object.
+    /// Reads a range that is not empty and in the object. Each piece is copied when it comes, so that nothing is in memory twice.
     fn range(&self, range: Range<u64>, out: &mut [u8]) -> Result<usize> {
         let wanted = range.end - range.start;
-        let object = self.get(Part::Range(range))?;
-        let found = object.len();
-        let Some(mut rest) = out.get_mut(..found).filter(|out| !out.is_empty()) else {
+        let Object { mut pieces, .. } = self.get(Part::Range(range))?;
+        let mut found = 0;
+        self.runtime.block_on(async {
+            while let Some(piece) = pieces.try_next().await? {
+                if let Some(out) = out.get_mut(found..found + piece.len()) {
+                    out.copy_from_slice(&piece);
+                }
+                found += piece.len();
+            }
+            Ok::<_, Error>(())
+        })?;
+        if found == 0 || found > out.len() {
             let what = format!("expected {wanted} bytes, the store sent {found}");
             return Err(Error::new(Kind::Store, what).of_object(&self.key));
-        };
-        for piece in object.pieces {
-            let (now, later) = rest.split_at_mut(piece.len());
-            now.copy_from_slice(&piece);
-            rest = later;
         }
         Ok(found)
     }
@@ -162,12 +167,12 @@ impl ReadAt for ObjectFile {
             object => object?,
         };
         let size = object.stat.size;
-        let (found, expected) = (object.len() as u64, size.min(len));
+        *out = self.runtime.block_on(object.bytes())?;
+        let (found, expected) = (out.len() as u64, size.min(len));
         if found != expected {
             let what = format!("expected the last {expected} bytes, the store sent {found}");
             return Err(Error::new(Kind::Store, what).of_object(&self.key).into());
         }
-        object.pieces.iter().for_each(|piece| out.extend_from_slice(piece));
         Ok(size)
     }
 }

@@ -63,24 +63,31 @@ pub enum Part {
     Last(u64),
 }
 
-/// Part of an object, as it was read.
-#[derive(Clone, Debug)]
+/// Part of an object, as it is read.
 pub struct Object {
-    /// The bytes, in the pieces in which they came.
-    pub pieces: Vec<Bytes>,
+    /// The bytes, in pieces as they come.
+    pub pieces: BoxStream<'static, Result<Bytes>>,
     /// The size and the version of the whole object.
     pub stat: Stat,
 }
 
 impl Object {
-    /// The number of bytes.
-    pub fn len(&self) -> usize {
-        self.pieces.iter().map(Bytes::len).sum()
+    /// All bytes of the part.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn bytes(mut self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        while let Some(piece) = self.pieces.try_next().await? {
+            bytes.extend_from_slice(&piece);
+        }
+        Ok(bytes)
     }
+}
 
-    /// Whether there are no bytes.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Object").field("stat", &self.stat).finish_non_exhaustive()
     }
 }
 
@@ -196,8 +203,9 @@ impl Objects for ObjectStoreObjects {
                 .await
                 .map_err(|error| failed(key, error))?;
             let stat = Stat { size: result.meta.size, version: result.meta.e_tag.clone() };
-            let pieces = result.into_stream().try_collect().await;
-            Ok(Object { pieces: pieces.map_err(|error| failed(key, error))?, stat })
+            let key = key.to_owned();
+            let pieces = result.into_stream().map_err(move |error| failed(&key, error)).boxed();
+            Ok(Object { pieces, stat })
         })
     }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::error::{Error, Kind, Result};
-use crate::objects::{Object, Objects, Part, Stat};
+use crate::objects::{Objects, Part, Stat};
 
 /// An object with blocks and values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,8 +35,8 @@ impl StoredObject {
                 return Ok(stat);
             }
             let end = Part::Range(self.size.saturating_sub(Self::END as u64)..self.size);
-            let Object { pieces, .. } = objects.get(key, end, stat.version.as_deref()).await?;
-            if sha256(pieces) == self.end {
+            let end = objects.get(key, end, stat.version.as_deref()).await?.bytes().await?;
+            if sha256(&end) == self.end {
                 return Ok(stat);
             }
         }
@@ -46,10 +46,8 @@ impl StoredObject {
 }
 
 /// The SHA-256 of these bytes.
-pub fn sha256(pieces: impl IntoIterator<Item: AsRef<[u8]>>) -> String {
-    let mut hasher = Sha256::new();
-    pieces.into_iter().for_each(|piece| hasher.update(piece));
-    digits(hasher)
+pub fn sha256(bytes: &[u8]) -> String {
+    digits(Sha256::new_with_prefix(bytes))
 }
 
 /// The result as 64 hexadecimal digits.

@@ -6,11 +6,13 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ndarray::{Array2, s};
 use serde::{Deserialize, Serialize};
 use tenarc::archive::SaveOptions;
+use tenarc::io::Requests;
 use tenarc::{OArchive, Tensor};
 use tenarc_store::{Kind, Result, Store};
 
@@ -121,7 +123,7 @@ fn two_hundred_tensors_are_loaded_about_as_fast_as_ranges() {
 fn at_each_failure_of_a_save_the_old_value_stays() {
     in_runtimes(|| async {
         for (old, new) in [(model(1, 10), model(2, 1000)), (model(3, 100), model(10, 1 << 16))] {
-            for fault in [Fault::Refused, Fault::AnswerLost] {
+            for fault in [Fault::Dead, Fault::Refused, Fault::AnswerLost, Fault::Conflict] {
                 let trial = Trial::new();
                 let store = trial.store();
                 store.save("model.tenarc", &old).await?;
@@ -138,7 +140,8 @@ fn at_each_failure_of_a_save_the_old_value_stays() {
                             break;
                         }
                         Err(error) => {
-                            assert!(error.to_string().contains("503"), "{error}");
+                            let answer = if fault == Fault::Conflict { "409" } else { "503" };
+                            assert!(error.to_string().contains(answer), "{error}");
                             // Behind it, there was only the attempt to drop the parts.
                             let is_last = number + 1 + asked.aborted == asked.requests;
                             assert!(
@@ -161,7 +164,7 @@ fn at_each_failure_of_a_load_there_is_an_error_or_the_value() {
         let store = trial.store();
         let model = model(40, 1 << 14);
         store.save("model.tenarc", &model).await?;
-        for fault in [Fault::Refused, Fault::Truncated] {
+        for fault in [Fault::Dead, Fault::Refused, Fault::Truncated] {
             for number in 0.. {
                 trial.set(|settings| settings.fault = Some((number, fault)));
                 let loaded = store.load::<Model>("model.tenarc").await;
@@ -180,6 +183,22 @@ fn at_each_failure_of_a_load_there_is_an_error_or_the_value() {
                     break;
                 }
             }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn parts_and_ranges_are_answered_in_any_order() {
+    in_runtimes(|| async {
+        for seed in 1..=20 {
+            let trial = Trial::new();
+            let store = trial.store().with_part_len(100_000);
+            trial.set(|settings| settings.seed = seed);
+            let model = model(40, 1 << 14);
+            store.save("model.tenarc", &model).await?;
+            let store = store.with_requests(Requests::server().with_longest(50_000));
+            assert!(store.load::<Model>("model.tenarc").await? == model, "seed {seed}");
         }
         Ok(())
     });
@@ -301,6 +320,24 @@ fn values_are_written_one_after_the_other() {
         let all =
             archive.with(|archive| archive.series("state", "")?.stack::<Array2<f32>>(..)).await?;
         assert_eq!(all[[99, 0]], 99.0);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_save_in_the_background_is_a_task() {
+    in_runtimes(|| async {
+        let trial = Trial::new();
+        let store = trial.store();
+        trial.set(|settings| settings.wait = Duration::from_millis(50));
+        let state = Arc::new(model(5, 1 << 17));
+        let saving = tokio::spawn({
+            let (store, state) = (store.clone(), state.clone());
+            async move { store.save("model.tenarc", &*state).await }
+        });
+        // The training goes on, and reads the same state.
+        saving.await.unwrap()?;
+        assert!(store.load::<Model>("model.tenarc").await? == *state);
         Ok(())
     });
 }

@@ -25,6 +25,8 @@ _REQUEST = 8 << 20
 _TOGETHER = 12
 #: How far apart reads may be that go on from front to end.
 _GAP = 1 << 20
+#: What differs if a file is replaced, as the file systems of S3, Azure, Google, servers and disks call it.
+_VERSIONS = ("ETag", "etag", "VersionId", "generation", "LastModified", "last_modified", "updated", "mtime", "ino")
 
 
 class _Object(Protocol):
@@ -53,17 +55,34 @@ class _Obstore:
 
 
 class _Fsspec:
-    """A file of a file system of fsspec."""
+    """A file of a file system of fsspec. All reads are of the same version, if the file system has versions.
+
+    fsspec reads on no condition, so the version is asked for again after each request.
+    """
 
     def __init__(self, files: Any, path: str) -> None:
         self._files, self._path = files, path
-        size = files.info(path)["size"]
+        self._version = self._found()
+        size = self._version["size"]
         if size is None:
             raise OSError(f"the file system does not say how long {path!r} is")
         self.length: int = size
 
+    def _found(self) -> dict[str, Any]:
+        """What the file system says of the file now."""
+        if hasattr(self._files, "invalidate_cache"):
+            self._files.invalidate_cache(self._path)
+        info = self._files.info(self._path)
+        found = {name: info[name] for name in _VERSIONS if info.get(name) is not None}
+        # That of the memory has nothing else. Elsewhere, it can differ although the content is the same.
+        found = found or {name: info[name] for name in ("created",) if name in info}
+        return found | {"size": info["size"]}
+
     def range(self, start: int, stop: int) -> Any:
-        return self._files.cat_file(self._path, start=start, end=stop)
+        found = self._files.cat_file(self._path, start=start, end=stop)
+        if len(self._version) > 1 and self._found() != self._version:
+            raise OSError(f"{self._path!r} was replaced since it was opened")
+        return found
 
 
 def remote(path: str, store: Any) -> RemoteSource:

@@ -14,27 +14,27 @@ import contextlib
 import datetime
 import hashlib
 import io
-import os
 import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from math import prod
-from pathlib import Path
+from pathlib import PurePath
 from types import TracebackType
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 import xxhash
 
 from . import dtypes
-from .archive import Archive, load, open_archive
-from .atomic import AtomicFile, sync_directory
+from .archive import Archive
 from .blocks import Block, Region, key_of, meet, tile_shape, tiles
 from .errors import Damaged, Mismatch, NotFound, Unsupported, Version, in_file
 from .files import save
 from .message import dumps
+from .places import Place, Root, place_of
 from .stream import Writer
 from .table import Table
 from .values import Raw
@@ -52,6 +52,8 @@ _CHUNK = 64 << 10
 _END = 4096
 #: How often a commit is tried while others commit.
 _TRIES = 50
+#: How many shards a commit looks at at the same time.
+_TOGETHER = 16
 #: How many names an error has.
 _SHOWN = 5
 
@@ -133,12 +135,12 @@ class Written:
 class Shard:
     """What one process writes. After an exception in a `with` block, nothing is left."""
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
-        directory = Path(os.path.abspath(os.fsdecode(root))) / _SHARDS
-        directory.mkdir(parents=True, exist_ok=True)
-        self._path = directory / f"{secrets.token_hex(16)}{_SUFFIX}"
-        self._file = io.FileIO(self._path, "xb")
-        self._out = Writer(cast(BinaryIO, self._file), chunk_len=_CHUNK)
+    def __init__(self, root: Root) -> None:
+        self._place = place_of(root)
+        self._name = f"{_SHARDS}/{secrets.token_hex(16)}{_SUFFIX}"
+        self._file = self._place.start(self._name)
+        self._is_kept = False
+        self._out = Writer(self._file, chunk_len=_CHUNK)
         self._blocks: list[Block] = []
         self._values: list[StoredValue] = []
         self._segments = 0
@@ -149,9 +151,8 @@ class Shard:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
-        if kind is not None:
-            self._path.unlink(missing_ok=True)
+        if kind is not None or not self._is_kept:
+            self._place.drop(self._name, self._file)
 
     def block(self, path: str, block: Raw, whole: Sequence[int], offset: Sequence[int]) -> Block:
         """Writes a block of a tensor that has the shape `whole`: its elements from `offset` on."""
@@ -187,32 +188,32 @@ class Shard:
     def finish(self) -> Written:
         """Makes the shard durable, and returns what a commit needs of it."""
         self._out.finish()
-        os.fsync(self._file.fileno())
-        sync_directory(self._path.parent)
-        return Written(_object(self._path), self._blocks, self._values)
+        self._place.keep(self._name, self._file)
+        self._is_kept = True
+        return Written(_object(self._place, self._name), self._blocks, self._values)
 
 
 def _bytes(bits: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     return np.ascontiguousarray(bits).reshape(-1).view(np.uint8)
 
 
-def _object(path: Path) -> StoredObject:
+def _object(place: Place, name: str) -> StoredObject:
     """A shard as it is now."""
-    with path.open("rb") as file:
-        found = os.fstat(file.fileno())
-        file.seek(max(found.st_size - _END, 0))
-        end = hashlib.sha256(file.read(_END)).hexdigest()
-    version = f'"{found.st_ino:x}-{found.st_mtime_ns // 1000:x}-{found.st_size:x}"'
-    return StoredObject(f"{_SHARDS}/{path.name}", found.st_size, version, end)
+    found = place.find(name)
+    return StoredObject(name, found.size, found.version, _end(place, name))
 
 
-def commit(root: str | os.PathLike[str], step: int, written: Iterable[Written]) -> Manifest:
+def _end(place: Place, name: str) -> str:
+    return hashlib.sha256(place.last(name, _END)).hexdigest()
+
+
+def commit(root: Root, step: int, written: Iterable[Written]) -> Manifest:
     """Makes what processes have written the latest state. Readers see all of it, or what was there before.
 
     `Damaged` names what is missing, and nothing is committed: a shard that is not there as it was written, or
     blocks that do not make whole tensors.
     """
-    directory = Path(os.path.abspath(os.fsdecode(root)))
+    place = place_of(root)
     objects, blocks, values = [], [], []
     for number, one in enumerate(written):
         objects.append(one.object)
@@ -223,23 +224,28 @@ def commit(root: str | os.PathLike[str], step: int, written: Iterable[Written]) 
     manifest = replace(manifest, write=xxhash.xxh3_128(dumps([step, [one.name for one in objects]])).hexdigest())
 
     def tried() -> Manifest | None:
-        numbers = _numbers(directory)
-        newest = _manifest(directory, numbers[-1]) if numbers else _NONE
+        numbers = _numbers(place)
+        newest = _manifest(place, numbers[-1]) if numbers else _NONE
         if newest.write == manifest.write:
-            # The file system has created it, but its answer was lost.
+            # It was created, but the answer was lost.
             return newest
-        found = [_still(directory / one.name, one, newest.deleted) for one in objects]
+        with ThreadPoolExecutor(_TOGETHER) as pool:
+            found = [*pool.map(lambda one: _still(place, one, newest.deleted), objects)]
         number, parent = newest.number + 1, newest.write or None
         made = replace(
             manifest, objects=found, number=number, commit=number, parent=parent, deleted=newest.deleted
         )
-        return made if _create(directory, made) else None
+        return made if _create(place, made) else None
 
-    return _until(directory, tried)
+    return _until(place, tried)
 
 
 def collect(
-    root: str | os.PathLike[str], *, keep: int = 1, age: datetime.timedelta = datetime.timedelta(days=1)
+    root: Root,
+    *,
+    keep: int = 1,
+    age: datetime.timedelta = datetime.timedelta(days=1),
+    store: Any = None,
 ) -> Collected:
     """Deletes all states but the last `keep`, and shards that no kept state refers to and that are older than
     `age`. So shards that are being written, or are written and not committed yet, stay.
@@ -248,18 +254,18 @@ def collect(
     fails, and names it. After a failure, the next call deletes what is left over. Whoever still reads one of the
     states that are deleted gets errors about missing shards.
     """
-    directory = Path(os.path.abspath(os.fsdecode(root)))
-    return _until(directory, lambda: _collected(directory, max(keep, 1), age.total_seconds()))
+    place = place_of(root, store)
+    return _until(place, lambda: _collected(place, max(keep, 1), age.total_seconds()))
 
 
-def _collected(root: Path, keep: int, age: float) -> Collected | None:
+def _collected(place: Place, keep: int, age: float) -> Collected | None:
     """`None` if others have committed or collected meanwhile, and may use what was found."""
-    numbers = _numbers(root)
-    newest = _manifest(root, numbers[-1]) if numbers else _NONE
+    numbers = _numbers(place)
+    newest = _manifest(place, numbers[-1]) if numbers else _NONE
     kept: list[Manifest] = []
     surplus: list[int] = []
     for number in reversed(numbers):
-        manifest = None if len(kept) >= keep else _manifest(root, number)
+        manifest = None if len(kept) >= keep else _manifest(place, number)
         if manifest is not None and manifest.commit == number:
             kept.append(manifest)
         elif number != newest.number:
@@ -267,70 +273,75 @@ def _collected(root: Path, keep: int, age: float) -> Collected | None:
             surplus.append(number)
     used = {shard.name for manifest in kept for shard in manifest.objects}
     now, size = time.time(), 0
-    old: list[Path] = []
-    for path in sorted((root / _SHARDS).glob(f"*{_SUFFIX}")):
-        with contextlib.suppress(FileNotFoundError):
-            found = path.stat()
-            if f"{_SHARDS}/{path.name}" not in used and now - found.st_mtime >= age:
-                old.append(path)
-                size += found.st_size
+    old: list[str] = []
+    for file, found in sorted(place.list(_SHARDS).items()):
+        name = f"{_SHARDS}/{file}"
+        if file.endswith(_SUFFIX) and name not in used and now - found.modified >= age:
+            old.append(name)
+            size += found.size
     if old:
-        names = [f"{_SHARDS}/{path.name}" for path in old]
         number = newest.number + 1
-        write = xxhash.xxh3_128(dumps([newest.number, names])).hexdigest()
+        write = xxhash.xxh3_128(dumps([newest.number, old])).hexdigest()
         parts: Any = dict(objects=[], blocks=[], values=[])
-        if not _create(root, replace(newest, write=write, number=number, deleted=names, **parts)):
+        if not _create(place, replace(newest, write=write, number=number, deleted=old, **parts)):
             return None
-    for path in (*old, *(_manifest_path(root, number) for number in surplus)):
-        path.unlink(missing_ok=True)
+    # The oldest manifest goes first: whoever finds one that was listed beside a newer one that is gone must not
+    # take it for the newest.
+    for name in (*old, *map(_manifest_name, reversed(surplus))):
+        place.remove(name)
     return Collected(len(old), size, len(surplus))
 
 
-def _until(root: Path, call: Callable[[], T | None]) -> T:
+def _until(place: Place, call: Callable[[], T | None]) -> T:
     """What a call gives when no others have committed or collected meanwhile."""
     for _ in range(_TRIES):
         with contextlib.suppress(_Gone):
             found = call()
             if found is not None:
                 return found
-    raise OSError(f"others have committed {_TRIES} times meanwhile: {root}")
+    raise OSError(f"others have committed {_TRIES} times meanwhile: {place}")
 
 
-def _still(path: Path, written: StoredObject, deleted: list[str]) -> StoredObject:
+def _still(place: Place, written: StoredObject, deleted: list[str]) -> StoredObject:
     """A shard as the committing process sees it: others may have the directory elsewhere."""
-    with in_file(path):
+    with in_file(place.path(written.name)):
         try:
-            found = _object(path)
+            found = _same(place, written)
         except FileNotFoundError:
             raise Damaged("the shard is not there any more: nothing is committed") from None
         if found.name in deleted:
             raise Damaged("a collection is deleting the shard: nothing is committed")
-        _check_same(found, written)
         return found
 
 
-def _check_same(found: StoredObject, written: StoredObject) -> None:
-    """Checks that a shard is what was written, or a copy of it."""
+def _same(place: Place, written: StoredObject) -> StoredObject:
+    """A shard as it is now. It must be what was written, or a copy of it."""
+    found = place.find(written.name)
     if found.size != written.size:
         raise Damaged(f"expected a shard of {written.size} bytes, found {found.size}")
-    if found.end != written.end:
+    if found.version != written.version and _end(place, written.name) != written.end:
         raise Damaged("the shard was replaced since it was written")
+    return replace(written, version=found.version)
 
 
-def _create(root: Path, manifest: Manifest) -> bool:
+def _create(place: Place, manifest: Manifest) -> bool:
     """Creates the file of a manifest. Returns `False` if another one has its number."""
     value: dict[str, Any] = dict(vars(manifest))
     for name in ("objects", "blocks", "values"):
         rows = [vars(row) for row in value[name]]
         value[name] = Table(rows) if rows else []
-    (root / _MANIFESTS).mkdir(parents=True, exist_ok=True)
-    # The directories may be new, too.
-    sync_directory(root)
-    sync_directory(root.parent)
-    atomic = AtomicFile(_manifest_path(root, manifest.number), sync=True, replace=False)
-    with atomic as file:
-        save(cast(BinaryIO, file), value)
-    return atomic.is_ours
+    content = io.BytesIO()
+    save(content, value)
+    if not place.create(_manifest_name(manifest.number), content.getvalue()):
+        return False
+    # If others have committed since the newest one was looked for, and a collection has deleted theirs, this
+    # number was there before, and nobody will read it.
+    if _numbers(place)[-1:] == [manifest.number]:
+        return True
+    try:
+        return _manifest(place, manifest.number + 1).parent == manifest.write
+    except _Gone:
+        raise OSError(f"others have committed and collected meanwhile: {place}") from None
 
 
 def _check_whole(manifest: Manifest) -> None:
@@ -373,27 +384,24 @@ def _by_path(blocks: Iterable[Block]) -> dict[str, list[Block]]:
 # Reading
 
 
-def _manifest_path(root: Path, number: int) -> Path:
-    return root / _MANIFESTS / f"{_MOST - number:020}{_SUFFIX}"
+def _manifest_name(number: int) -> str:
+    return f"{_MANIFESTS}/{_MOST - number:020}{_SUFFIX}"
 
 
-def _numbers(root: Path) -> list[int]:
+def _numbers(place: Place) -> list[int]:
     """The numbers of all manifests, in ascending order."""
-    try:
-        names = os.listdir(root / _MANIFESTS)
-    except FileNotFoundError:
-        return []
-    stems = [name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)]
+    stems = [name.removesuffix(_SUFFIX) for name in place.list(_MANIFESTS) if name.endswith(_SUFFIX)]
     return sorted(_MOST - int(stem) for stem in stems if len(stem) == 20 and stem.isascii() and stem.isdigit())
 
 
-def _manifest(root: Path, number: int) -> Manifest:
-    path = _manifest_path(root, number)
+def _manifest(place: Place, number: int) -> Manifest:
+    name = _manifest_name(number)
     try:
-        found: Manifest = load(path, cls=Manifest)
+        with place.open(name) as archive:
+            found: Manifest = archive.load(cls=Manifest)
     except FileNotFoundError:
         raise _Gone from None
-    with in_file(path):
+    with in_file(place.path(name)):
         if found.version != _VERSION:
             raise Version(f"expected a manifest of version {_VERSION}, found version {found.version}")
         if found.number != number:
@@ -407,7 +415,7 @@ def _manifest(root: Path, number: int) -> Manifest:
                 raise Damaged(what, path=block.path)
         for shard in found.objects:
             folder, _, name = shard.name.partition("/")
-            if folder != _SHARDS or name != Path(name).name:
+            if folder != _SHARDS or name != PurePath(name).name:
                 raise Damaged(f"expected a file in {_SHARDS!r}, found the name {shard.name!r}")
         parts: list[Block | StoredValue] = [*found.blocks, *found.values]
         for part in parts:
@@ -419,21 +427,21 @@ def _manifest(root: Path, number: int) -> Manifest:
 class State:
     """A state that was committed: the latest one, or the latest one of a step."""
 
-    def __init__(self, root: str | os.PathLike[str], step: int | None = None) -> None:
-        self._root = Path(os.path.abspath(os.fsdecode(root)))
-        self.manifest = _until(self._root, lambda: self._find(step))
+    def __init__(self, root: Root, step: int | None = None) -> None:
+        self._place = place_of(root)
+        self.manifest = _until(self._place, lambda: self._find(step))
         #: The blocks of each tensor.
         self.tensors = _by_path(self.manifest.blocks)
         self._values = {value.path: value for value in self.manifest.values}
         self._opened: dict[int, Archive] = {}
 
     def _find(self, step: int | None) -> Manifest:
-        numbers = _numbers(self._root)
+        numbers = _numbers(self._place)
         if not numbers:
-            raise NotFound(f"nothing was committed in {str(self._root)!r}: there is no manifest")
+            raise NotFound(f"nothing was committed in {self._place}: there is no manifest")
         steps = []
         for number in reversed(numbers):
-            found = _manifest(self._root, number)
+            found = _manifest(self._place, number)
             if found.commit != number:
                 continue
             if step is None or found.step == step:
@@ -441,7 +449,7 @@ class State:
             steps.append(found.step)
         known = ", ".join(map(str, steps[:_SHOWN])) + ", ..." * (len(steps) > _SHOWN)
         what = "no state" if step is None else f"no state of step {step}, but of {known}"
-        raise NotFound(f"{str(self._root)!r} has {what}")
+        raise NotFound(f"{self._place} has {what}")
 
     def close(self) -> None:
         for archive in self._opened.values():
@@ -501,12 +509,12 @@ class State:
         if archive is not None:
             return archive
         stored = self.manifest.objects[number]
-        place = self._root / stored.name
+        file = self._place.path(stored.name)
         try:
-            with in_file(place):
-                _check_same(_object(place), stored)
-            archive = open_archive(place)
+            with in_file(file):
+                _same(self._place, stored)
+            archive = self._place.open(stored.name)
         except FileNotFoundError:
-            raise NotFound(f"the shard {str(place)!r} is missing, which has part of it", path=path) from None
+            raise NotFound(f"the shard {file!r} is missing, which has part of it", path=path) from None
         self._opened[number] = archive
         return archive

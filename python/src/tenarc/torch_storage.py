@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -40,6 +39,7 @@ from torch.futures import Future
 from . import dtypes
 from .blocks import Block, Region
 from .errors import Damaged, Fault, Mismatch, NotFound, Unsupported
+from .places import Place, place_of
 from .progress import Counter, Progress
 from .sets import Shard, State, StoredValue, Written, commit
 from .torch_arrays import from_torch, to_torch, torch_dtype
@@ -53,13 +53,16 @@ _PLAIN = (bool, int, float, str, bytes, type(None))
 
 
 class StorageWriter(storage.StorageWriter):
-    """Saves the state of several processes in one directory, for `torch.distributed.checkpoint.save`.
+    """Saves the state of several processes in one directory or store, for `torch.distributed.checkpoint.save`.
 
     >>> dcp.save(state_dict, storage_writer=tenarc.torch.StorageWriter("run", step=100))  # doctest: +SKIP
 
     Each process writes an archive, and at last one of them a manifest, which appears at once. Before, readers see
     the state that was committed before: if a process dies, nothing is committed. States of the same directory stay
     until somebody deletes them. Others can read the tensors, such as the crate `tenarc-store`: the layout is its.
+
+    The path is that of a directory that all processes see, or a URL such as `s3://bucket/run`, which needs
+    obstore. With `store`, it is the path in that store of obstore.
 
     Values beside the tensors are stored as what they are: numbers, texts, bytes, lists, tuples and dicts. Other
     objects are refused with `Unsupported`, unless `pickle` is set. `step` is stored with the state. `progress` is
@@ -73,9 +76,11 @@ class StorageWriter(storage.StorageWriter):
         step: int = 0,
         pickle: bool = False,
         progress: Progress = False,
+        store: Any = None,
     ) -> None:
         super().__init__()
         self._path, self._step, self._pickle, self._progress = path, step, pickle, progress
+        self._store = store
 
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
         self._path = checkpoint_id or self._path
@@ -83,7 +88,7 @@ class StorageWriter(storage.StorageWriter):
     def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
         if not kwargs.get("use_collectives", True):
             raise Unsupported("all processes commit one state together: `use_collectives=False` is not supported")
-        _directory(self._path)
+        _place(self._path, self._store)
 
     def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
         return plan
@@ -97,7 +102,7 @@ class StorageWriter(storage.StorageWriter):
         written: list[tuple[MetadataIndex, int, Block | StoredValue, str]] = []
         tensors = [item.tensor_data for item in plan.items if item.tensor_data is not None]
         total = sum(prod(tensor.chunk.sizes) * tensor.properties.dtype.itemsize for tensor in tensors)
-        with Counter(self._progress, total, "saving") as counter, Shard(_directory(self._path)) as shard:
+        with Counter(self._progress, total, "saving") as counter, Shard(_place(self._path, self._store)) as shard:
             for item in plan.items:
                 found = planner.resolve_data(item)
                 if item.type == WriteItemType.BYTE_IO:
@@ -117,7 +122,7 @@ class StorageWriter(storage.StorageWriter):
         return len(data), shard.value(path, value), form
 
     def finish(self, metadata: Metadata, results: list[list[storage.WriteResult]]) -> None:
-        root, written = _directory(self._path), []
+        root, written = _place(self._path, self._store), []
         forms: dict[str, list[str]] = {}
         for result in results:
             blocks, values = [], []
@@ -139,7 +144,7 @@ class StorageWriter(storage.StorageWriter):
 
     @classmethod
     def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
-        return _is_path(checkpoint_id)
+        return True
 
     def storage_meta(self) -> StorageMeta | None:
         return StorageMeta(checkpoint_id=self._path)
@@ -152,7 +157,7 @@ class StorageReader(storage.StorageReader):
 
     It reads the state that was committed last, or the last one of a `step`. Any number of processes can load it,
     which divide the tensors otherwise than those that saved it. Only the parts that are needed are read, and their
-    checksums are verified.
+    checksums are verified. The path and `store` are those of `StorageWriter`.
 
     What was stored by pickle is refused with `Unsupported`, unless `pickle` is set: it can run any code.
     `progress` is that of `tenarc.load`, for the bytes of tensors that this process loads.
@@ -165,9 +170,11 @@ class StorageReader(storage.StorageReader):
         step: int | None = None,
         pickle: bool = False,
         progress: Progress = False,
+        store: Any = None,
     ) -> None:
         super().__init__()
         self._path, self._step, self._pickle, self._progress = path, step, pickle, progress
+        self._store = store
         self._state: State | None = None
 
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
@@ -181,7 +188,7 @@ class StorageReader(storage.StorageReader):
 
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
         self._close()
-        self._state = state = State(_directory(self._path), self._step)
+        self._state = state = State(_place(self._path, self._store), self._step)
         with closing(state):
             about = state.value(_ABOUT) if _ABOUT in state.values else {}
         found: dict[str, Any] = {path: _described(path, blocks) for path, blocks in state.tensors.items()}
@@ -219,7 +226,7 @@ class StorageReader(storage.StorageReader):
     def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:
         with closing(self._opened()) as state:
             blocks = {(path, *block.offset): block for path, found in state.tensors.items() for block in found}
-            items = sorted(plan.items, key=lambda item: _place(item, blocks))
+            items = sorted(plan.items, key=lambda item: _order(item, blocks))
             with Counter(self._progress, sum(_length(item, blocks) for item in items), "loading") as counter:
                 for item in items:
                     self._read(item, state, blocks, planner)
@@ -254,19 +261,13 @@ class StorageReader(storage.StorageReader):
 
     @classmethod
     def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
-        return _is_path(checkpoint_id)
+        return True
 
 
-def _is_path(name: str | os.PathLike[str]) -> bool:
-    return not re.match(r"[a-z][a-z0-9+.-]+://", os.fspath(name))
-
-
-def _directory(path: str | os.PathLike[str] | None) -> str | os.PathLike[str]:
+def _place(path: str | os.PathLike[str] | None, store: Any) -> Place:
     if path is None:
-        raise Unsupported("expected the path of a directory, as the argument of the class or as `checkpoint_id`")
-    if not _is_path(path):
-        raise Unsupported(f"expected the path of a directory, found the URL {os.fspath(path)!r:.80}")
-    return path
+        raise Unsupported("expected a directory or a URL, as the argument of the class or as `checkpoint_id`")
+    return place_of(path, store)
 
 
 def _done(value: T) -> Future[T]:
@@ -336,7 +337,7 @@ def _described(path: str, blocks: list[Block]) -> TensorStorageMetadata:
     return TensorStorageMetadata(TensorProperties(dtype=dtype), torch.Size(blocks[0].whole), chunks)
 
 
-def _place(item: ReadItem, blocks: Mapping[Any, Block]) -> tuple[int, int]:
+def _order(item: ReadItem, blocks: Mapping[Any, Block]) -> tuple[int, int]:
     """Where a block is, so that shards are read from front to end."""
     block = blocks.get((item.storage_index.fqn, *(item.storage_index.offset or ())))
     return (0, 0) if block is None else (block.object, block.segment)

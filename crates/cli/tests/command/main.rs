@@ -20,6 +20,8 @@ mod look;
 #[cfg(target_os = "linux")]
 mod outputs;
 mod plot;
+#[cfg(unix)]
+mod programs;
 mod several;
 mod shared_names;
 #[cfg(target_os = "linux")]

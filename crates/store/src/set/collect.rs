@@ -98,8 +98,9 @@ impl Store {
             collected.objects += 1;
             collected.bytes += listed.stat.size;
         }
-        // The newest manifest is always kept: it says what comes next.
-        for number in surplus.into_iter().filter(|number| *number != newest.number) {
+        // The newest manifest is always kept: it says what comes next. The oldest goes first: whoever finds one that was listed beside
+        // a newer one that is gone must not take it for the newest.
+        for number in surplus.into_iter().rev().filter(|number| *number != newest.number) {
             self.objects.delete(&self.key(&Self::manifest_name(number))).await?;
             collected.manifests += 1;
         }

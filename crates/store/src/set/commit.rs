@@ -58,26 +58,26 @@ impl Store {
             return Ok(());
         }
         let key = self.key("probe");
-        let create = || self.objects.put(&key, Bytes::from_static(b"tenarc"), Put::Create);
-        // It may be there already, from another process.
-        match create().await {
-            Ok(_) => {}
-            Err(error) if error.kind() == Kind::Exists => {}
-            Err(error) => return Err(error),
-        }
-        let again = create().await;
-        match again {
-            Err(error) if error.kind() == Kind::Exists => {
-                let _ = self.creates_once.set(());
-                Ok(())
+        let mut created = false;
+        // It may be there already, from another process. Or another one creates it now: then S3 may refuse both.
+        for tried in 0..3 {
+            match self.objects.put(&key, Bytes::from_static(b"tenarc"), Put::Create).await {
+                Ok(_) if created => break,
+                Ok(_) => created = true,
+                Err(error) if error.kind() == Kind::Exists && tried > 0 => {
+                    let _ = self.creates_once.set(());
+                    return Ok(());
+                }
+                Err(error) if error.kind() == Kind::Exists => {}
+                Err(error) if error.kind() == Kind::Unsupported => break,
+                Err(error) => return Err(error),
             }
-            Err(error) if error.kind() != Kind::Unsupported => Err(error),
-            _ => Err(Error::new(
-                Kind::Unsupported,
-                "the store replaces an object although it was asked to create one, so that two commits could be mixed up: use \
-                 Store::with_single_writer if only one process commits",
-            )),
         }
+        Err(Error::new(
+            Kind::Unsupported,
+            "the store replaces an object although it was asked to create one, so that two commits could be mixed up: use \
+             Store::with_single_writer if only one process commits",
+        ))
     }
 
     /// Writes a state behind all others, unless the same receipts have made one before.
@@ -112,19 +112,35 @@ impl Store {
         let mut failures = 0;
         loop {
             let Err(error) = self.objects.put(&key, content.clone(), put).await else {
-                return Ok(true);
+                return self.is_last(manifest).await;
             };
             if !matches!(error.kind(), Kind::Exists | Kind::Store | Kind::Changed) {
                 return Err(error);
             }
             // It may be there although the answer is an error.
             match self.manifest(manifest.number).await {
-                Ok(found) => return Ok(found.write == manifest.write),
+                Ok(found) if found.write == manifest.write => return self.is_last(manifest).await,
+                Ok(_) => return Ok(false),
                 Err(missing) if missing.kind() == Kind::NotFound && failures < FAILURES => {}
                 Err(missing) if missing.kind() == Kind::NotFound => return Err(error),
                 Err(other) => return Err(other),
             }
             failures += 1;
+        }
+    }
+
+    /// Whether a manifest that was created comes after all others. If others have committed since the newest one was looked for, and
+    /// a collection has deleted theirs, it has a number that was there before, and nobody will read it.
+    async fn is_last(&self, manifest: &Manifest) -> Result<bool> {
+        if self.newest_number().await? == Some(manifest.number) {
+            return Ok(true);
+        }
+        match self.manifest(manifest.number + 1).await {
+            Ok(next) => Ok(next.parent.as_ref() == Some(&manifest.write)),
+            Err(error) if error.kind() == Kind::NotFound => {
+                Err(Error::new(Kind::Conflict, "others have committed and collected meanwhile"))
+            }
+            Err(error) => Err(error),
         }
     }
 
@@ -139,10 +155,11 @@ impl Store {
             let Some(before) = found.number.checked_sub(1).filter(|number| *number > 0) else {
                 break;
             };
+            let parent = found.parent.take();
             found = match self.manifest(before).await {
-                Ok(found) => found,
-                Err(error) if error.kind() == Kind::NotFound => break,
-                Err(error) => return Err(error),
+                Ok(found) if Some(&found.write) == parent.as_ref() => found,
+                Err(error) if error.kind() != Kind::NotFound => return Err(error),
+                _ => break,
             };
         }
         Ok(None)

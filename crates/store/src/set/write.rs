@@ -313,7 +313,7 @@ impl Shard {
             let Counting { writer, size, end } = out.finish()?;
             let version = writer.finish()?;
             let end = &end[end.len().saturating_sub(StoredObject::END)..];
-            let object = StoredObject { name, size, version, end: sha256([end]) };
+            let object = StoredObject { name, size, version, end: sha256(end) };
             let receipt = Receipt::new(step, rank, object);
             Ok(Receipt { blocks, values, earlier, ..receipt })
         };

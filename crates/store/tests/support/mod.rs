@@ -16,6 +16,7 @@ use tenarc_store::{
     Error, Kind, Later, Listed, Object, ObjectStoreObjects, Objects, Part, Put, Result, Stat,
     Store, Upload,
 };
+use tokio::sync::Notify;
 
 /// What happens to a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,6 +27,8 @@ pub enum Fault {
     AnswerLost,
     /// Only half of the bytes come.
     Truncated,
+    /// What must not exist is said to exist, and nothing was done: S3 answers 409 to one of two that create an object at once.
+    Conflict,
     /// It fails, and so do all later ones: the process has died.
     Dead,
 }
@@ -48,6 +51,8 @@ pub struct Asked {
     pub aborted: usize,
     /// Objects of lists that were looked at.
     pub listed: usize,
+    /// The name of the request that failed first.
+    pub failed: Option<&'static str>,
 }
 
 #[derive(Debug)]
@@ -62,10 +67,16 @@ pub struct Settings {
     pub no_suffixes: bool,
     /// Objects are replaced although they must not be.
     pub replaces: bool,
-    /// Lists are in order, which is said.
+    /// The store says that lists are in order.
     pub in_order: bool,
+    /// Lists come in another order.
+    pub reorders: bool,
     /// The state of a random generator, which lets other tasks go first. 0 for none.
     pub seed: u64,
+    /// The next object is put only after this is notified.
+    pub hold: Option<Arc<Notify>>,
+    /// Parts are not kept, so that they take no memory once they are written.
+    pub forgets: bool,
 }
 
 impl Settings {
@@ -102,7 +113,10 @@ impl Trial {
             no_suffixes: false,
             replaces: false,
             in_order: false,
+            reorders: false,
             seed: 0,
+            hold: None,
+            forgets: false,
         };
         Self(Arc::new(Shared {
             inner: ObjectStoreObjects::new(Arc::new(InMemory::new())),
@@ -121,6 +135,11 @@ impl Trial {
     pub fn set(&self, change: impl FnOnce(&mut Settings)) {
         change(&mut self.0.settings.lock().unwrap());
         self.take();
+    }
+
+    /// Whether an object is held.
+    pub fn holds(&self) -> bool {
+        self.settings().hold.is_none()
     }
 
     /// What it was asked for since the last call. What was asked for ahead may still be under way.
@@ -149,6 +168,16 @@ impl Trial {
         written: usize,
         answer: impl Future<Output = Result<T>>,
     ) -> Result<T> {
+        self.ask_as(name, written, answer).await.0
+    }
+
+    /// The answer, and what has happened to the request.
+    async fn ask_as<T>(
+        &self,
+        name: &'static str,
+        written: usize,
+        answer: impl Future<Output = Result<T>>,
+    ) -> (Result<T>, Option<Fault>) {
         let (number, wait) = {
             let mut asked = self.asked();
             let number = asked.requests;
@@ -166,6 +195,9 @@ impl Trial {
             .fault
             .filter(|(at, fault)| *at == number || *fault == Fault::Dead && *at <= number);
         let fault = fault.map(|(_, fault)| fault);
+        if fault.is_some() {
+            self.asked().failed.get_or_insert(name);
+        }
         let turns = self.settings().turns();
         for _ in 0..turns {
             tokio::task::yield_now().await;
@@ -180,17 +212,13 @@ impl Trial {
                 Ok(_) => Err(failed()),
                 error => error,
             },
+            Some(Fault::Conflict) => Err(Error::new(Kind::Exists, "409 Conflict")),
             Some(Fault::Truncated) | None => answer.await,
         };
         let mut asked = self.asked();
         asked.now -= 1;
         asked.writing -= written;
-        answer
-    }
-
-    fn is_truncated(&self) -> bool {
-        let number = self.asked().requests;
-        self.settings().fault == Some((number - 1, Fault::Truncated))
+        (answer, fault)
     }
 }
 
@@ -198,20 +226,21 @@ impl Objects for Trial {
     fn get<'a>(&'a self, key: &'a str, part: Part, version: Option<&'a str>) -> Later<'a, Object> {
         Box::pin(async move {
             let version = version.filter(|_| !self.settings().ignores_versions);
-            let mut object = self
-                .ask("get", 0, async {
-                    if self.settings().no_suffixes && matches!(part, Part::Last(_)) {
-                        return Err(Error::new(Kind::Unsupported, "no suffixes"));
-                    }
-                    self.inner().get(key, part, version).await
-                })
-                .await?;
-            if self.is_truncated() {
-                object.pieces.truncate(1);
-                object.pieces.iter_mut().for_each(|piece| piece.truncate(piece.len() / 2));
+            let answer = async {
+                if self.settings().no_suffixes && matches!(part, Part::Last(_)) {
+                    return Err(Error::new(Kind::Unsupported, "no suffixes"));
+                }
+                let Object { pieces, stat } = self.inner().get(key, part, version).await?;
+                Ok((pieces.try_collect::<Vec<_>>().await?.concat(), stat))
+            };
+            let (answer, fault) = self.ask_as("get", 0, answer).await;
+            let (mut bytes, stat) = answer?;
+            if fault == Some(Fault::Truncated) {
+                bytes.truncate(bytes.len() / 2);
             }
-            self.asked().bytes += object.len() as u64;
-            Ok(object)
+            self.asked().bytes += bytes.len() as u64;
+            let pieces = stream::iter([Ok(Bytes::from(bytes))]).boxed();
+            Ok(Object { pieces, stat })
         })
     }
 
@@ -220,9 +249,13 @@ impl Objects for Trial {
     }
 
     fn put<'a>(&'a self, key: &'a str, content: Bytes, put: Put) -> Later<'a, Option<String>> {
-        Box::pin({
+        Box::pin(async move {
             let put = if self.settings().replaces { Put::Replace } else { put };
-            self.ask("put", content.len(), self.inner().put(key, content, put))
+            let hold = self.settings().hold.take();
+            if let Some(hold) = hold {
+                hold.notified().await;
+            }
+            self.ask("put", content.len(), self.inner().put(key, content, put)).await
         })
     }
 
@@ -237,7 +270,14 @@ impl Objects for Trial {
         let (trial, directory) = (self.clone(), directory.to_owned());
         let answer = async move {
             let all = trial.inner().list(&directory).try_collect::<Vec<_>>();
-            let found = trial.ask("list", 0, all).await?;
+            let mut found = trial.ask("list", 0, all).await?;
+            found.sort_by(|a, b| a.key.cmp(&b.key));
+            if trial.settings().reorders {
+                // The second page comes first, and the newest manifest last.
+                let half = found.len() / 2;
+                found.rotate_left(half);
+                found[..half].reverse();
+            }
             Ok(stream::iter(found).map(Ok).inspect(move |_| trial.asked().listed += 1))
         };
         answer.try_flatten_stream().boxed()
@@ -261,8 +301,14 @@ struct TrialUpload {
 impl Upload for TrialUpload {
     fn part(&mut self, content: Bytes) -> Later<'static, ()> {
         let (trial, len) = (self.trial.clone(), content.len());
-        let part = self.upload.part(content);
-        Box::pin(async move { trial.ask("part", len, part).await })
+        let kept = if trial.settings().forgets { Bytes::new() } else { content.clone() };
+        let part = self.upload.part(kept);
+        // The bytes are there until the answer comes.
+        Box::pin(async move {
+            let answer = trial.ask("part", len, part).await;
+            drop(content);
+            answer
+        })
     }
 
     fn finish(&mut self) -> Later<'_, Option<String>> {
