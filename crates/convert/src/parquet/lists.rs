@@ -39,14 +39,14 @@ fn usual(of: &Type) -> Result<Type> {
     let fields = fields.iter().map(|field| {
         let field = usual(field)?;
         let is_element = is_list(of) && is_list(&field) && is_repeated(&field);
-        Ok(Arc::new(if is_element { wrapped(field)? } else { field }))
+        Ok(Arc::new(if is_element { wrapped(&field)? } else { field }))
     });
     let fields = fields.collect::<Result<_>>()?;
     Ok(Type::GroupType { basic_info: basic_info.clone(), fields })
 }
 
 /// The repeated group `list`, with this list as its element.
-fn wrapped(list: Type) -> Result<Type> {
+fn wrapped(list: &Type) -> Result<Type> {
     let element = Type::group_type_builder(list.name())
         .with_repetition(Repetition::REQUIRED)
         .with_converted_type(ConvertedType::LIST)
