@@ -1,7 +1,7 @@
 """Measures how much memory the command takes for files of about 30 MB, and prints it as a table: the most bytes that it had
 at once, as a multiple of the file.
 
-python memory.py TENARC DIRECTORY   # needs numpy, h5py, pyarrow and msgpack; writes 1 GB to the directory
+python memory.py TENARC DIRECTORY   # needs numpy, h5py, pyarrow, msgpack and onnx; writes 1 GB to the directory
 """
 
 import json
@@ -13,6 +13,7 @@ from pathlib import Path
 import h5py
 import msgpack
 import numpy as np
+import onnx
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -35,6 +36,8 @@ def tensors(directory, run):
     run("convert", "tensors.npz", "tensors.tenarc")
     for name in ("safetensors", "pt", "gguf", "arrow", "ten", "msgpack", "json", "cbor"):
         run("convert", "tensors.tenarc", f"tensors.{name}")
+    initializers = [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    onnx.save(onnx.helper.make_model(onnx.helper.make_graph([], "g", [], [], initializers)), directory / "tensors.onnx")
     with h5py.File(directory / "contiguous.h5", "w") as file:
         for name, array in arrays.items():
             file[name] = array

@@ -114,6 +114,7 @@ impl Contents {
         let mut walk = Walk {
             file,
             storage,
+            source: elements,
             found: Self::default(),
             unknown: HashMap::new(),
             groups: HashMap::new(),
@@ -199,6 +200,7 @@ struct Scales {
 struct Walk<'a> {
     file: &'a Hdf5File,
     storage: &'a Counted,
+    source: &'a Source,
     /// What the crate does not know, of each object that it failed to read, by the address of the object.
     unknown: HashMap<u64, Unknown>,
     found: Contents,
@@ -447,7 +449,7 @@ impl Walk<'_> {
         let header = self.file.get_or_parse_header(dataset.address()).map_err(of_dataset)?;
         let dataset = Arc::new(dataset);
         self.found.all.push((path.clone(), Arc::clone(&dataset), Arc::clone(&header)));
-        if let Some(what) = unreadable(&header.messages) {
+        if let Some(what) = unreadable(self.source, &dataset, &header) {
             self.lose(&path, &kind, what);
             return Ok(None);
         }
@@ -760,10 +762,15 @@ fn addresses(source: &Source, found: &Found, size: u8) -> hdf5_reader::error::Re
 }
 
 /// Returns why the elements of a dataset cannot be read.
-fn unreadable(messages: &[HdfMessage]) -> Option<String> {
-    messages.iter().find_map(|message| match message {
+fn unreadable(source: &Source, dataset: &Dataset, header: &ObjectHeader) -> Option<String> {
+    header.messages.iter().find_map(|message| match message {
         HdfMessage::FilterPipeline(pipeline) => {
-            let filter = pipeline.filters.iter().find_map(filters::unread)?;
+            let mut all = pipeline.filters.iter().enumerate().take(32);
+            let filter = all.find_map(|(nth, filter)| {
+                let unread = filters::unread(filter)?;
+                // If the chunks cannot be found, the filter is what the user can do something about.
+                (!source.lacks(dataset, header, nth).unwrap_or(false)).then_some(unread)
+            })?;
             Some(format!("its chunks are compressed by the filter {filter}, which is not read"))
         }
         HdfMessage::ExternalFiles(_) => {

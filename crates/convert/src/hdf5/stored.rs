@@ -54,11 +54,7 @@ impl Source {
                 self.file.storage().read_range(address, len)?.as_ref().to_vec()
             }
             DataLayout::Chunked { address, dims, element_size, chunk_indexing } => {
-                // The size of an element may stand behind the dimensions of a chunk.
-                let (dims, last) = match &**dims {
-                    [dims @ .., last] if dims.len() == dataset.ndim() => (dims, *last),
-                    dims => (dims, *element_size),
-                };
+                let (dims, last) = sides(dataset, dims, *element_size);
                 if last != 0 && last as usize != element {
                     let what = format!("chunks have elements of {last} bytes, not of {element}");
                     return Err(Error::InvalidData(what));
@@ -80,6 +76,22 @@ impl Source {
             return Err(Error::InvalidData(what));
         }
         Ok(found)
+    }
+
+    /// Whether no chunk of a dataset has the filter of this number. HDF5 leaves out a filter that is optional where it fails.
+    pub fn lacks(&self, dataset: &Dataset, header: &ObjectHeader, filter: usize) -> Result<bool> {
+        let layout = layout(&self.file, dataset, header, 0)?;
+        let DataLayout::Chunked { address, dims, element_size, chunk_indexing } = &*layout else {
+            return Ok(false);
+        };
+        let element = dataset.raw_element_size()?;
+        if dataset.num_elements()?.saturating_mul(element as u64) > self.most as u64 {
+            return Ok(false);
+        }
+        let (dims, _) = sides(dataset, dims, *element_size);
+        let grid = Grid::new(dataset, dims, element, true)?;
+        let chunks = index::chunks(&self.file, &grid, chunk_indexing.as_ref(), *address)?;
+        Ok(chunks.iter().all(|chunk| chunk.filter_mask >> filter & 1 == 1))
     }
 
     /// Copies chunks to their places.
@@ -154,6 +166,14 @@ impl Source {
             return Err(Error::InvalidData(what));
         }
         Ok(found)
+    }
+}
+
+/// Returns the sides of the chunks, and the size of an element, which may stand behind them.
+fn sides<'a>(dataset: &Dataset, dims: &'a [u32], element_size: u32) -> (&'a [u32], u32) {
+    match dims {
+        [dims @ .., last] if dims.len() == dataset.ndim() => (dims, *last),
+        dims => (dims, element_size),
     }
 }
 

@@ -38,6 +38,7 @@
 
 mod about;
 mod error;
+mod lists;
 pub(crate) mod options;
 mod pages;
 mod read;

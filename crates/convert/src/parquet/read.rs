@@ -16,7 +16,7 @@ use parquet::arrow::{
     ARROW_SCHEMA_META_KEY, ProjectionMask, parquet_to_arrow_field_levels, parquet_to_arrow_schema,
 };
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, Length};
 use tenarc::de::Limits;
 use tenarc::io::{ReadAt, open_file};
@@ -28,7 +28,7 @@ use super::pages::Group;
 use super::source::{Pages, Source};
 use super::stated::{self, with_days, with_zones};
 use super::thrift::{self, FILE, Fault};
-use super::{Options, about};
+use super::{Options, about, lists};
 use crate::Losses;
 use crate::records::{self, Groups};
 use crate::support::{alloc_budget, over_memory};
@@ -99,7 +99,9 @@ impl<S: ReadAt + Send + Sync + 'static> ParquetFile<S> {
         let source = Source::new(source).map_err(Error::io)?;
         check_footer(&source)?;
         let metadata = guarded(|| {
-            ArrowReaderMetadata::load(&source, ArrowReaderOptions::new()).map_err(failed)
+            let metadata = ParquetMetaDataReader::new().parse_and_finish(&source);
+            let metadata = metadata.and_then(lists::with_groups).map(Arc::new).map_err(failed)?;
+            ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::new()).map_err(failed)
         })?;
         check_places(metadata.metadata(), Length::len(&source))?;
         let mut losses = Losses::default();

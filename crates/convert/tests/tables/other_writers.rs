@@ -2,8 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use ::parquet::data_type::Int32Type;
+use ::parquet::file::writer::SerializedFileWriter;
+use ::parquet::schema::parser::parse_message_type;
 use ndarray::Array3;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
@@ -210,4 +214,26 @@ fn files_are_converted_both_ways() {
     parquet::from_archive(&archive, &file, &options).unwrap_err();
     assert_eq!(fs::read(&file).unwrap(), before);
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3);
+}
+
+#[test]
+fn lists_of_lists_of_old_programs_are_read() {
+    let schema = "message rows { required group a (LIST) { repeated group array (LIST) {
+        repeated group array (LIST) { repeated int32 array; } } } }";
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let mut file = SerializedFileWriter::new(Vec::new(), schema, Arc::default()).unwrap();
+    let mut group = file.next_row_group().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    let (values, defined, repeated) = ([1, 2, 3, 4], [3, 3, 3, 3, 0, 2], [0, 3, 2, 1, 0, 0]);
+    let typed = column.typed::<Int32Type>();
+    typed.write_batch(&values, Some(&defined), Some(&repeated)).unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+
+    let rows = read(file.into_inner().unwrap()).table("t").unwrap().rows::<Value>(..).unwrap();
+    let rows: Vec<_> = rows.iter().map(shown).collect();
+    assert_eq!(
+        rows,
+        [json!({ "a": [[[1, 2], [3]], [[4]]] }), json!({ "a": [] }), json!({ "a": [[[]]] })]
+    );
 }
