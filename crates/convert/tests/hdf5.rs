@@ -185,13 +185,14 @@ fn losses_are_listed() {
         loss.unwrap_or_else(|| panic!("{path}: {losses:?}")).what().to_owned()
     };
     assert!(text("raw").starts_with("raw elements of 3 bytes"), "{}", text("raw"));
-    assert_eq!(text("group"), "it is another link to the group `again`, which is kept");
-    assert_eq!(text("again/up"), "it is another link to the group `/`, which is kept");
     assert_eq!(text(""), "a link to the file `other.h5`, which is not read");
-    assert_eq!((losses.count(), losses.tensors()), (4, 1));
+    assert_eq!((losses.count(), losses.tensors()), (2, 1));
     assert_eq!(
         losses.notes(),
-        ["`nowhere`: a link that leads to no group and no dataset is left out"]
+        [
+            "`nowhere`: a link that leads to no group and no dataset is left out",
+            "a link to a group that has another path becomes this path, such as `again/up`: `/`"
+        ]
     );
 
     let (_dir, archive, _) = converted("lost.h5", &Options::default().with_losses(true));
@@ -204,6 +205,34 @@ fn losses_are_listed() {
     assert_eq!(numbers.to_vec(), [0, 1, 1]);
     let value: Value = archive.load().unwrap();
     assert_eq!(value.get("nothing"), Some(&Value::Null));
+}
+
+/// A group is kept where a hard link leads to it, also if a soft one comes first.
+#[test]
+fn links_to_groups_are_the_paths_of_these() {
+    for names in [Names::Stored, Names::Nested] {
+        let options = Options::default().with_names(names);
+        let (_dir, archive, losses) = converted("links_groups.h5", &options);
+        assert!(losses.is_empty(), "{losses}");
+        assert!(losses.notes()[0].contains("such as"), "{losses:?}");
+        let gain: Array1<f32> =
+            archive.only().unwrap().tensor("general.devices.camera.gain").unwrap();
+        assert_eq!(gain.to_vec(), [0.0, 1.0]);
+        let value: Value = archive.load().unwrap();
+        for (path, to) in [
+            (&["early", "camera"][..], "/general/devices/camera"),
+            (&["later"], "/general/devices"),
+            (&["general", "loop"], "/"),
+            (&["always"], "/early"),
+        ] {
+            let found = path.iter().fold(&value, |value, step| value.get(step).unwrap());
+            assert_eq!(found, &Value::from(to), "{path:?}");
+        }
+    }
+    let flat = Options::default().with_names(Names::Flat);
+    let (_dir, archive, _) = converted("links_groups.h5", &flat);
+    let value: Value = archive.load().unwrap();
+    assert_eq!(value["early/camera"], Value::from("/general/devices/camera"));
 }
 
 #[test]

@@ -56,6 +56,7 @@ pub struct Contents {
     /// The index of each dataset, by its path.
     pub numbers: HashMap<String, usize>,
     pub root: Vec<(String, Entry)>,
+    pub links: Vec<GroupLink>,
     /// The attributes of all objects: maps from their names to values, by the path of the object.
     pub attributes: Vec<(String, Value)>,
     pub losses: Losses,
@@ -65,12 +66,25 @@ pub struct Contents {
     pub has_tied: bool,
 }
 
-/// A member of a group. A dataset is its index in [`Contents::datasets`].
+/// A member of a group.
 #[derive(Debug)]
 pub enum Entry {
     /// A group, or the fields of a dataset of structs.
     Group(Vec<(String, Entry)>),
+    /// The index in [`Contents::datasets`].
     Dataset(usize),
+    /// The index in [`Contents::links`].
+    Link(usize),
+}
+
+/// A link to a group that is kept under another path.
+pub struct GroupLink {
+    /// The path of the link, as that of a [dataset](Found).
+    pub path: String,
+    pub dotted: String,
+    /// The path of the group.
+    pub to: Value,
+    address: u64,
 }
 
 /// A dataset that can be kept, or a field of a dataset of structs.
@@ -127,6 +141,7 @@ impl Contents {
             may_have_zones: false,
         };
         let entries = walk.group(&root, "", MAX_DEPTH)?;
+        walk.name_links()?;
         walk.name_scales()?;
         walk.name_references(elements)?;
         let mut found = Self { root: entries, ..walk.found };
@@ -282,10 +297,15 @@ impl Walk<'_> {
         }
         let header = self.file.get_or_parse_header(group.address()).map_err(of_group)?;
         let losses = &mut self.found.losses;
+        let mut soft = HashSet::new();
         links::each(group, &header.messages, |name, link| {
-            if !names.contains(name) {
+            if names.contains(name) {
+                if let Link::Soft = link {
+                    soft.insert(name.to_owned());
+                }
+            } else {
                 let what = match link {
-                    Link::ToNothing => "a link that leads to no group and no dataset",
+                    Link::Soft => "a link that leads to no group and no dataset",
                     Link::Object(_) => "a named datatype",
                 };
                 let slash = if path.is_empty() { "" } else { "/" };
@@ -296,10 +316,12 @@ impl Walk<'_> {
         .map_err(of_group)?;
         for (inner, path) in inside {
             // A group with several paths is read once. So groups that contain themselves, or that are in many others,
-            // do no harm.
-            if let Some(first) = self.groups.get(&inner.address()) {
-                let what = format!("it is another link to the group `{first}`, which is kept");
-                self.found.losses.add(&path, what);
+            // do no harm. A soft link leads to a group that has another path.
+            let address = inner.address();
+            if self.groups.contains_key(&address) || soft.contains(inner.name()) {
+                entries.push((inner.name().to_owned(), Entry::Link(self.found.links.len())));
+                let (dotted, to) = (path.replace('/', "."), Value::Null);
+                self.found.links.push(GroupLink { path, dotted, to, address });
                 continue;
             }
             match self.group(&inner, &path, depth) {
@@ -552,6 +574,28 @@ impl Walk<'_> {
             }
         }
         Ok((!entries.is_empty()).then_some(Entry::Group(entries)))
+    }
+
+    /// Gives links to groups the paths of these as values.
+    fn name_links(&mut self) -> Result<()> {
+        let mut noted = None;
+        for link in &mut self.found.links {
+            match self.groups.get(&link.address) {
+                Some(group) => {
+                    let group = format!("{ROOT}{}", group.trim_start_matches(ROOT));
+                    self.budget.take(group.len() + size_of::<Value>())?;
+                    noted.get_or_insert_with(|| (link.path.clone(), group.clone()));
+                    link.to = group.into();
+                }
+                None => self.found.losses.add(&link.path, "a link to a group that is not kept"),
+            }
+        }
+        if let Some((path, group)) = noted {
+            let (path, group) = (path.escape_debug(), group.escape_debug());
+            let what = "a link to a group that has another path becomes this path";
+            self.found.losses.note(format!("{what}, such as `{path}`: `{group}`"));
+        }
+        Ok(())
     }
 
     /// Replaces the scales of dimensions by their paths. Some are found only after the datasets that refer to them.

@@ -1,5 +1,5 @@
-//! The links of a group that lead to none of its members. The crate that reads the format leaves them out of a group's
-//! members.
+//! The links of a group. The crate that reads the format gives the members of a group, but not how links lead to them, and
+//! leaves out links that lead to no member.
 
 use hdf5_reader::btree_v1::collect_btree_v1_leaves_storage;
 use hdf5_reader::btree_v2::{BTreeV2Header, BTreeV2Record, collect_btree_v2_records_storage};
@@ -17,8 +17,8 @@ use hdf5_reader::symbol_table::SymbolTableNode;
 /// What a link leads to.
 #[derive(Clone, Copy, Debug)]
 pub enum Link {
-    /// A link by a path to which the file has no group and no dataset.
-    ToNothing,
+    /// A link by a path. If it is no member of the group, the file has no group and no dataset there.
+    Soft,
     /// An object at this address, which is a named datatype if it is no member.
     Object(u64),
 }
@@ -26,8 +26,7 @@ pub enum Link {
 /// The cache type of a symbolic link in a symbol table.
 const SYMBOLIC: u32 = 2;
 
-/// Calls `each` with the name of every link of a group, except links to other files, and with what it is if it is no
-/// member. `messages` are those of the header of the group.
+/// Calls `each` with the name of every link of a group, except links to other files, and with what it is. `messages` are those of the header of the group.
 pub fn each(
     group: &Group,
     messages: &[HdfMessage],
@@ -35,7 +34,7 @@ pub fn each(
 ) -> Result<()> {
     let mut of_message = |link: &LinkMessage| match link.target {
         LinkTarget::Hard { address } => each(&link.name, Link::Object(address)),
-        LinkTarget::Soft { .. } => each(&link.name, Link::ToNothing),
+        LinkTarget::Soft { .. } => each(&link.name, Link::Soft),
         // These are losses, which the resolver of external links finds.
         LinkTarget::External { .. } => {}
     };
@@ -125,7 +124,7 @@ fn symbols(
             let name = name.and_then(|start| names.get(start..)).unwrap_or_default();
             let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
             let link = match entry.cache_type {
-                SYMBOLIC => Link::ToNothing,
+                SYMBOLIC => Link::Soft,
                 _ => Link::Object(entry.object_header_address),
             };
             each(&String::from_utf8_lossy(name), link);

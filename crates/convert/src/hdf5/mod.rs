@@ -22,7 +22,7 @@
 //! | dataset of lists of numbers, of different lengths | array of sequences of numbers |
 //! | dataset of structs (of a compound datatype) | map from the names of the fields to such arrays, as of an npz file |
 //! | dataset that is null | null |
-//! | references to objects | their paths, for example `/run/pressure` |
+//! | references to objects, and further links to a group | their paths, for example `/run/pressure` |
 //! | attributes | maps in `__metadata__`, by the path of the object, for example `/` and `/run` |
 //! | integers that pandas says are times or durations | tensor of that type, as of an npz file |
 //! | names of the values of an enum | a map from names to numbers, as the attribute `enum` of the dataset or field |
@@ -32,8 +32,8 @@
 //! shuffled. Elements that were never written have the fill value of the dataset. Keras' raw elements of the dtype bfloat16
 //! are read as such.
 //!
-//! Losses are: references to parts of datasets, raw elements, other filters, elements in other files, virtual
-//! datasets, and second links to a group. External links are not followed. Soft links that lead nowhere, and named datatypes,
+//! Losses are: references to parts of datasets, raw elements, other filters, elements in other files, and virtual
+//! datasets. External links are not followed. Soft links that lead nowhere, and named datatypes,
 //! are left out.
 //!
 //! With [`Names::Flat`], the name of a tensor is the path of its dataset, for example `layers/dense/vars/0`.
@@ -345,21 +345,23 @@ fn of_file_storage(file: &File) -> Result<FileStorage> {
 /// The value of a file has a map for each group. Attributes are under `__metadata__`.
 impl TensorFile for Hdf5 {
     fn value(&self, names: Names) -> Result<AsValue<'_>> {
-        let Contents { datasets, root, attributes, losses, .. } = &self.contents;
-        let mut parts = Vec::with_capacity(datasets.len());
+        let Contents { datasets, root, links, attributes, losses, .. } = &self.contents;
+        let mut parts = Vec::with_capacity(datasets.len() + links.len());
         for found in datasets {
             parts.push((
                 &*found.path,
                 self.part(found).map_err(|error| error.in_field(&*found.path))?,
             ));
         }
+        parts.extend(links.iter().map(|link| (&*link.path, Part::Value(&link.to))));
         let value = match names {
             Names::Flat => AsValue::flat(parts),
             Names::Nested => {
                 let names = datasets.iter().map(|found| &*found.dotted);
+                let names = names.chain(links.iter().map(|link| &*link.dotted));
                 AsValue::of(Node::Map(nested::tree(names)?), parts)
             }
-            Names::Stored => AsValue::of(node(root), parts),
+            Names::Stored => AsValue::of(node(root, datasets.len()), parts),
         };
         let metadata = match &**attributes {
             [] => Metadata::None,
@@ -399,13 +401,14 @@ impl TensorFile for Hdf5 {
     }
 }
 
-/// A group as a map.
-fn node(entries: &[(String, Entry)]) -> Node<'_> {
+/// A group as a map. The parts of its links come after those of this many datasets.
+fn node(entries: &[(String, Entry)], datasets: usize) -> Node<'_> {
     let mut nodes = Vec::with_capacity(entries.len());
     for (name, entry) in entries {
         let node = match entry {
-            Entry::Group(entries) => node(entries),
+            Entry::Group(entries) => node(entries, datasets),
             Entry::Dataset(number) => Node::Leaf(*number),
+            Entry::Link(number) => Node::Leaf(datasets + *number),
         };
         nodes.push((Key::Text(name), node));
     }
