@@ -26,7 +26,7 @@ all rows. Here, events is the name of a table, or a path to one in the only valu
 The format of a file is detected from its first bytes, then from its name, or given by --from and --to. CBOR, MessagePack \
 and ONNX are known by their names only. For a \
 sharded model, name the index, model.safetensors.index.json or pytorch_model.bin.index.json, or its directory if that is the only \
-index in it. For a distributed checkpoint of torch, name its directory. Some content of other formats is \
+index in it. For a distributed checkpoint of torch, also one of safetensors, name its directory. Some content of other formats is \
 not read, such as arrays of Python objects. It is reported on standard error, and commands that write a \
 file stop, except `convert --lossy`.
 

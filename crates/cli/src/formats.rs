@@ -14,6 +14,7 @@ use std::iter;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use tenarc_convert::safetensors::is_of_process;
 use tenarc_convert::{Format as Converted, safetensors, torch};
 
 use crate::failure::{Failure, Kind, Result};
@@ -181,12 +182,18 @@ fn by_index(path: &Path) -> Option<Format> {
 /// # Errors
 /// If the directory cannot be read, or has no index or several.
 pub fn index_in(directory: &Path) -> Result<PathBuf> {
-    let mut found = Vec::new();
+    let (mut found, mut of_processes) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir(directory)? {
         let path = entry?.path();
         if matches!(by_index(&path), Some(Format::Safetensors | Format::Torch)) {
             found.push(path);
+        } else if is_of_process(&path) {
+            of_processes.push(path);
         }
+    }
+    // The file of one process leads to those of the others.
+    if found.is_empty() {
+        found.extend(of_processes.into_iter().min());
     }
     let is_directory = |what: &str| Failure::of_kind(Kind::Io, format!("is a directory {what}"));
     match &*found {

@@ -80,6 +80,8 @@ mod apart;
 mod as_value;
 #[cfg(any(feature = "safetensors", feature = "torch"))]
 mod beside;
+#[cfg(any(feature = "safetensors", feature = "torch"))]
+mod chunks;
 mod codec;
 mod columns;
 mod elements;

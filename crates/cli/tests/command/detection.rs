@@ -172,6 +172,25 @@ fn an_index_is_not_taken_for_json() {
     assert!(!all.out().contains("one.bin"), "{all:?}");
 }
 
+/// Of what the processes of torch have saved, no index tells.
+#[test]
+fn a_directory_of_the_files_of_processes_is_one_model() {
+    let dir = Dir::new();
+    let from = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../convert/tests/fixtures/safetensors/distributed");
+    std::fs::create_dir(dir.file("saved")).unwrap();
+    for number in 1..=3 {
+        let name = format!("shard-{number:05}-model-00001-of-00001.safetensors");
+        std::fs::copy(from.join(&name), dir.file("saved").join(name)).unwrap();
+    }
+    let ran = run(&dir, &["ls", "saved"]);
+    assert!(ran.out().contains("w     f32    [7, 5]"), "{ran:?}");
+    assert!(ran.err.contains("from 3 files of torch.distributed.checkpoint"), "{ran:?}");
+    run(&dir, &["convert", "-q", "saved", "a.tenarc"]).good();
+    run(&dir, &["diff", "-q", "saved/shard-00002-model-00001-of-00001.safetensors", "a.tenarc"])
+        .good();
+}
+
 #[test]
 fn a_directory_is_read_by_the_only_index_in_it() {
     let dir = Dir::new();

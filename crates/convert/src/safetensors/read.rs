@@ -27,6 +27,9 @@ pub struct SafeTensors<S> {
     nested: bool,
 }
 
+/// The indices of the first elements of tensors in those of which they are parts, by their names.
+pub type Starts = BTreeMap<String, Vec<usize>>;
+
 impl<S> fmt::Debug for SafeTensors<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SafeTensors")
@@ -114,6 +117,19 @@ impl<S: ReadAt> SafeTensors<S> {
         self.nested
     }
 
+    /// Returns where the tensors start in those of which they are parts, if a process of `torch.distributed.checkpoint` has saved
+    /// the file.
+    pub(super) fn starts(&self) -> Option<Starts> {
+        #[derive(Deserialize)]
+        struct Saved {
+            saved_offsets: Vec<usize>,
+        }
+        let mut metadata = self.metadata()?.iter();
+        let (_, text) = metadata.find(|(key, _)| key == "DCP_SHARDING_INFO")?;
+        let saved: BTreeMap<String, Saved> = serde_json::from_str(text).ok()?;
+        Some(saved.into_iter().map(|(name, saved)| (name, saved.saved_offsets)).collect())
+    }
+
     pub(super) fn parts(&self) -> Result<Vec<(&str, Part<'_>)>> {
         let numbers = 0..self.header.tensors.len();
         numbers
@@ -166,7 +182,7 @@ impl<S: ReadAt> SafeTensors<S> {
 
 impl<S: ReadAt> TensorFile for SafeTensors<S> {
     fn value(&self, names: Names) -> Result<AsValue<'_>> {
-        let losses = parts_of_tensors(self.metadata().unwrap_or_default());
+        let losses = parts_of_tensors(self.starts());
         let value = AsValue::flat(self.parts()?).with_texts(self.metadata()).with_losses(losses);
         value.named(names, self.nested)
     }
@@ -180,24 +196,14 @@ impl<S: ReadAt> TensorFile for SafeTensors<S> {
     }
 }
 
-/// Returns the losses of a file that one process of `torch.distributed.checkpoint` has saved. Its tensors can be parts of
-/// tensors, of which the files of other processes have the rest. The file says where each part starts, but not how large the
-/// tensors are.
-fn parts_of_tensors(metadata: &[(String, String)]) -> Losses {
-    #[derive(Deserialize)]
-    struct Saved {
-        saved_offsets: Vec<usize>,
-    }
+/// Returns the losses of a file that one process of `torch.distributed.checkpoint` has saved, without those of others. Its tensors
+/// can be parts of tensors. The file says where each part starts, but not how large the tensors are.
+fn parts_of_tensors(starts: Option<Starts>) -> Losses {
     let mut losses = Losses::default();
-    let text = metadata.iter().find(|(key, _)| key == "DCP_SHARDING_INFO");
-    let Some(saved) =
-        text.and_then(|(_, text)| serde_json::from_str::<BTreeMap<String, Saved>>(text).ok())
-    else {
-        return losses;
-    };
-    for (name, Saved { saved_offsets }) in saved {
-        if saved_offsets.iter().any(|offset| *offset > 0) {
-            let start = shown(&saved_offsets);
+    let Some(starts) = starts else { return losses };
+    for (name, start) in starts {
+        if start.iter().any(|offset| *offset > 0) {
+            let start = shown(&start);
             losses
                 .add(&name, format!("it is a part of a tensor: it starts at {start} of the whole"));
         }

@@ -35,18 +35,22 @@ pub fn open_sharded(index: impl AsRef<Path>) -> Result<Sharded> {
     let mut losses = Losses::default();
     let tensors = shards.files.iter().flat_map(|(_, shard)| shard.tensors());
     shards.not_kept(tensors, &mut losses);
-    let metadata = merged(&shards.files, &mut losses);
+    let metadata = merged(&shards.files, &[], &mut losses);
     Ok(Sharded { shards, metadata, losses })
 }
 
-/// Merges the metadata of all files.
-fn merged(shards: &[(String, SafeTensors<File>)], losses: &mut Losses) -> Option<Metadata> {
+/// Merges the metadata of all files, but not these keys.
+pub fn merged(
+    shards: &[(String, SafeTensors<File>)],
+    not: &[&str],
+    losses: &mut Losses,
+) -> Option<Metadata> {
     let mut merged: Option<Metadata> = None;
     let mut seen: HashMap<&str, &str> = HashMap::new();
     for (name, shard) in shards {
         let Some(texts) = shard.metadata() else { continue };
         let merged = merged.get_or_insert_default();
-        for (key, text) in texts {
+        for (key, text) in texts.iter().filter(|(key, _)| !not.contains(&&**key)) {
             match seen.insert(key, text) {
                 None => merged.push((key.clone(), text.clone())),
                 Some(before) if before == text => {}

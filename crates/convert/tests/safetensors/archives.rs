@@ -6,7 +6,7 @@ use ndarray::{Array1, Array2};
 use serde::{Deserialize, Serialize};
 use tenarc::archive::SaveOptions;
 use tenarc::io::SyncLevel;
-use tenarc::tensor::TensorInfo;
+use tenarc::tensor::{TensorInfo, ToTensor as _};
 use tenarc::{Archive, DType, DynTensor, OArchive, Tensor};
 use tenarc_convert::Loss;
 use tenarc_convert::TensorFile as _;
@@ -354,4 +354,100 @@ fn a_part_of_a_tensor_is_not_taken_for_the_whole() {
     let what = "`w`: it is a part of a tensor: it starts at [1, 0] of the whole";
     assert!(first.losses().is_empty() && first.losses().notes()[0].contains("other files"));
     assert_eq!(second.losses().listed()[0].to_string(), what);
+}
+
+fn distributed(file: usize) -> std::path::PathBuf {
+    let name = format!("distributed/shard-{file:05}-model-00001-of-00001.safetensors");
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/safetensors").join(name)
+}
+
+/// The files of `torch.distributed.checkpoint`, of which each process has written one.
+#[test]
+fn the_parts_of_all_processes_are_put_together() {
+    for first in 1..=3 {
+        let file = Format::Safetensors.open(distributed(first), &Options::default()).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let to = dir.path().join("all.tenarc");
+        let losses =
+            Format::Safetensors.to_archive(distributed(first), &to, &Options::default()).unwrap();
+        assert!(losses.is_empty(), "{losses}");
+        assert!(losses.notes()[0].contains("from 3 files"), "{losses:?}");
+        let archive = tenarc::open(&to).unwrap();
+        let w: ndarray::Array2<f32> = archive.tensor("w").unwrap();
+        assert_eq!(
+            w,
+            ndarray::Array1::range(0.0, 35.0, 1.0).into_shape_with_order((7, 5)).unwrap()
+        );
+        let v: ndarray::Array2<i64> = archive.tensor("v").unwrap();
+        assert_eq!(v, ndarray::Array1::from_iter(0..24).into_shape_with_order((2, 12)).unwrap());
+        let r: ndarray::Array1<half::bf16> = archive.tensor("r").unwrap();
+        assert_eq!(r, ndarray::Array1::from_elem(3, half::bf16::ONE));
+        // Each tensor can be read by its name, too.
+        let mut bytes = Vec::new();
+        let tensor = file.file().deferred("w").unwrap();
+        tensor
+            .write_blocks(&mut |block| {
+                bytes.extend_from_slice(block);
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(bytes, (0..35u8).flat_map(|n| f32::from(n).to_le_bytes()).collect::<Vec<_>>());
+        let value: tenarc::Value = archive.load().unwrap();
+        assert_eq!(value["__metadata__"]["format"], tenarc::Value::from("pt"));
+        assert!(value["__metadata__"].get("DCP_SHARDING_INFO").is_none());
+    }
+}
+
+#[test]
+fn parts_that_do_not_fit_together_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |number: usize| dir.path().join(distributed(number).file_name().unwrap());
+    let open = || {
+        let to = dir.path().join("x.tenarc");
+        let done = Format::Safetensors.to_archive(at(1), to, &Options::default());
+        done.map(drop).map_err(|error| error.to_string())
+    };
+    let copy = |from: usize, to: usize| {
+        std::fs::copy(distributed(from), at(to)).unwrap();
+    };
+    copy(1, 1);
+    // One file alone looks like a model, but it says that others can have more.
+    assert_eq!(open(), Ok(()));
+    copy(3, 3);
+    let error = open().unwrap_err();
+    assert!(error.contains("chunks have 16 of the 24 elements"), "{error}");
+    copy(2, 2);
+    assert_eq!(open(), Ok(()));
+    copy(2, 3);
+    let error = open().unwrap_err();
+    assert!(error.contains("overlap"), "{error}");
+    std::fs::write(at(3), b"").unwrap();
+    assert!(open().is_err());
+    let other = safetensors_of(r#"{"w":{"dtype":"F64","shape":[1,5],"data_offsets":[0,40]}}"#, 40);
+    std::fs::write(at(3), other).unwrap();
+    let error = open().unwrap_err();
+    assert!(error.contains("does not say which parts of tensors it has"), "{error}");
+    let saved = r#"{\"w\":{\"saved_offsets\":[6,0]}}"#;
+    for (of, what) in [
+        (r#""dtype":"F64","shape":[1,5],"data_offsets":[0,40]"#, "its parts have different dtypes"),
+        (
+            r#""dtype":"U8","shape":[40],"data_offsets":[0,40]"#,
+            "a part of shape [40] starts at [6, 0]",
+        ),
+    ] {
+        let header =
+            format!(r#"{{"__metadata__":{{"DCP_SHARDING_INFO":"{saved}"}},"w":{{{of}}}}}"#);
+        std::fs::write(at(3), safetensors_of(&header, 40)).unwrap();
+        let error = open().unwrap_err();
+        assert!(error.contains(what), "{error}");
+    }
+    let huge = saved.replace("[6,0]", "[18446744073709551615,0]");
+    let of = r#""dtype":"F64","shape":[1,5],"data_offsets":[0,40]"#;
+    let header = format!(r#"{{"__metadata__":{{"DCP_SHARDING_INFO":"{huge}"}},"w":{{{of}}}}}"#);
+    std::fs::write(at(3), safetensors_of(&header, 40)).unwrap();
+    assert!(open().unwrap_err().contains("starts at [18446744073709551615, 0]"));
+}
+
+fn safetensors_of(header: &str, len: usize) -> Vec<u8> {
+    [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &vec![0; len]].concat()
 }

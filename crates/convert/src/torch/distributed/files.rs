@@ -9,15 +9,7 @@ use tenarc::io::{ReadAt, open_file};
 use tenarc::{Error, Result};
 
 use crate::beside;
-
-/// A part of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
-    /// The index of the file.
-    pub file: usize,
-    pub start: u64,
-    pub len: u64,
-}
+use crate::chunks::Span;
 
 /// The files of a checkpoint.
 ///

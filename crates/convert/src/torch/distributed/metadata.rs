@@ -6,11 +6,10 @@ use tenarc::error::Category;
 use tenarc::tensor::{Order, TensorMeta};
 use tenarc::{DType, Error, Result};
 
-use super::chunks::Chunk;
-use super::files::Span;
 use super::nesting::Step;
 use super::python::Reader;
 use crate::Losses;
+use crate::chunks::{Chunk, Span};
 use crate::torch::pickle::{Machine, Meaning, Object, Value};
 
 /// What the metadata say about a checkpoint.

@@ -4,7 +4,6 @@
 //! part in saving wrote a file of its own, with the parts of tensors that it had. Each part, and each object, is what
 //! `torch.save` writes.
 
-mod chunks;
 mod files;
 mod metadata;
 mod nesting;
@@ -21,8 +20,7 @@ use tenarc::io::{ReadAt, open_file};
 use tenarc::tensor::{Deferred, FromTensor, Order, TensorInfo, TensorMeta};
 use tenarc::{DynTensor, Error, Result};
 
-use self::chunks::{Chunk, Cover, Scatter, bands, byte_len, width};
-use self::files::{Files, Slice, Span};
+use self::files::{Files, Slice};
 use self::metadata::{Item, Kind, Metadata};
 use self::nesting::Nesting;
 use super::container::{Container, Roots};
@@ -32,8 +30,9 @@ use super::pickle::{self, At, Machine, Object, Rebuilt, Storage, Value, object};
 use super::plain;
 use super::stores::{Stores, check_limits, check_sum};
 use crate::as_value::AsValue;
+use crate::chunks::{self, Chunk, Cover, Span};
 use crate::elements::collected;
-use crate::support::{STEP, parent, reserve};
+use crate::support::parent;
 use crate::{Losses, Names, TensorFile, source};
 
 /// The name of the file with the metadata.
@@ -265,27 +264,7 @@ impl Distributed {
                 return self.located(held.span, put, |put| stores.blocks(info, place, put));
             }
         };
-        let (shape, width) = (info.shape(), width(info.meta()));
-        // This cannot overflow: the whole tensor has at least one row.
-        let row = shape.iter().skip(1).fold(width, |len, dim| len.saturating_mul(*dim));
-        for band in bands(chunks) {
-            if let [chunk] = band {
-                // A single chunk has whole rows, which follow each other.
-                self.chunk(info, chunk, put)?;
-                continue;
-            }
-            let mut rows: Vec<u8> = Vec::new();
-            let len = byte_len(band, row);
-            reserve(&mut rows, len)?;
-            rows.resize(len, 0);
-            let first = band.first().and_then(|chunk| chunk.start.first()).copied().unwrap_or(0);
-            for chunk in band {
-                let mut scatter = Scatter::new(&mut rows, first, shape, width, chunk);
-                self.chunk(info, chunk, &mut |block| scatter.put(block))?;
-            }
-            rows.chunks(STEP).try_for_each(&mut *put)?;
-        }
-        Ok(())
+        chunks::gather(info.meta(), chunks, |chunk, put| self.chunk(info, chunk, put), put)
     }
 
     /// Passes the elements of a chunk to `put` in row-major order, block by block. Compares their checksum.

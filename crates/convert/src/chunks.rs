@@ -3,11 +3,21 @@
 use tenarc::tensor::TensorMeta;
 use tenarc::{Error, Result};
 
-use super::files::Span;
+use crate::stored::Put;
+use crate::support::{STEP, reserve};
 
 /// The most pairs of chunks that are compared for all tensors of a checkpoint. In a grid of chunks, each is compared
 /// with those of its row.
 const MAX_PAIRS: u64 = 1 << 26;
+
+/// A part of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The index of the file.
+    pub file: usize,
+    pub start: u64,
+    pub len: u64,
+}
 
 /// A part of a tensor that is stored by itself. It has at least one element.
 #[derive(Clone)]
@@ -37,7 +47,7 @@ impl Chunk {
 }
 
 /// Returns the length of an element in bytes.
-pub fn width(meta: &TensorMeta) -> usize {
+fn width(meta: &TensorMeta) -> usize {
     meta.dtype.bits().unwrap_or(8) / 8
 }
 
@@ -120,8 +130,38 @@ impl Cover {
     }
 }
 
+/// Passes the elements of a tensor to `put` in row-major order, block by block. `read` passes those of a chunk.
+pub fn gather(
+    meta: &TensorMeta,
+    chunks: &[Chunk],
+    read: impl Fn(&Chunk, &mut Put<'_>) -> Result<()>,
+    put: &mut Put<'_>,
+) -> Result<()> {
+    let (shape, width) = (&meta.shape[..], width(meta));
+    // This cannot overflow: the whole tensor has at least one row.
+    let row = shape.iter().skip(1).fold(width, |len, dim| len.saturating_mul(*dim));
+    for band in bands(chunks) {
+        if let [chunk] = band {
+            // A single chunk has whole rows, which follow each other.
+            read(chunk, put)?;
+            continue;
+        }
+        let mut rows: Vec<u8> = Vec::new();
+        let len = byte_len(band, row);
+        reserve(&mut rows, len)?;
+        rows.resize(len, 0);
+        let first = band.first().and_then(|chunk| chunk.start.first()).copied().unwrap_or(0);
+        for chunk in band {
+            let mut scatter = Scatter::new(&mut rows, first, shape, width, chunk);
+            read(chunk, &mut |block| scatter.put(block))?;
+        }
+        rows.chunks(STEP).try_for_each(&mut *put)?;
+    }
+    Ok(())
+}
+
 /// Splits sorted chunks into bands. A band is a range of rows of the tensor, and no chunk is in two bands.
-pub fn bands(chunks: &[Chunk]) -> impl Iterator<Item = &[Chunk]> {
+fn bands(chunks: &[Chunk]) -> impl Iterator<Item = &[Chunk]> {
     let mut rest = chunks;
     std::iter::from_fn(move || {
         let mut end = rest.first()?.end(0);
@@ -140,14 +180,14 @@ pub fn bands(chunks: &[Chunk]) -> impl Iterator<Item = &[Chunk]> {
 }
 
 /// Returns the number of bytes of a band. `row` is the number of bytes of a row of the tensor.
-pub fn byte_len(band: &[Chunk], row: usize) -> usize {
+fn byte_len(band: &[Chunk], row: usize) -> usize {
     let first = band.first().map_or(0, |chunk| chunk.start(0));
     let end = band.iter().map(|chunk| chunk.end(0)).max().unwrap_or(first);
     end.saturating_sub(first).saturating_mul(row)
 }
 
 /// Copies the elements of a chunk to their places in a band. They arrive in row-major order, block by block.
-pub struct Scatter<'b> {
+struct Scatter<'b> {
     band: &'b mut [u8],
     /// The sizes of the outer axes, and the distance in bytes from one index to the next.
     outer: Vec<(usize, usize)>,
