@@ -130,6 +130,7 @@ fn at_each_failure_of_a_save_the_old_value_stays() {
                 for number in 0.. {
                     trial.set(|settings| settings.fault = Some((number, fault)));
                     let saved = store.save("model.tenarc", &new).await;
+                    trial.settled().await;
                     let asked = trial.take();
                     trial.set(|settings| settings.fault = None);
                     let found: Model = store.load("model.tenarc").await?;

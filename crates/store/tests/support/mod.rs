@@ -49,6 +49,8 @@ pub struct Asked {
     pub now: usize,
     pub together: usize,
     pub aborted: usize,
+    /// How many uploads are neither finished nor dropped.
+    uploads: usize,
     /// Objects of lists that were looked at.
     pub listed: usize,
     /// The name of the request that failed first.
@@ -145,8 +147,15 @@ impl Trial {
     /// What it was asked for since the last call. What was asked for ahead may still be under way.
     pub fn take(&self) -> Asked {
         let mut asked = self.asked();
-        let Asked { now, writing, .. } = *asked;
-        std::mem::replace(&mut *asked, Asked { writing, now, ..Asked::default() })
+        let Asked { now, writing, uploads, .. } = *asked;
+        std::mem::replace(&mut *asked, Asked { writing, now, uploads, ..Asked::default() })
+    }
+
+    /// Waits until what failed uploads have written was dropped, which happens after their errors were returned.
+    pub async fn settled(&self) {
+        while self.asked().uploads > 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
 
     fn asked(&self) -> MutexGuard<'_, Asked> {
@@ -262,6 +271,7 @@ impl Objects for Trial {
     fn upload<'a>(&'a self, key: &'a str) -> Later<'a, Box<dyn Upload>> {
         Box::pin(async move {
             let upload = self.ask("upload", 0, self.inner().upload(key)).await?;
+            self.asked().uploads += 1;
             Ok(Box::new(TrialUpload { trial: self.clone(), upload }) as Box<dyn Upload>)
         })
     }
@@ -296,6 +306,12 @@ impl Objects for Trial {
 struct TrialUpload {
     trial: Trial,
     upload: Box<dyn Upload>,
+}
+
+impl Drop for TrialUpload {
+    fn drop(&mut self) {
+        self.trial.asked().uploads -= 1;
+    }
 }
 
 impl Upload for TrialUpload {
