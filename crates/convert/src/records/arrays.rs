@@ -208,7 +208,7 @@ impl Read<'_> {
             };
             losses.add(&path, format!("{what}: it is left out"));
         }
-        if fields.is_empty() && rows > 0 {
+        if fields.is_empty() && around.is_empty() {
             return Err(Error::mismatch("no array is a column of the table"));
         }
         Ok(fields)
@@ -321,7 +321,12 @@ impl Read<'_> {
             let values = self.column(values, rows, path, losses)?;
             return Ok(values.map(|values| Column::chosen(codes.collect(), values)));
         }
-        Ok(Ok(Column::Structs(self.fields(entries, rows, path, losses)?)))
+        let fields = self.fields(entries, rows, path, losses)?;
+        Ok(if fields.is_empty() {
+            Err("none of its arrays is a column".into())
+        } else {
+            Ok(Column::Structs(fields))
+        })
     }
 
     /// The elements of an array of integers or bools. `None` if it has others.

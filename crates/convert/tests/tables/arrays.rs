@@ -185,6 +185,8 @@ fn categories_and_masks_are_columns() {
                 ("codes", tensor(DType::U8, &[4], Order::C, vec![1, 1, 0, 1])),
             ]),
         ),
+        // Its only array is no column.
+        ("inner", map([("half", tensor(DType::from_name("u4"), &[4], Order::C, vec![0; 2]))])),
         (
             "wrong",
             map([
@@ -194,7 +196,14 @@ fn categories_and_masks_are_columns() {
         ),
     ]);
     let (saved, lost) = table(&value);
-    assert_eq!(lost, ["`wrong`: its codes are not all -1 or numbers below 3: it is left out"]);
+    assert_eq!(
+        lost,
+        [
+            "`inner.half`: the bits of a row are no whole bytes: it is left out",
+            "`inner`: none of its arrays is a column: it is left out",
+            "`wrong`: its codes are not all -1 or numbers below 3: it is left out",
+        ]
+    );
     let saved = saved.table("t").unwrap();
     let kinds: Vec<Option<String>> = saved.column("kind").unwrap();
     assert_eq!(kinds, [Some("a".into()), None, Some("b".into()), Some("a".into())]);
