@@ -11,7 +11,7 @@ use tenarc::{Error, Result};
 
 use crate::exported::{Metadata, check_keys};
 use crate::json_text::{self, FromObject, Object};
-use crate::support::parent;
+use crate::support::{no_tensor_named, parent};
 use crate::{Losses, beside, source};
 
 /// The greatest length of an index, in bytes. It equals the limit of a header of safetensors.
@@ -138,9 +138,7 @@ impl<F> Shards<F> {
     pub fn of_tensor(&self, name: &str) -> Result<&F> {
         let number = self.by_name.get(name).copied();
         let shard = number.and_then(|number| self.files.get(number));
-        shard.map(|(_, shard)| shard).ok_or_else(|| {
-            Error::not_found(format!("there is no tensor named `{}`", name.escape_debug()))
-        })
+        shard.map(|(_, shard)| shard).ok_or_else(|| no_tensor_named(name))
     }
 
     /// The number of tensors.

@@ -27,6 +27,13 @@ pub fn is_of_array(error: &Error) -> bool {
     matches!(error.category(), Category::Data | Category::Mismatch | Category::Unsupported)
 }
 
+/// Returns the error if a file has no tensor of this name.
+#[cfg(any(feature = "gguf", feature = "hdf5", feature = "safetensors", feature = "torch"))]
+#[cold]
+pub fn no_tensor_named(name: &str) -> Error {
+    Error::not_found(format!("there is no tensor named `{}`", name.escape_debug()))
+}
+
 /// Returns the error if a document needs more memory than its limits allow.
 pub fn over_memory(what: impl Into<String>) -> Error {
     Error::limit(what).with_advice(Advice::MaxAlloc)

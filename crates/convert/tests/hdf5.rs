@@ -191,7 +191,7 @@ fn losses_are_listed() {
         losses.notes(),
         [
             "`nowhere`: a link that leads to no group and no dataset is left out",
-            "a link to a group that has another path becomes this path, such as `again/up`: `/`"
+            "a link to a group becomes the path at which the group is kept, such as `again/up`: `/`"
         ]
     );
 

@@ -42,10 +42,11 @@ use std::path::Path;
 use tenarc::de::Limits;
 use tenarc::io::{ReadAt, open_file};
 use tenarc::tensor::{Deferred, FromTensor, Order, TensorInfo};
-use tenarc::{DynTensor, Error, Result, Value};
+use tenarc::{DynTensor, Result, Value};
 
 use crate::as_value::{AsValue, Metadata, Part};
 use crate::codec::Codec;
+use crate::support::no_tensor_named;
 use crate::{Losses, Names, Options, Stored, TensorFile, nested, source};
 
 pub use write::{save, to_writer};
@@ -178,9 +179,7 @@ impl<S: ReadAt> Gguf<S> {
         let found = number.and_then(|number| {
             self.header.tensors.get(*number).zip(self.header.places.get(*number))
         });
-        found.map(|(info, start)| (info, *start)).ok_or_else(|| {
-            Error::not_found(format!("there is no tensor named `{}`", name.escape_debug()))
-        })
+        found.map(|(info, start)| (info, *start)).ok_or_else(|| no_tensor_named(name))
     }
 
     fn deferred_of<'a>(&'a self, info: &'a TensorInfo, start: u64) -> Result<Deferred<'a>> {

@@ -592,7 +592,7 @@ impl Walk<'_> {
         }
         if let Some((path, group)) = noted {
             let (path, group) = (path.escape_debug(), group.escape_debug());
-            let what = "a link to a group that has another path becomes this path";
+            let what = "a link to a group becomes the path at which the group is kept";
             self.found.losses.note(format!("{what}, such as `{path}`: `{group}`"));
         }
         Ok(())

@@ -70,6 +70,7 @@ use crate::as_value::{AsValue, Metadata, Part};
 use crate::codec::Codec;
 use crate::nested::{self, Key, Node};
 use crate::stored::Put;
+use crate::support::no_tensor_named;
 use crate::texts::{Next, Texts};
 use crate::{Names, Options, TensorFile, source};
 
@@ -216,9 +217,7 @@ impl Hdf5 {
             Some((found, Elements::Numbers(array) | Elements::Times(_, array))) => {
                 Ok((found, array))
             }
-            _ => {
-                Err(Error::not_found(format!("there is no tensor named `{}`", name.escape_debug())))
-            }
+            _ => Err(no_tensor_named(name)),
         }
     }
 

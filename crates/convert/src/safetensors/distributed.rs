@@ -16,7 +16,7 @@ use crate::chunks::{Chunk, Cover, Span, gather};
 use crate::exported::Metadata;
 use crate::nested::Names;
 use crate::stored::Put;
-use crate::support::parent;
+use crate::support::{no_tensor_named, parent};
 use crate::{AsValue, Losses, TensorFile};
 
 /// The most files that are read. All of them are open at once.
@@ -76,9 +76,7 @@ impl Distributed {
 
     fn find(&self, name: &str) -> Result<&(TensorInfo, Vec<Chunk>)> {
         let found = self.by_name.get(name).and_then(|&at| self.tensors.get(at));
-        found.ok_or_else(|| {
-            Error::not_found(format!("there is no tensor named `{}`", name.escape_debug()))
-        })
+        found.ok_or_else(|| no_tensor_named(name))
     }
 
     fn deferred_of<'a>(&'a self, (info, chunks): &'a (TensorInfo, Vec<Chunk>)) -> Deferred<'a> {

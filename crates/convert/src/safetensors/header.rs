@@ -8,6 +8,7 @@ use super::dtype;
 use super::fields::{self, Entry, Parsed};
 use crate::exported::{METADATA, Metadata, check_keys};
 use crate::json_text::as_object;
+use crate::support::no_tensor_named;
 use crate::{json_text, source};
 
 /// The greatest length of a header, in bytes. The reference implementation has the same limit.
@@ -103,9 +104,7 @@ impl Header {
             .binary_search_by(|number| path(number).cmp(name))
             .ok()
             .and_then(|at| self.by_name.get(at).copied())
-            .ok_or_else(|| {
-                Error::not_found(format!("there is no tensor named `{}`", name.escape_debug()))
-            })
+            .ok_or_else(|| no_tensor_named(name))
     }
 
     /// Returns a tensor and the offset of its bytes in the file.
